@@ -1,0 +1,1 @@
+//! The ways in: what stands behind the commands of `reprieve`.

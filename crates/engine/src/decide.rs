@@ -1,0 +1,124 @@
+//! The pipeline of a decision: fit, gate, candidates, domains, reprieve, choose.
+
+use crate::choose::{Cost, Plan, cheaper};
+use crate::domains::{Domain, domains};
+use crate::fit::{self, Ask, Placement, Preemptor};
+use crate::gate::gate;
+use crate::ids::{NodeId, PodId, Timestamp};
+use crate::laws::{Law, disagreement};
+use crate::one_domain;
+use crate::one_node::{self, Arithmetic};
+use crate::place::place;
+use crate::policy::kubernetes::Kubernetes;
+use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
+
+/// What comes of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It fits now, with no victim.
+    Schedule(Placement),
+    /// It fits once exactly these victims are gone.
+    Preempt(Plan),
+    /// Nothing new may be preempted for it now.
+    Wait(Law),
+    /// No lawful set of victims makes it fit, or it may not preempt.
+    Unschedulable(Option<Law>),
+}
+
+/// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
+pub fn decide(snapshot: &mut Snapshot, policy: &Kubernetes, preemptor: Preemptor, now: Timestamp) -> Outcome {
+    let ask = Ask::new(snapshot, preemptor);
+    if let Some(law) = disagreement::refuses(snapshot, &ask) {
+        return Outcome::Unschedulable(Some(law));
+    }
+    let domains = domains(snapshot, &ask);
+    let mut what_if = open(snapshot, &ask);
+    let what_if = &mut what_if;
+    if let Some(placement) = fits(what_if, &ask, &domains) {
+        return Outcome::Schedule(placement);
+    }
+    if let Some(law) = gate(what_if, &ask) {
+        return match law {
+            Law::Underway { .. } => Outcome::Wait(law),
+            _ => Outcome::Unschedulable(Some(law)),
+        };
+    }
+    let plan = match preemptor {
+        Preemptor::Pod(pod) => best_node(what_if, &ask, pod, now),
+        Preemptor::Group(_) => {
+            domains.iter().fold(None, |best, domain| match one_domain::plan(what_if, policy, &ask, domain, now, None) {
+                Ok(plan) => cheaper(best, plan),
+                Err(_) => best,
+            })
+        }
+    };
+    plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
+}
+
+/// The what-if in which the question is asked: a pod that grows in place is off its node, so that it is counted once.
+pub(crate) fn open<'s>(snapshot: &'s mut Snapshot, ask: &Ask) -> WhatIf<'s> {
+    let shapes = ask.shapes(snapshot);
+    let mut what_if = WhatIf::new(snapshot, &shapes);
+    if ask.resizes_on.is_some() {
+        what_if.remove(ask.members[0]);
+    }
+    what_if
+}
+
+/// The placement with no victim, if there is one. Of several domains the one that takes most members.
+fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Placement> {
+    match ask.preemptor {
+        Preemptor::Pod(pod) => free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
+        Preemptor::Group(_) => {
+            let mut best: Option<Placement> = None;
+            for domain in domains {
+                let mark = what_if.mark();
+                let placement = place(what_if, ask, &domain.nodes, &[]);
+                what_if.back_to(mark);
+                let more = best.as_ref().is_none_or(|best| placement.len() > best.len());
+                if placement.len() >= ask.needed && more {
+                    best = Some(placement);
+                }
+            }
+            best
+        }
+    }
+}
+
+/// The node that it is nominated to, if it fits there; else the first by name where it does.
+fn free_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId) -> Option<NodeId> {
+    let nominated = what_if.snapshot().pod(pod).nominated;
+    let all = what_if.snapshot().node_ids();
+    let shape = what_if.snapshot().pod(pod).shape;
+    nominated.into_iter().chain(all).find(|&node| {
+        fit::short_of(what_if.snapshot(), shape, node).is_none() && fit::misfit(what_if, ask, pod, node).is_none()
+    })
+}
+
+/// The plan for the node where landing costs least; on a tie the first by name.
+fn best_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, now: Timestamp) -> Option<Plan> {
+    let mut arithmetic = Arithmetic::new(what_if.snapshot(), pod);
+    let resources_alone = what_if.relations().is_empty();
+    let mut best: Option<(Cost, NodeId)> = None;
+    for node in what_if.snapshot().node_ids() {
+        let snapshot = what_if.snapshot();
+        let cost = if resources_alone && snapshot.is_plain(node) {
+            match ask.closed(snapshot, pod, node) {
+                Some(_) => None,
+                None => {
+                    let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0);
+                    arithmetic.cost(snapshot, ask, node, &bound.unwrap_or(Cost::MOST))
+                }
+            }
+        } else {
+            one_node::plan(what_if, ask, pod, node, now, None).ok().map(|plan| plan.cost)
+        };
+        if let Some(cost) = cost
+            && best.is_none_or(|(best, _)| cost < best)
+        {
+            best = Some((cost, node));
+        }
+    }
+    best.map(|(_, node)| one_node::plan(what_if, ask, pod, node, now, None).expect("it has a cost, so it has a plan"))
+}

@@ -1,0 +1,160 @@
+//! Why? Worked out on demand, from the question and its outcome: deciding keeps nothing for it.
+
+use crate::choose::Plan;
+use crate::decide::{Outcome, open};
+use crate::domains::{Domain, domains};
+use crate::fit::{Ask, Preemptor};
+use crate::ids::{NodeId, PodId, Timestamp, UnitId};
+use crate::laws::{self, Law};
+use crate::one_domain::{self, DomainRefusal};
+use crate::one_node::{self, NodeRefusal};
+use crate::policy::kubernetes::Kubernetes;
+use crate::reprieve::Reason;
+use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
+
+/// Why a decision is as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// For each unit that a law, or a place in the plan, spares.
+    pub spared: Vec<(UnitId, Spared)>,
+    /// For each victim, why it could not be reprieved.
+    pub victims: Vec<Reason>,
+    /// For a pod: each node, and what landing there would mean.
+    pub nodes: Vec<(NodeId, NodeVerdict)>,
+    /// For a group: each domain, and what landing there would mean.
+    pub domains: Vec<(Domain, DomainVerdict)>,
+}
+
+/// Why a unit is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spared {
+    /// By a law.
+    Law(Law),
+    /// The preemptor fits without taking it.
+    Reprieved,
+}
+
+/// What landing on a node means for a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeVerdict {
+    /// It lands there.
+    Chosen,
+    /// It could land there, at a higher cost, or at the same on a later node.
+    Dearer(Plan),
+    /// It cannot land there.
+    Refused(NodeRefusal),
+}
+
+/// What landing in a domain means for a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DomainVerdict {
+    /// It lands there.
+    Chosen,
+    /// It could land there, at a higher cost, or at the same in a later domain.
+    Dearer(Plan),
+    /// It cannot land there.
+    Refused(DomainRefusal),
+}
+
+/// Explains an outcome of [`crate::decide()`] on the same snapshot, and leaves the snapshot as it found it.
+pub fn explain(
+    snapshot: &mut Snapshot,
+    policy: &Kubernetes,
+    preemptor: Preemptor,
+    now: Timestamp,
+    outcome: &Outcome,
+) -> Explanation {
+    let mut explanation = Explanation::default();
+    let plan = match outcome {
+        Outcome::Preempt(plan) => Some(plan),
+        Outcome::Unschedulable(None) => None,
+        Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(Some(_)) => return explanation,
+    };
+    let ask = Ask::new(snapshot, preemptor);
+    let domains = domains(snapshot, &ask);
+    let mut what_if = open(snapshot, &ask);
+    let what_if = &mut what_if;
+    match preemptor {
+        Preemptor::Pod(pod) => explanation.explain_nodes(what_if, &ask, pod, plan, now),
+        Preemptor::Group(_) => explanation.explain_domains(what_if, policy, &ask, domains, plan, now),
+    }
+    explanation.explain_spared(what_if.snapshot(), &ask, plan, now);
+    explanation
+}
+
+/// The victims that landing on each node would take, for every node where that is possible.
+pub fn node_plans(snapshot: &mut Snapshot, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
+    let ask = Ask::new(snapshot, Preemptor::Pod(pod));
+    let mut what_if = open(snapshot, &ask);
+    let nodes = what_if.snapshot().node_ids();
+    let plan = |node| Some((node, one_node::plan(&mut what_if, &ask, pod, node, now, None).ok()?));
+    nodes.filter_map(plan).collect()
+}
+
+impl Explanation {
+    fn explain_nodes(&mut self, what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, plan: Option<&Plan>, now: Timestamp) {
+        for node in what_if.snapshot().node_ids() {
+            let chosen = plan.is_some_and(|plan| plan.placement == [(pod, node)]);
+            let reasons = chosen.then_some(&mut self.victims);
+            let verdict = match one_node::plan(what_if, ask, pod, node, now, reasons) {
+                Ok(_) if chosen => NodeVerdict::Chosen,
+                Ok(plan) => NodeVerdict::Dearer(plan),
+                Err(refusal) => NodeVerdict::Refused(refusal),
+            };
+            self.nodes.push((node, verdict));
+        }
+    }
+
+    fn explain_domains(
+        &mut self,
+        what_if: &mut WhatIf<'_>,
+        policy: &Kubernetes,
+        ask: &Ask,
+        domains: Vec<Domain>,
+        plan: Option<&Plan>,
+        now: Timestamp,
+    ) {
+        for domain in domains {
+            let first = plan.and_then(|plan| plan.placement.first());
+            let chosen = first.is_some_and(|(_, node)| domain.nodes.contains(node));
+            let reasons = chosen.then_some(&mut self.victims);
+            let verdict = match one_domain::plan(what_if, policy, ask, &domain, now, reasons) {
+                Ok(_) if chosen => DomainVerdict::Chosen,
+                Ok(plan) => DomainVerdict::Dearer(plan),
+                Err(refusal) => DomainVerdict::Refused(refusal),
+            };
+            self.domains.push((domain, verdict));
+        }
+    }
+
+    /// Every unit that a law spares, and those of the chosen place that were reprieved.
+    fn explain_spared(&mut self, snapshot: &Snapshot, ask: &Ask, plan: Option<&Plan>, now: Timestamp) {
+        let in_reach = |unit: UnitId| {
+            let homes = || snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.home(pod));
+            let chosen = |node: NodeId| {
+                self.nodes.iter().any(|(at, verdict)| *at == node && *verdict == NodeVerdict::Chosen)
+                    || self.domains.iter().any(|(domain, verdict)| {
+                        *verdict == DomainVerdict::Chosen && domain.nodes.binary_search(&node).is_ok()
+                    })
+            };
+            homes().any(chosen)
+        };
+        let mut spared = Vec::new();
+        for unit in snapshot.unit_ids() {
+            if plan.is_some_and(|plan| plan.victims.contains(&unit)) || self.is_preemptor(snapshot, ask, unit) {
+                continue;
+            }
+            match laws::spares(snapshot, ask, unit, now) {
+                Some(law) => spared.push((unit, Spared::Law(law))),
+                None if in_reach(unit) => spared.push((unit, Spared::Reprieved)),
+                None => {}
+            }
+        }
+        self.spared = spared;
+    }
+
+    fn is_preemptor(&self, snapshot: &Snapshot, ask: &Ask, unit: UnitId) -> bool {
+        snapshot.unit(unit).pods.iter().any(|pod| ask.members.contains(pod))
+    }
+}

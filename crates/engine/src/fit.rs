@@ -1,0 +1,142 @@
+//! Does it fit, and where? The preemptor as the search sees it, and the check of one pod on one node.
+
+use crate::filters::{Misfit, node};
+use crate::ids::{GroupId, NodeId, PodId, Priority, ResourceId, ShapeId};
+use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemptor {
+    /// One pod.
+    Pod(PodId),
+    /// A group with its pending pods.
+    Group(GroupId),
+}
+
+/// Pod to node, for every pod of the preemptor that is placed.
+pub type Placement = Vec<(PodId, NodeId)>;
+
+/// What the preemptor asks for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Who asks.
+    pub preemptor: Preemptor,
+    /// Its pods that need a place, in the order in which they are placed.
+    pub members: Vec<PodId>,
+    /// How many of them must find one.
+    pub needed: usize,
+    /// Its priority when it asks.
+    pub priority: Priority,
+    /// The node that it runs on already, for a pod that grows in place.
+    pub resizes_on: Option<NodeId>,
+}
+
+impl Ask {
+    /// Reads the preemptor off the snapshot.
+    pub fn new(snapshot: &Snapshot, preemptor: Preemptor) -> Self {
+        match preemptor {
+            Preemptor::Pod(id) => {
+                let pod = snapshot.pod(id);
+                let resizes_on = pod.node.filter(|_| pod.resizing);
+                Self { preemptor, members: vec![id], needed: 1, priority: pod.priority, resizes_on }
+            }
+            Preemptor::Group(id) => {
+                let group = snapshot.group(id);
+                let is_pending =
+                    |&&pod: &&PodId| snapshot.pod(pod).node.is_none() && snapshot.pod(pod).leaving.is_none();
+                let members: Vec<PodId> = group.members.iter().filter(is_pending).copied().collect();
+                let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
+                let needed = group.min_count.saturating_sub(running).max(1);
+                Self { preemptor, members, needed, priority: group.priority, resizes_on: None }
+            }
+        }
+    }
+
+    /// The shapes of its pods, each once.
+    pub fn shapes(&self, snapshot: &Snapshot) -> Vec<ShapeId> {
+        if self.resizes_on.is_some() {
+            return Vec::new(); // only the resource check applies to a pod that stays where it is
+        }
+        let mut shapes: Vec<ShapeId> = self.members.iter().map(|&pod| snapshot.pod(pod).shape).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        shapes
+    }
+
+    fn is_own(&self, snapshot: &Snapshot, pod: PodId) -> bool {
+        match self.preemptor {
+            Preemptor::Pod(own) => pod == own,
+            Preemptor::Group(own) => snapshot.pod(pod).group == Some(own),
+        }
+    }
+
+    /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
+    pub(crate) fn nominees<'a>(&'a self, snapshot: &'a Snapshot, node: NodeId) -> impl Iterator<Item = PodId> + 'a {
+        let holds = move |pod: PodId| snapshot.pod(pod).priority >= self.priority && !self.is_own(snapshot, pod);
+        snapshot.nominees(node).iter().copied().filter(move |&pod| holds(pod))
+    }
+
+    /// Why the node is closed to the pod whoever runs there.
+    pub(crate) fn closed(&self, snapshot: &Snapshot, pod: PodId, node: NodeId) -> Option<Misfit> {
+        if let Some(own) = self.resizes_on {
+            return (own != node)
+                .then_some(Misfit::NodeSelection)
+                .or((!snapshot.node(node).resize_preempts).then_some(Misfit::ResizeDisabled));
+        }
+        node::misfit(snapshot, snapshot.shape(snapshot.pod(pod).shape), node)
+    }
+}
+
+/// Why the pod does not fit on the node as things are in the what-if, if it does not: with the nominees that hold room there, or
+/// without them.
+pub(crate) fn misfit(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, node: NodeId) -> Option<Misfit> {
+    if let Some(closed) = ask.closed(what_if.snapshot(), pod, node) {
+        return Some(closed);
+    }
+    if what_if.snapshot().nominees(node).is_empty() {
+        return misfit_beside(what_if, pod, node);
+    }
+    let nominees: Vec<PodId> = ask.nominees(what_if.snapshot(), node).collect();
+    let mark = what_if.mark();
+    for nominee in nominees {
+        what_if.place(nominee, node);
+    }
+    let misfit = misfit_beside(what_if, pod, node);
+    what_if.back_to(mark);
+    misfit.or_else(|| misfit_beside(what_if, pod, node))
+}
+
+fn misfit_beside(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<Misfit> {
+    let (snapshot, relations) = (what_if.snapshot(), what_if.relations());
+    let shape = snapshot.pod(pod).shape;
+    relations
+        .ports_misfit(snapshot, shape, node)
+        .or_else(|| short_of(snapshot, shape, node))
+        .or_else(|| relations.misfit(snapshot, shape, node))
+}
+
+/// The first resource that is short on the node for one more pod of the shape.
+pub(crate) fn short_of(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Misfit> {
+    let mut shortages = shortages(snapshot, shape, node);
+    let (resource, short) = shortages.next()?;
+    let allocatable = snapshot.allocatable(node);
+    let beyond = |&resource: &ResourceId| {
+        resource != ResourceId::PODS && snapshot.requests(shape)[resource.index()] > allocatable[resource.index()]
+    };
+    let beyond = beyond(&resource) || shortages.any(|(resource, _)| beyond(&resource));
+    Some(Misfit::Resource { resource, short, beyond })
+}
+
+/// The resources that are short on the node for one more pod of the shape, and by how much. What is not asked for is never short.
+pub(crate) fn shortages(
+    snapshot: &Snapshot,
+    shape: ShapeId,
+    node: NodeId,
+) -> impl Iterator<Item = (ResourceId, i64)> + '_ {
+    let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
+    snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(move |(at, request)| {
+        let short = request + used[at] - allocatable[at];
+        (short > 0).then_some((ResourceId::new(at), short))
+    })
+}

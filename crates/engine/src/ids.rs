@@ -1,0 +1,68 @@
+//! Dense numbers that stand for names. They are given out once, by whoever builds the snapshot; names come back only for output.
+
+macro_rules! id {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id of the item at `index`.
+            pub fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("a cluster has fewer than 2^32 of anything"))
+            }
+            /// Where the item stands in its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )+};
+}
+
+id! {
+    /// A node. The order of ids is the order of names.
+    NodeId,
+    /// A pod, bound or pending. The order of ids is the order of namespaces, then names.
+    PodId,
+    /// What is preempted whole: a pod, or all running pods of a group.
+    UnitId,
+    /// A group of pods that are scheduled together.
+    GroupId,
+    /// What filters read of a pod; pods made from one template share it.
+    ShapeId,
+    /// A disruption budget.
+    BudgetId,
+    /// A resource; [`ResourceId::PODS`] is the number of pods.
+    ResourceId,
+    /// A namespace.
+    NamespaceId,
+    /// A label's key.
+    KeyId,
+    /// A label's value, a taint's value, or a node's name where a selector asks for it.
+    ValueId,
+    /// A node label that divides the cluster into domains.
+    TopologyId,
+}
+
+impl ResourceId {
+    /// The number of pods, which Kubernetes counts as a resource of the node.
+    pub const PODS: Self = Self(0);
+}
+
+/// A priority as Kubernetes has it: higher matters more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(pub i32);
+
+/// Microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The start of what has not started: it counts as the youngest.
+    pub const NOT_YET: Self = Self(i64::MAX);
+
+    /// This many seconds later; the sum saturates.
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
+    }
+}

@@ -1,0 +1,23 @@
+//! While the victims of an earlier preemption for it are leaving a node it is nominated to, it causes no second round. (Rule 3 of
+//! the pods, rules 7, 14 and 19 of the groups.)
+
+use crate::fit::Ask;
+use crate::ids::{NodeId, PodId, Timestamp};
+use crate::laws::Law;
+use crate::snapshot::Snapshot;
+
+/// `nodes` are those that the preemptor is nominated to and could still land on.
+pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask, nodes: Vec<NodeId>) -> Option<Law> {
+    let leaving: Vec<PodId> = nodes
+        .iter()
+        .flat_map(|&node| snapshot.slots(node))
+        .filter(|slot| slot.priority < ask.priority)
+        .map(|slot| slot.pod)
+        .filter(|&pod| snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.preempted))
+        .collect();
+    let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.until).max()?;
+    let mut nodes: Vec<NodeId> = leaving.iter().filter_map(|&pod| snapshot.pod(pod).node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    Some(Law::Underway { leaving, nodes, until: until.max(Timestamp(0)) })
+}

@@ -1,0 +1,32 @@
+//! Decides who must yield so that an urgent unit can run: the smallest, cheapest, lawful set of victims, never a part of what only
+//! works whole, and nothing at all unless the whole preemptor is known to fit.
+//!
+//! Pure: no I/O, no clock (now is an input), no randomness, no strings. Same input, same decision, on every machine. The steps of
+//! a decision are files: [`mod@fit`], `gate`, `candidates`, [`domains`], `reprieve`, [`choose`], and [`mod@explain`].
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same decision, on every machine")]
+
+mod candidates;
+pub mod choose;
+mod decide;
+pub mod domains;
+pub mod explain;
+pub mod filters;
+pub mod fit;
+mod gate;
+mod ids;
+mod labels;
+pub mod laws;
+pub mod one_domain;
+pub mod one_node;
+mod place;
+pub mod policy;
+pub mod reprieve;
+pub mod shape;
+pub mod snapshot;
+pub mod what_if;
+
+pub use decide::{Outcome, decide};
+pub use ids::*;
+pub use labels::{Labels, Operator, Requirement, Selector};

@@ -1,0 +1,3 @@
+//! The designs: what sets each apart from the others.
+
+pub mod kubernetes;

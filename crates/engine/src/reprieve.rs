@@ -1,0 +1,140 @@
+//! Take all, then reprieve: every candidate is gone, the preemptor has its places; now one candidate after the other is put back
+//! and stays if every pod of the preemptor still fits where it was placed. Who must go is a victim.
+
+use crate::candidates::Candidate;
+use crate::filters::Misfit;
+use crate::fit::{self, Ask, Placement};
+use crate::ids::{NodeId, PodId, UnitId};
+use crate::what_if::WhatIf;
+
+/// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The unit.
+    pub unit: UnitId,
+    /// The pod that would not fit.
+    pub pod: PodId,
+    /// Where.
+    pub node: NodeId,
+    /// And why.
+    pub misfit: Misfit,
+}
+
+/// Where reasons are kept, if somebody wants them: deciding does not pay for explaining.
+pub(crate) type Reasons<'r> = Option<&'r mut Vec<Reason>>;
+
+/// A placement that must stand while candidates come back.
+pub(crate) struct Trial<'t, 's> {
+    what_if: &'t mut WhatIf<'s>,
+    ask: &'t Ask,
+    placement: &'t Placement,
+    /// By node: its place in `hosts`, if a pod of the preemptor is placed there.
+    host_at: Vec<Option<u32>>,
+    hosts: Vec<Host>,
+    reasons: Reasons<'t>,
+}
+
+/// A node with pods of the preemptor.
+struct Host {
+    node: NodeId,
+    /// How much of each resource that they ask for may be in use there.
+    limits: Vec<(usize, i64)>,
+}
+
+impl<'t, 's> Trial<'t, 's> {
+    /// The candidates are gone from the what-if, and the placement is made in it.
+    pub fn new(what_if: &'t mut WhatIf<'s>, ask: &'t Ask, placement: &'t Placement, reasons: Reasons<'t>) -> Self {
+        let snapshot = what_if.snapshot();
+        let mut host_at = vec![None; snapshot.node_ids().len()];
+        let mut hosts: Vec<Host> = Vec::new();
+        for &(pod, node) in placement {
+            let at = *host_at[node.index()].get_or_insert_with(|| {
+                hosts.push(Host { node, limits: Vec::new() });
+                hosts.len() as u32 - 1
+            });
+            let limits = &mut hosts[at as usize].limits;
+            for (resource, &request) in snapshot.requests(snapshot.pod(pod).shape).iter().enumerate() {
+                if request > 0 && limits.iter().all(|(known, _)| *known != resource) {
+                    limits.push((resource, snapshot.allocatable(node)[resource]));
+                }
+            }
+        }
+        for host in &mut hosts {
+            for nominee in ask.nominees(snapshot, host.node) {
+                let requests = snapshot.requests(snapshot.pod(nominee).shape);
+                for (resource, limit) in &mut host.limits {
+                    *limit -= requests[*resource];
+                }
+            }
+        }
+        Self { what_if, ask, placement, host_at, hosts, reasons }
+    }
+
+    /// Those who cannot be put back: budget violations are tried first, then the others, each by importance. What can be put back
+    /// is back in the what-if. (Rule 15 of the pods, rule 9 of the groups.)
+    pub fn reprieve(&mut self, candidates: &[Candidate]) -> Vec<Candidate> {
+        let (violating, others): (Vec<Candidate>, Vec<Candidate>) =
+            candidates.iter().partition(|candidate| candidate.violations > 0);
+        violating.into_iter().chain(others).filter(|candidate| !self.put_back(candidate.unit)).collect()
+    }
+
+    /// Puts a unit back if the placement stands with it.
+    pub fn put_back(&mut self, unit: UnitId) -> bool {
+        let mark = self.what_if.mark();
+        let snapshot = self.what_if.snapshot();
+        let homes = |&pod: &PodId| (pod, snapshot.home(pod).expect("a candidate is bound"));
+        let pods: Vec<(PodId, NodeId)> = snapshot.unit(unit).pods.iter().map(homes).collect();
+        let on_hosts = pods.iter().any(|(_, node)| self.host_at[node.index()].is_some());
+        if !on_hosts && self.what_if.relations().is_empty() {
+            return true; // nobody will ask about it again
+        }
+        for &(pod, node) in &pods {
+            self.what_if.place(pod, node);
+        }
+        let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(&pods) || self.stands());
+        if !stands {
+            if let Some(reasons) = &mut self.reasons {
+                let misfit = first_misfit(self.what_if, self.ask, self.placement);
+                reasons.extend(misfit.map(|(pod, node, misfit)| Reason { unit, pod, node, misfit }));
+            }
+            self.what_if.back_to(mark);
+        }
+        stands
+    }
+
+    fn has_room(&self, node: NodeId) -> bool {
+        let Some(host) = self.host_at[node.index()] else {
+            return true;
+        };
+        let used = self.what_if.snapshot().used(node);
+        self.hosts[host as usize].limits.iter().all(|&(resource, limit)| used[resource] <= limit)
+    }
+
+    fn disturbs(&self, pods: &[(PodId, NodeId)]) -> bool {
+        let relations = self.what_if.relations();
+        pods.iter().any(|&(pod, _)| relations.may_disturb(self.what_if.snapshot().pod(pod).shape))
+    }
+
+    fn stands(&mut self) -> bool {
+        first_misfit(self.what_if, self.ask, self.placement).is_none()
+    }
+}
+
+/// The first pod of the placement that does not fit on its node, with the earlier ones present and the later ones absent.
+pub(crate) fn first_misfit(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    placement: &Placement,
+) -> Option<(PodId, NodeId, Misfit)> {
+    let mark = what_if.mark();
+    for &(pod, _) in placement {
+        what_if.remove(pod);
+    }
+    let misfit = placement.iter().find_map(|&(pod, node)| {
+        let misfit = fit::misfit(what_if, ask, pod, node);
+        what_if.place(pod, node);
+        misfit.map(|misfit| (pod, node, misfit))
+    });
+    what_if.back_to(mark);
+    misfit
+}

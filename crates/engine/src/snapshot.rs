@@ -1,0 +1,412 @@
+//! The cluster as the engine sees it at one instant: tables indexed by id, and what is derived from them.
+//!
+//! Whoever builds it fills in a [`Cluster`]; the engine changes nothing in it except through a [`crate::what_if::WhatIf`], which
+//! takes back whatever it did.
+
+use std::cmp::Reverse;
+
+use crate::ids::{
+    BudgetId, GroupId, NodeId, PodId, Priority, ResourceId, ShapeId, Timestamp, TopologyId, UnitId, ValueId,
+};
+use crate::labels::Labels;
+use crate::laws::toleration::Toleration;
+use crate::shape::{Shape, Taint};
+
+/// The tables that a snapshot is made from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cluster {
+    /// How many resources there are; the first is the number of pods.
+    pub n_resources: usize,
+    /// All nodes, by name.
+    pub nodes: Vec<Node>,
+    /// All shapes that pods have.
+    pub shapes: Vec<Shape>,
+    /// All pods that are bound or pending, by namespace and name.
+    pub pods: Vec<Pod>,
+    /// All groups.
+    pub groups: Vec<Group>,
+    /// How many more disruptions each budget allows.
+    pub budgets: Vec<i32>,
+    /// The node labels by which terms, constraints and groups divide the cluster.
+    pub topologies: Vec<Topology>,
+    /// By value: the whole number that it spells, if it spells one.
+    pub numbers: Vec<Option<i64>>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its name, where a selector asks for it.
+    pub name: ValueId,
+    /// What it offers of each resource.
+    pub allocatable: Vec<i64>,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// Set while it is cordoned: the taint that a pod must bear to land there all the same.
+    pub cordon: Option<Taint>,
+    /// Whether a pod that grows in place may preempt here.
+    pub resize_preempts: bool,
+}
+
+/// A pod that is bound or pending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    /// What filters read of it.
+    pub shape: ShapeId,
+    /// The group it belongs to, where that group exists.
+    pub group: Option<GroupId>,
+    /// Whether it names a group, even one that does not exist.
+    pub names_group: bool,
+    /// Its own priority.
+    pub priority: Priority,
+    /// Whether it may preempt.
+    pub preempts: bool,
+    /// Where it runs, or is bound to run.
+    pub node: Option<NodeId>,
+    /// Where an earlier decision means to put it.
+    pub nominated: Option<NodeId>,
+    /// When it started; [`Timestamp::NOT_YET`] where it has not.
+    pub start: Timestamp,
+    /// When it was scheduled.
+    pub scheduled: Option<Timestamp>,
+    /// Set while it is leaving.
+    pub leaving: Option<Leaving>,
+    /// How it tolerates preemption, by its priority class.
+    pub toleration: Option<Toleration>,
+    /// Whether it opted out of being preempted.
+    pub opted_out: bool,
+    /// Whether it names a priority class that nothing defines, so that its rights are unknown.
+    pub class_unknown: bool,
+    /// Whether it runs and waits to be given more on its node.
+    pub resizing: bool,
+    /// The budgets that taking it would charge.
+    pub budgets: Vec<BudgetId>,
+}
+
+/// How a pod leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// When its grace ends.
+    pub until: Timestamp,
+    /// Whether a scheduler preempted it.
+    pub preempted: bool,
+}
+
+/// A group of pods that are scheduled together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// How many members must run for it to run at all.
+    pub min_count: usize,
+    /// Its priority when it asks.
+    pub priority: Priority,
+    /// Its priority when it is asked to yield; at least the other.
+    pub victim_priority: Priority,
+    /// Whether it may preempt.
+    pub preempts: bool,
+    /// Whether it yields whole or pod by pod.
+    pub mode: DisruptionMode,
+    /// The label whose one value all members must share.
+    pub topology: Option<TopologyId>,
+    /// All its pods, bound and pending.
+    pub members: Vec<PodId>,
+}
+
+/// How a group yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DisruptionMode {
+    /// Its pods are taken one by one.
+    Single,
+    /// All its pods are taken, or none.
+    All,
+}
+
+/// A node label that divides the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    /// By node: its domain, unless it lacks the label. Domains are numbered in the order of their names.
+    pub domain: Vec<Option<u32>>,
+    /// How many domains there are.
+    pub n_domains: usize,
+}
+
+/// What is preempted whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    /// Its pods that are bound.
+    pub pods: Vec<PodId>,
+    /// Its priority when it is asked to yield.
+    pub priority: Priority,
+    /// Whether its pods belong to a group, or say that they do.
+    pub grouped: bool,
+    /// When its oldest pod started.
+    pub start: Timestamp,
+    /// Whether a law other than that of priority may spare it.
+    pub shielded: bool,
+}
+
+/// A pod on a node, with what a search over the node reads of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slot {
+    pub pod: PodId,
+    pub unit: UnitId,
+    pub shape: ShapeId,
+    pub priority: Priority,
+    pub start: Timestamp,
+}
+
+/// The cluster at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    cluster: Cluster,
+    units: Vec<Unit>,
+    /// By pod: the unit it is taken with, if it is bound.
+    unit_of: Vec<Option<UnitId>>,
+    /// By pod: where it is bound, a what-if or not.
+    home: Vec<Option<NodeId>>,
+    /// By node: the pods that are bound there, most important first. A what-if leaves the lists alone.
+    slots: Vec<Vec<Slot>>,
+    /// By node: whether nothing but priorities and resources matters among its pods.
+    plain: Vec<bool>,
+    /// By node: the pending pods that are nominated to it.
+    nominees: Vec<Vec<PodId>>,
+    /// By node and resource: what the node offers.
+    allocatable: Vec<i64>,
+    /// By node and resource: what the pods on it ask for.
+    used: Vec<i64>,
+    /// By shape and resource: what it asks for.
+    requests: Vec<i64>,
+    /// Shapes with anti-affinity of their own.
+    averse: Vec<ShapeId>,
+}
+
+impl Snapshot {
+    /// Derives what a search needs from the tables.
+    pub fn new(cluster: Cluster) -> Self {
+        let (units, unit_of) = units_of(&cluster);
+        let mut snapshot = Self {
+            slots: vec![Vec::new(); cluster.nodes.len()],
+            plain: vec![true; cluster.nodes.len()],
+            nominees: vec![Vec::new(); cluster.nodes.len()],
+            allocatable: cluster.nodes.iter().flat_map(|node| node.allocatable.iter().copied()).collect(),
+            used: vec![0; cluster.nodes.len() * cluster.n_resources],
+            requests: cluster.shapes.iter().flat_map(|shape| shape.requests.iter().copied()).collect(),
+            averse: (0..cluster.shapes.len())
+                .filter(|&shape| !cluster.shapes[shape].anti_affinity.is_empty())
+                .map(ShapeId::new)
+                .collect(),
+            home: cluster.pods.iter().map(|pod| pod.node).collect(),
+            cluster,
+            units,
+            unit_of,
+        };
+        for index in 0..snapshot.cluster.pods.len() {
+            snapshot.enter(PodId::new(index));
+        }
+        let Self { slots, units, .. } = &mut snapshot;
+        for slots in slots {
+            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), slot.pod));
+        }
+        snapshot
+    }
+
+    fn enter(&mut self, id: PodId) {
+        let pod = &self.cluster.pods[id.index()];
+        if let Some(node) = pod.node {
+            let unit_id = self.unit_of[id.index()].expect("a bound pod has a unit");
+            let unit = &self.units[unit_id.index()];
+            if unit.pods.len() > 1 || unit.shielded || !pod.budgets.is_empty() {
+                self.plain[node.index()] = false;
+            }
+            self.slots[node.index()].push(Slot {
+                pod: id,
+                unit: unit_id,
+                shape: pod.shape,
+                priority: unit.priority,
+                start: pod.start,
+            });
+            let shape = pod.shape;
+            self.charge(shape, node, 1);
+        } else if let Some(node) = pod.nominated {
+            self.nominees[node.index()].push(id);
+        }
+    }
+
+    /// Moves a pod; the caller remembers where it was.
+    pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
+        let Pod { shape, node, .. } = &mut self.cluster.pods[pod.index()];
+        let (shape, from) = (*shape, std::mem::replace(node, to));
+        if let Some(node) = from {
+            self.charge(shape, node, -1);
+        }
+        if let Some(node) = to {
+            self.charge(shape, node, 1);
+        }
+        from
+    }
+
+    fn charge(&mut self, shape: ShapeId, node: NodeId, sign: i64) {
+        let n = self.cluster.n_resources;
+        let requests = &self.requests[shape.index() * n..][..n];
+        for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
+            *used += sign * request;
+        }
+    }
+
+    /// All nodes, in the order of their names.
+    pub fn node_ids(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
+        (0..self.cluster.nodes.len()).map(NodeId::new)
+    }
+
+    /// All units.
+    pub fn unit_ids(&self) -> impl ExactSizeIterator<Item = UnitId> + use<> {
+        (0..self.units.len()).map(UnitId::new)
+    }
+
+    /// All resources.
+    pub fn resource_ids(&self) -> impl ExactSizeIterator<Item = ResourceId> + use<> {
+        (0..self.cluster.n_resources).map(ResourceId::new)
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.cluster.nodes[id.index()]
+    }
+
+    /// A pod.
+    pub fn pod(&self, id: PodId) -> &Pod {
+        &self.cluster.pods[id.index()]
+    }
+
+    /// A group.
+    pub fn group(&self, id: GroupId) -> &Group {
+        &self.cluster.groups[id.index()]
+    }
+
+    /// A shape.
+    pub fn shape(&self, id: ShapeId) -> &Shape {
+        &self.cluster.shapes[id.index()]
+    }
+
+    /// A unit.
+    pub fn unit(&self, id: UnitId) -> &Unit {
+        &self.units[id.index()]
+    }
+
+    /// The unit that a bound pod is taken with.
+    pub fn unit_of(&self, pod: PodId) -> Option<UnitId> {
+        self.unit_of[pod.index()]
+    }
+
+    /// Where a pod is bound, a what-if or not.
+    pub fn home(&self, pod: PodId) -> Option<NodeId> {
+        self.home[pod.index()]
+    }
+
+    /// A topology.
+    pub fn topology(&self, id: TopologyId) -> &Topology {
+        &self.cluster.topologies[id.index()]
+    }
+
+    /// The pods bound to a node, most important first, a what-if or not.
+    pub fn pods_on(&self, node: NodeId) -> impl Iterator<Item = PodId> + '_ {
+        self.slots[node.index()].iter().map(|slot| slot.pod)
+    }
+
+    /// What a node offers of each resource.
+    pub fn allocatable(&self, node: NodeId) -> &[i64] {
+        let n = self.cluster.n_resources;
+        &self.allocatable[node.index() * n..][..n]
+    }
+
+    /// What the pods on a node ask for of each resource.
+    pub fn used(&self, node: NodeId) -> &[i64] {
+        let n = self.cluster.n_resources;
+        &self.used[node.index() * n..][..n]
+    }
+
+    /// What a shape asks for of each resource.
+    pub fn requests(&self, shape: ShapeId) -> &[i64] {
+        let n = self.cluster.n_resources;
+        &self.requests[shape.index() * n..][..n]
+    }
+
+    pub(crate) fn slots(&self, node: NodeId) -> &[Slot] {
+        &self.slots[node.index()]
+    }
+
+    pub(crate) fn is_plain(&self, node: NodeId) -> bool {
+        self.plain[node.index()]
+    }
+
+    pub(crate) fn nominees(&self, node: NodeId) -> &[PodId] {
+        &self.nominees[node.index()]
+    }
+
+    pub(crate) fn n_shapes(&self) -> usize {
+        self.cluster.shapes.len()
+    }
+
+    pub(crate) fn n_pods(&self) -> usize {
+        self.cluster.pods.len()
+    }
+
+    pub(crate) fn n_units(&self) -> usize {
+        self.units.len()
+    }
+
+    pub(crate) fn averse(&self) -> &[ShapeId] {
+        &self.averse
+    }
+
+    pub(crate) fn numbers(&self) -> &[Option<i64>] {
+        &self.cluster.numbers
+    }
+
+    pub(crate) fn budgets(&self) -> &[i32] {
+        &self.cluster.budgets
+    }
+
+    /// Sorts ascending from the most important unit to the least. Total: it ends with the id.
+    pub(crate) fn importance(&self, unit: UnitId) -> impl Ord + use<> {
+        importance(&self.units, unit)
+    }
+}
+
+/// Higher priority; of a group; more pods; the older; then the id. (Groups' rule 4; for lone pods it is rule 13 of the pods.)
+fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
+    let unit = &units[id.index()];
+    (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, id)
+}
+
+/// A unit for each group that yields whole, and one for each other bound pod.
+fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut unit_of = vec![None; cluster.pods.len()];
+    let mut whole: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
+    for (index, pod) in cluster.pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
+        let group = pod.group.map(|id| (id, &cluster.groups[id.index()]));
+        let whole_group = group.filter(|(_, group)| group.mode == DisruptionMode::All).map(|(id, _)| id);
+        let id = whole_group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
+            units.push(Unit {
+                pods: Vec::new(),
+                priority: group.map_or(pod.priority, |(_, group)| group.victim_priority),
+                grouped: pod.names_group,
+                start: Timestamp::NOT_YET,
+                shielded: false,
+            });
+            let id = UnitId::new(units.len() - 1);
+            if let Some(group) = whole_group {
+                whole[group.index()] = Some(id);
+            }
+            id
+        });
+        let unit = &mut units[id.index()];
+        unit.pods.push(PodId::new(index));
+        unit.start = unit.start.min(pod.start);
+        unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
+        unit_of[index] = Some(id);
+    }
+    (units, unit_of)
+}

@@ -1,0 +1,74 @@
+//! A what-if over a snapshot: pods are moved, and moved back.
+
+use crate::filters::relations::Relations;
+use crate::ids::{NodeId, PodId, ShapeId};
+use crate::snapshot::Snapshot;
+
+/// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
+pub struct WhatIf<'s> {
+    snapshot: &'s mut Snapshot,
+    relations: Relations,
+    log: Vec<Moved>,
+}
+
+struct Moved {
+    pod: PodId,
+    from: Option<NodeId>,
+}
+
+/// How long the log was.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+impl<'s> WhatIf<'s> {
+    /// Asks for pods of these shapes: what they mind of other pods is kept count of from here on.
+    pub fn new(snapshot: &'s mut Snapshot, shapes: &[ShapeId]) -> Self {
+        let relations = Relations::new(snapshot, shapes);
+        Self { snapshot, relations, log: Vec::new() }
+    }
+
+    /// The snapshot as it would be.
+    pub fn snapshot(&self) -> &Snapshot {
+        self.snapshot
+    }
+
+    pub(crate) fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// Takes a pod off its node.
+    pub fn remove(&mut self, pod: PodId) {
+        self.move_to(pod, None);
+    }
+
+    /// Puts a pod on a node.
+    pub fn place(&mut self, pod: PodId, node: NodeId) {
+        self.move_to(pod, Some(node));
+    }
+
+    fn move_to(&mut self, pod: PodId, to: Option<NodeId>) {
+        let from = self.snapshot.move_to(pod, to);
+        self.relations.moved(self.snapshot, pod, from, to);
+        self.log.push(Moved { pod, from });
+    }
+
+    /// The point to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark(self.log.len())
+    }
+
+    /// Takes back every change since `mark`.
+    pub fn back_to(&mut self, mark: Mark) {
+        let Self { snapshot, relations, log } = self;
+        for Moved { pod, from } in log.drain(mark.0..).rev() {
+            let to = snapshot.move_to(pod, from);
+            relations.moved(snapshot, pod, to, from);
+        }
+    }
+}
+
+impl Drop for WhatIf<'_> {
+    fn drop(&mut self) {
+        self.back_to(Mark(0));
+    }
+}

@@ -1,0 +1,182 @@
+//! PodGroups, and the Workloads that say the same in older words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::snapshot::{DisruptionMode, Group};
+use serde_json::{Value, json};
+
+use crate::classes::Classes;
+use crate::objects::{FullName, Objects, by_name};
+use crate::source::{InputError, Source, Sourced};
+use crate::workload::{PreemptionMode, Workload, WorkloadGroup};
+
+/// On a PodGroup: the class of its priority when it is asked to yield.
+pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
+
+/// A group without its members, and the label that its members must share.
+pub(crate) struct NamedGroup {
+    pub group: Group,
+    pub topology_key: Option<String>,
+}
+
+/// All groups by name.
+pub(crate) fn groups(
+    objects: &Objects,
+    classes: &Classes<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
+    let workloads = by_name("Workload", &objects.workloads, |workload| FullName::of(&workload.metadata))?;
+    let pod_groups = by_name("PodGroup", &objects.pod_groups, |group| FullName::of(&group.metadata))?;
+    let mut groups = BTreeMap::new();
+    for (name, Sourced { object: workload, source }) in &workloads {
+        for part in &workload.spec.pod_groups {
+            let part_name = FullName::new(&name.namespace, &member_group(&name.name, &part.name, None));
+            for replica in replicas(objects, &part_name) {
+                let read = Reading { classes, warnings, kind: "Workload", name, source };
+                groups.insert(replica, read.workload_group(workload, part)?);
+            }
+        }
+    }
+    for (name, Sourced { object: group, source }) in &pod_groups {
+        let workload = group.spec.workload_ref.as_ref().and_then(|reference| {
+            let workload = workloads.get(&FullName::new(&name.namespace, &reference.workload_name))?;
+            Some((
+                &workload.object,
+                workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
+            ))
+        });
+        let read = Reading { classes, warnings, kind: "PodGroup", name, source };
+        groups.insert(name.clone(), read.pod_group(group, workload)?);
+    }
+    Ok(groups)
+}
+
+/// The group itself, and each replica of it that a pod names.
+fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
+    let prefix = format!("{}-", part.name);
+    let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
+    let replicas = named.filter(|group| group.namespace == part.namespace && group.name.starts_with(&prefix));
+    replicas.chain(std::iter::once(part.clone())).collect()
+}
+
+/// The group that a pod names.
+pub(crate) fn group_of(pod: &Pod) -> Option<FullName> {
+    let name = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
+    Some(FullName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
+}
+
+struct Reading<'a, 'o> {
+    classes: &'a Classes<'o>,
+    warnings: &'a mut Vec<String>,
+    kind: &'static str,
+    name: &'a FullName,
+    source: &'a Source,
+}
+
+impl Reading<'_, '_> {
+    fn pod_group(
+        mut self,
+        object: &PodGroup,
+        workload: Option<(&Workload, &WorkloadGroup)>,
+    ) -> Result<NamedGroup, InputError> {
+        let spec = &object.spec;
+        let workload_spec = workload.map(|(workload, _)| &workload.spec);
+        let class = spec.priority_class_name.as_deref();
+        let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
+        let gang = spec.scheduling_policy.gang.as_ref();
+        let annotations = object.metadata.annotations.as_ref();
+        let yielding_class = annotations.and_then(|annotations| annotations.get(PREEMPTION_PRIORITY_CLASS));
+        let yielding_class = yielding_class.or_else(|| workload_spec?.preemption_priority_class_name.as_ref());
+        let whole = match &spec.disruption_mode {
+            Some(mode) => mode.all.is_some(),
+            None => workload.is_some_and(|(_, part)| yields_whole(part)),
+        };
+        let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
+        let group = self.group(GroupWords {
+            priority: spec.priority,
+            class,
+            yielding_class: yielding_class.map(String::as_str),
+            preemption_policy: spec.preemption_policy.as_deref(),
+            min_count: gang.map_or(1, |gang| gang.min_count),
+            whole,
+        })?;
+        let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
+        Ok(NamedGroup { group, topology_key })
+    }
+
+    fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<NamedGroup, InputError> {
+        let group = self.group(GroupWords {
+            priority: None,
+            class: workload.spec.priority_class_name.as_deref(),
+            yielding_class: workload.spec.preemption_priority_class_name.as_deref(),
+            preemption_policy: None,
+            min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
+            whole: yields_whole(part),
+        })?;
+        Ok(NamedGroup { group, topology_key: None })
+    }
+
+    fn group(&mut self, words: GroupWords<'_>) -> Result<Group, InputError> {
+        let object = format!("{} {}", self.kind, self.name);
+        let located = |error: InputError| error.at(self.source).object(object.clone());
+        let priority = self.classes.priority(words.priority, words.class).map_err(located)?;
+        let min_count = usize::try_from(words.min_count)
+            .map_err(|_| InputError::new(format!("{} is negative; a gang needs at least 1", words.min_count)))
+            .map_err(|error| located(error.field("minCount")))?;
+        let mut victim_priority = priority;
+        if let Some(class) = words.yielding_class {
+            match self.classes.value(class) {
+                None => self.warnings.push(format!(
+                    "{object}: its preemption priority class {class:?} is not defined; its scheduling priority is used"
+                )),
+                Some(value) if value < priority => self.warnings.push(format!(
+                    "{object}: its preemption priority {} is below its scheduling priority {}, which is invalid; the latter is used",
+                    value.0, priority.0
+                )),
+                Some(value) => victim_priority = value,
+            }
+        }
+        Ok(Group {
+            min_count,
+            priority,
+            victim_priority,
+            preempts: self.classes.preempts(words.preemption_policy, words.class),
+            mode: if words.whole { DisruptionMode::All } else { DisruptionMode::Single },
+            topology: None,
+            members: Vec::new(),
+        })
+    }
+}
+
+/// What an object says of a group.
+struct GroupWords<'a> {
+    priority: Option<i32>,
+    class: Option<&'a str>,
+    yielding_class: Option<&'a str>,
+    preemption_policy: Option<&'a str>,
+    min_count: i32,
+    whole: bool,
+}
+
+fn yields_whole(part: &WorkloadGroup) -> bool {
+    part.policy.gang.as_ref().and_then(|gang| gang.preemption_mode) == Some(PreemptionMode::PodGroup)
+}
+
+/// A pod that names its group through a Workload names it directly from here on.
+pub(crate) fn name_group_of(pod: &mut Value) {
+    let text = |field: &str| pod.pointer(&format!("/spec/workloadRef/{field}")).and_then(Value::as_str);
+    if let (Some(workload), Some(group)) = (text("name"), text("podGroup")) {
+        let name = member_group(workload, group, text("podGroupReplicaKey"));
+        pod["spec"]["schedulingGroup"] = json!({ "podGroupName": name });
+    }
+}
+
+/// The name by which a Workload's pod group is known: `workload-group`, with the replica's key where there are several.
+fn member_group(workload: &str, group: &str, replica: Option<&str>) -> String {
+    match replica.filter(|replica| !replica.is_empty()) {
+        Some(replica) => format!("{workload}-{group}-{replica}"),
+        None => format!("{workload}-{group}"),
+    }
+}

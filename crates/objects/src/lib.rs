@@ -1,0 +1,20 @@
+//! Kubernetes objects in, snapshot out. All YAML, labels, annotations and quantities are understood here, once.
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]
+
+pub mod answer;
+mod classes;
+pub mod groups;
+mod intern;
+pub mod load;
+pub mod names;
+pub mod objects;
+pub mod quantity;
+pub mod question;
+pub mod read;
+pub mod request;
+mod shape;
+pub mod source;
+pub mod test_file;
+pub mod workload;

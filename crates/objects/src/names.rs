@@ -1,0 +1,78 @@
+//! The names that numbers stand for, for output.
+
+use reprieve_engine::shape::{Effect, Taint};
+use reprieve_engine::{GroupId, NodeId, PodId, ResourceId, TopologyId};
+
+use crate::objects::FullName;
+
+/// The names of everything in a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) pods: Vec<FullName>,
+    pub(crate) groups: Vec<FullName>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) topologies: Vec<String>,
+    /// By topology and domain.
+    pub(crate) domains: Vec<Vec<String>>,
+    pub(crate) keys: Vec<String>,
+    pub(crate) values: Vec<String>,
+}
+
+impl Names {
+    /// A node's name.
+    pub fn node(&self, id: NodeId) -> &str {
+        &self.nodes[id.index()]
+    }
+
+    /// A pod's namespace and name.
+    pub fn pod(&self, id: PodId) -> &FullName {
+        &self.pods[id.index()]
+    }
+
+    /// A group's namespace and name.
+    pub fn group(&self, id: GroupId) -> &FullName {
+        &self.groups[id.index()]
+    }
+
+    /// A resource's name.
+    pub fn resource(&self, id: ResourceId) -> &str {
+        &self.resources[id.index()]
+    }
+
+    /// The label that a topology divides by.
+    pub fn topology(&self, id: TopologyId) -> &str {
+        &self.topologies[id.index()]
+    }
+
+    /// The name of one domain of a topology.
+    pub fn domain(&self, topology: TopologyId, domain: u32) -> &str {
+        &self.domains[topology.index()][domain as usize]
+    }
+
+    /// A taint as kubectl writes it.
+    pub fn taint(&self, taint: &Taint) -> String {
+        let effect = match taint.effect {
+            Effect::NoSchedule => "NoSchedule",
+            Effect::PreferNoSchedule => "PreferNoSchedule",
+            Effect::NoExecute => "NoExecute",
+        };
+        let (key, value) = (&self.keys[taint.key.index()], &self.values[taint.value.index()]);
+        if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") }
+    }
+
+    /// A node by name.
+    pub fn node_id(&self, name: &str) -> Option<NodeId> {
+        self.nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(NodeId::new)
+    }
+
+    /// A pod by name.
+    pub fn pod_id(&self, name: &FullName) -> Option<PodId> {
+        self.pods.binary_search(name).ok().map(PodId::new)
+    }
+
+    /// A group by name.
+    pub fn group_id(&self, name: &FullName) -> Option<GroupId> {
+        self.groups.binary_search(name).ok().map(GroupId::new)
+    }
+}

@@ -1,0 +1,121 @@
+//! The Kubernetes objects that a decision reads, as they came.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::source::{InputError, Sourced};
+use crate::workload::Workload;
+
+/// Everything that was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Objects {
+    /// `v1` Node.
+    pub nodes: Vec<Sourced<Node>>,
+    /// `v1` Pod.
+    pub pods: Vec<Sourced<Pod>>,
+    /// `v1` Namespace.
+    pub namespaces: Vec<Sourced<Namespace>>,
+    /// `scheduling.k8s.io/v1` PriorityClass.
+    pub priority_classes: Vec<Sourced<PriorityClass>>,
+    /// `policy/v1` PodDisruptionBudget.
+    pub budgets: Vec<Sourced<PodDisruptionBudget>>,
+    /// `scheduling.k8s.io/v1beta1` PodGroup.
+    pub pod_groups: Vec<Sourced<PodGroup>>,
+    /// `scheduling.k8s.io` Workload.
+    pub workloads: Vec<Sourced<Workload>>,
+    /// Kinds that no decision reads, and how many of each there were.
+    pub skipped: BTreeMap<String, usize>,
+}
+
+impl Objects {
+    /// Takes in all of `other`.
+    pub fn extend(&mut self, other: Self) {
+        self.nodes.extend(other.nodes);
+        self.pods.extend(other.pods);
+        self.namespaces.extend(other.namespaces);
+        self.priority_classes.extend(other.priority_classes);
+        self.budgets.extend(other.budgets);
+        self.pod_groups.extend(other.pod_groups);
+        self.workloads.extend(other.workloads);
+        for (kind, count) in other.skipped {
+            *self.skipped.entry(kind).or_default() += count;
+        }
+    }
+
+    /// How many objects a decision reads.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+            + self.pods.len()
+            + self.namespaces.len()
+            + self.priority_classes.len()
+            + self.budgets.len()
+            + self.pod_groups.len()
+            + self.workloads.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A namespace and a name; the namespace is `default` where none is given.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FullName {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl FullName {
+    /// Of an object.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+    }
+
+    /// From its parts.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for FullName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The objects by name, in the order of names. Two with one name are an error.
+pub(crate) fn by_name<'a, T, K: Ord + fmt::Display>(
+    kind: &str,
+    objects: &'a [Sourced<T>],
+    name: impl Fn(&T) -> K,
+) -> Result<BTreeMap<K, &'a Sourced<T>>, InputError> {
+    let mut named: BTreeMap<K, &Sourced<T>> = BTreeMap::new();
+    for object in objects {
+        let key = name(&object.object);
+        if let Some(first) = named.get(&key) {
+            let problem = format!("this name is taken by the object in {}; give each its own", first.source);
+            return Err(InputError::new(problem)
+                .at(&object.source)
+                .object(format!("{kind} {key}"))
+                .field("metadata.name"));
+        }
+        named.insert(key, object);
+    }
+    Ok(named)
+}
+
+/// The name of an object that has no namespace.
+pub(crate) fn plain_name<T: Metadata<Ty = ObjectMeta>>(object: &T) -> String {
+    object.metadata().name.clone().unwrap_or_default()
+}

@@ -1,0 +1,182 @@
+//! Quantities as Kubernetes writes them, exact: a sign, digits with a point, and a suffix or an exponent.
+
+use std::cmp::Ordering;
+
+/// Why a text is no amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// It is not written as a quantity.
+    #[error("is not a quantity; write a number with an optional suffix, such as 500m, 2, 1.5 or 4Gi")]
+    Syntax,
+    /// It is too large to count with.
+    #[error("is too large; the limit is 2^63-1")]
+    Overflow,
+    /// It is below zero.
+    #[error("is negative; ask for 0 or more")]
+    Negative,
+}
+
+/// A quantity in billionths, the finest that Kubernetes counts; what is finer is rounded up, as Kubernetes does.
+pub fn billionths(text: &str) -> Result<i128, QuantityError> {
+    let Parsed { negative, digits, exponent, shift } = parse(text)?;
+    let exponent = exponent + 9;
+    let mut mantissa: i128 = 0;
+    for digit in digits {
+        mantissa = checked(mantissa.checked_mul(10).and_then(|value| value.checked_add(i128::from(digit))))?;
+    }
+    if mantissa == 0 {
+        return Ok(0);
+    }
+    if negative {
+        return Err(QuantityError::Negative);
+    }
+    mantissa = checked(mantissa.checked_mul(1 << shift))?;
+    let value = match exponent.cmp(&0) {
+        Ordering::Equal => mantissa,
+        Ordering::Greater => {
+            let factor = checked(10_i128.checked_pow(exponent.unsigned_abs()))?;
+            checked(mantissa.checked_mul(factor))?
+        }
+        Ordering::Less => match 10_i128.checked_pow(exponent.unsigned_abs()) {
+            Some(divisor) => rounded_up(mantissa, divisor),
+            None => 1, // more than nothing, and far less than one
+        },
+    };
+    units(value)?;
+    Ok(value)
+}
+
+/// In whole units, rounded up as Kubernetes does.
+pub fn units(billionths: i128) -> Result<i64, QuantityError> {
+    i64::try_from(rounded_up(billionths, 1_000_000_000)).map_err(|_| QuantityError::Overflow)
+}
+
+/// In thousandths, rounded up as Kubernetes does: how cpu is counted.
+pub fn thousandths(billionths: i128) -> Result<i64, QuantityError> {
+    i64::try_from(rounded_up(billionths, 1_000_000)).map_err(|_| QuantityError::Overflow)
+}
+
+fn rounded_up(value: i128, divisor: i128) -> i128 {
+    value / divisor + i128::from(value % divisor != 0)
+}
+
+fn checked(value: Option<i128>) -> Result<i128, QuantityError> {
+    value.ok_or(QuantityError::Overflow)
+}
+
+struct Parsed {
+    negative: bool,
+    digits: Vec<u8>,
+    exponent: i32,
+    shift: u32,
+}
+
+fn parse(text: &str) -> Result<Parsed, QuantityError> {
+    let (negative, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let (number, suffix) = rest.split_at(number_end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        return Err(QuantityError::Syntax);
+    }
+    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    let digits = whole.bytes().chain(fraction.bytes()).map(|digit| digit - b'0').collect();
+    let (power, shift) = suffix_value(suffix).ok_or(QuantityError::Syntax)?;
+    let fraction_digits = i32::try_from(fraction.len()).map_err(|_| QuantityError::Overflow)?;
+    Ok(Parsed { negative, digits, exponent: power.saturating_sub(fraction_digits), shift })
+}
+
+/// The power of ten, and of two, that a suffix stands for.
+fn suffix_value(suffix: &str) -> Option<(i32, u32)> {
+    let value = match suffix {
+        "" => (0, 0),
+        "n" => (-9, 0),
+        "u" => (-6, 0),
+        "m" => (-3, 0),
+        "k" => (3, 0),
+        "M" => (6, 0),
+        "G" => (9, 0),
+        "T" => (12, 0),
+        "P" => (15, 0),
+        "E" => (18, 0),
+        "Ki" => (0, 10),
+        "Mi" => (0, 20),
+        "Gi" => (0, 30),
+        "Ti" => (0, 40),
+        "Pi" => (0, 50),
+        "Ei" => (0, 60),
+        _ => {
+            let exponent = suffix.strip_prefix(['e', 'E'])?;
+            let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let limit = if exponent.starts_with('-') { -1000 } else { 1000 };
+            return Some((exponent.parse().unwrap_or(limit).clamp(-1000, 1000), 0));
+        }
+    };
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read_exactly() {
+        for (text, in_units, in_thousandths) in [
+            ("0", 0, 0),
+            ("2", 2, 2_000),
+            ("+2", 2, 2_000),
+            ("500m", 1, 500),
+            ("0.5", 1, 500),
+            (".5", 1, 500),
+            ("5.", 5, 5_000),
+            ("1.5", 2, 1_500),
+            ("100u", 1, 1), // rounded up, never down
+            ("1n", 1, 1),
+            ("1k", 1_000, 1_000_000),
+            ("1Ki", 1_024, 1_024_000),
+            ("1.5Gi", 1_610_612_736, 1_610_612_736_000),
+            ("1e3", 1_000, 1_000_000),
+            ("1E3", 1_000, 1_000_000),
+            ("1.25e1", 13, 12_500),
+            ("25e-1", 3, 2_500),
+            ("1e-400", 1, 1),
+            ("000000000000000000000000000000000000000000007", 7, 7_000),
+            ("9223372036854775807", i64::MAX, 0),
+            ("-0", 0, 0),
+        ] {
+            let value = billionths(text).expect(text);
+            assert_eq!(units(value), Ok(in_units), "{text}");
+            if in_thousandths != 0 || in_units == 0 {
+                assert_eq!(thousandths(value), Ok(in_thousandths), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in [
+            "", "abc", "1x", "1 Gi", " 1", "1.2.3", "1mi", "1ki", "--1", "1e", "1e+", "1e1.5", "0x10", "1_000", "½",
+            ".",
+        ] {
+            assert_eq!(billionths(text), Err(QuantityError::Syntax), "{text}");
+        }
+        for text in [
+            "9223372036854775808",
+            "12E",
+            "8Ei",
+            "1e19",
+            "1e999999999999",
+            "99999999999999999999999999999999999999999999",
+        ] {
+            assert_eq!(billionths(text), Err(QuantityError::Overflow), "{text}");
+        }
+        assert_eq!(thousandths(billionths("9223372036854775807").unwrap()), Err(QuantityError::Overflow));
+        assert_eq!(billionths("-1"), Err(QuantityError::Negative));
+    }
+}

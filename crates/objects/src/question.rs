@@ -1,0 +1,107 @@
+//! What is asked: under which policy, at what time, by whom.
+
+use jiff::Timestamp as Time;
+use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::{Outcome, Timestamp, decide};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::load::{Loaded, timestamp};
+use crate::source::InputError;
+use crate::test_file::{PreemptorRef, Profile, TestSpec};
+
+/// The clock of a test that sets none.
+pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
+
+/// A question that can be decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Under which policy.
+    pub policy: Kubernetes,
+    /// At what time.
+    pub now: Timestamp,
+    /// By whom.
+    pub preemptor: Preemptor,
+}
+
+impl Question {
+    /// The question of a test.
+    pub fn new(spec: &TestSpec, loaded: &Loaded) -> Result<Self, InputError> {
+        let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW)).map_err(|error| error.field("spec.now"))?;
+        Ok(Self { policy: policy(&spec.profile)?, now: timestamp(now), preemptor: preemptor(&spec.preemptor, loaded)? })
+    }
+
+    /// Decides it.
+    pub fn decide(&self, loaded: &mut Loaded) -> Outcome {
+        decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
+    }
+
+    /// Decides it and names what came of it.
+    pub fn answer(&self, loaded: &mut Loaded) -> Answer {
+        let outcome = self.decide(loaded);
+        Answer::new(loaded, &Ask::new(&loaded.snapshot, self.preemptor).members, &outcome)
+    }
+}
+
+/// A moment in RFC 3339.
+pub fn parse_time(text: &str) -> Result<Time, InputError> {
+    text.parse().map_err(|_| InputError::new(format!("{text:?} is not a time; write it as in 2026-01-01T01:00:00Z")))
+}
+
+/// The policy that a profile names, with its settings.
+pub fn policy(profile: &Profile) -> Result<Kubernetes, InputError> {
+    if profile.policy != "Kubernetes" {
+        let problem = format!("{:?} is not a policy; write Kubernetes", profile.policy);
+        return Err(InputError::new(problem).field("spec.profile.policy"));
+    }
+    let mut policy = Kubernetes::default();
+    for (argument, value) in &profile.args {
+        let field = format!("spec.profile.args.{argument}");
+        match (argument.as_str(), value) {
+            ("priorityCut", Value::Bool(cut)) => policy.priority_cut = *cut,
+            ("priorityCut", other) => {
+                return Err(InputError::new(format!("{other} is neither true nor false")).field(field));
+            }
+            _ => {
+                let problem = "policy Kubernetes has no such argument; it has priorityCut";
+                return Err(InputError::new(problem).field(field));
+            }
+        }
+    }
+    Ok(policy)
+}
+
+/// The preemptor by name: it is there, and it needs a place.
+pub fn preemptor(reference: &PreemptorRef, loaded: &Loaded) -> Result<Preemptor, InputError> {
+    let name = reference.full_name();
+    let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
+    match reference.kind.as_str() {
+        "Pod" => {
+            let Some(id) = loaded.names.pod_id(&name) else {
+                return error(format!(
+                    "there is no pod {name} that runs or waits; add it to the input, or name another"
+                ));
+            };
+            let pod = loaded.snapshot.pod(id);
+            match pod.node {
+                Some(node) if !pod.resizing => {
+                    let node = loaded.names.node(node);
+                    error(format!("pod {name} already runs on node {node}; name a pod that is pending"))
+                }
+                Some(_) | None => Ok(Preemptor::Pod(id)),
+            }
+        }
+        "PodGroup" => {
+            let Some(id) = loaded.names.group_id(&name) else {
+                return error(format!("there is no pod group {name}; add it to the input, or name another"));
+            };
+            let members = &loaded.snapshot.group(id).members;
+            if !members.iter().any(|&pod| loaded.snapshot.pod(pod).node.is_none()) {
+                return error(format!("pod group {name} has no pending pod; name a group that needs a place"));
+            }
+            Ok(Preemptor::Group(id))
+        }
+        other => error(format!("{other:?} cannot preempt under policy Kubernetes; write kind Pod or PodGroup")),
+    }
+}

@@ -1,0 +1,337 @@
+//! Text in, objects out: YAML streams, JSON, and lists, as `kubectl get` prints them. Kinds that no decision reads are counted and
+//! skipped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::objects::Objects;
+use crate::source::{InputError, Source, Sourced};
+use crate::test_file::PreemptionTest;
+
+/// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
+pub const LONGEST_DOCUMENT: usize = 1 << 30;
+
+/// One document of a stream.
+#[derive(Clone, Debug)]
+pub struct Document<'t> {
+    /// Where it came from.
+    pub source: Source,
+    /// The line of the file on which it begins, from 0.
+    line: usize,
+    text: &'t str,
+}
+
+/// Splits a stream into its documents. Those with nothing but comments and white space are passed over.
+pub fn documents<'t>(file: &str, text: &'t str) -> Vec<Document<'t>> {
+    let file: Arc<str> = file.into();
+    let mut documents = Vec::new();
+    let (mut start, mut start_line) = (0, 0);
+    let mut offset = 0;
+    let push = |documents: &mut Vec<Document<'t>>, text: &'t str, line: usize| {
+        let source = Source { file: file.clone(), document: documents.len() + 1, item: None };
+        if text.lines().any(|line| !matches!(line.trim_start().bytes().next(), None | Some(b'#'))) {
+            documents.push(Document { source, line, text });
+        }
+    };
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if let Some(rest) = line.strip_prefix("---")
+            && rest.chars().next().is_none_or(char::is_whitespace)
+        {
+            push(&mut documents, &text[start..offset], start_line);
+            (start, start_line) = (offset + 3, number);
+        }
+        offset += line.len();
+    }
+    push(&mut documents, &text[start..], start_line);
+    documents
+}
+
+impl Document<'_> {
+    /// The `apiVersion` and `kind` that it says it has.
+    pub fn kind(&self) -> Result<Kind, InputError> {
+        Ok(Kind::of(&self.parse(&mut Objects::default())?))
+    }
+
+    /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
+    pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
+        let value = self.parse(objects)?;
+        if Kind::of(&value).is_test() {
+            let object = format!("PreemptionTest {}", name_of(&value));
+            let test = typed(&value, &self.source, &object)?;
+            return Ok(Some(Sourced { object: test, source: self.source.clone() }));
+        }
+        if !Kind::of(&value).kind.ends_with("List") {
+            accept(value, &self.source, objects)?;
+        }
+        Ok(None)
+    }
+
+    /// The document as a tree. The items of a list are not in it: each goes into `objects` as soon as it is read.
+    fn parse(&self, objects: &mut Objects) -> Result<Value, InputError> {
+        if self.text.len() > LONGEST_DOCUMENT {
+            let problem = format!("the document has {} bytes; at most {LONGEST_DOCUMENT} are read", self.text.len());
+            return Err(InputError::new(problem).at(&self.source));
+        }
+        let mut tree = Tree { source: &self.source, objects, kindless: Vec::new(), items: 0, error: None };
+        let parsed = if looks_like_json(self.text) {
+            let mut json = serde_json::Deserializer::from_str(self.text);
+            let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+            parsed.map_err(|error| self.json_problem(&error))
+        } else {
+            let options = yaml_options(self.text.len());
+            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| {
+                tree.by_ref().deserialize(yaml)
+            })
+            .map_err(|error| self.yaml_problem(&error))
+        };
+        if let Some(error) = tree.error {
+            return Err(error);
+        }
+        let kindless = std::mem::take(&mut tree.kindless);
+        let value = parsed.map_err(|problem| InputError::new(problem).at(&self.source))?;
+        let list = Kind::of(&value);
+        for (item, mut value) in kindless {
+            list.give_to_item(&mut value);
+            accept(value, &Source { item: Some(item), ..self.source.clone() }, objects)?;
+        }
+        Ok(value)
+    }
+
+    /// What is wrong, with the line in the file rather than in the document.
+    fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
+        let error = error.without_snippet();
+        let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
+        let message = error.to_string();
+        self.problem("YAML", at, &message)
+    }
+
+    fn json_problem(&self, error: &serde_json::Error) -> String {
+        self.problem("JSON", Some((error.line(), error.column())), &error.to_string())
+    }
+
+    fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
+        let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
+        let first = message.lines().next().unwrap_or_default();
+        let problem = first.split_once(" at line ").map_or(first, |(problem, _)| problem);
+        format!("{at}this is not valid {language}: {problem}")
+    }
+}
+
+/// A flow mapping of YAML begins with a brace too, but hardly ever with a quoted key.
+fn looks_like_json(text: &str) -> bool {
+    text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
+}
+
+/// The parser's limits, in proportion to the text: no text of honest size reaches them, no bomb of aliases passes them.
+fn yaml_options(bytes: usize) -> serde_saphyr::Options {
+    let most = bytes.saturating_mul(2).saturating_add(10_000);
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: most,
+            max_nodes: most,
+            max_total_scalar_bytes: most,
+            max_depth: 128,
+        },
+    }
+}
+
+/// `apiVersion` and `kind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl Kind {
+    fn of(value: &Value) -> Self {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { api_version: text("apiVersion"), kind: text("kind") }
+    }
+
+    /// Whether it is a PreemptionTest.
+    pub fn is_test(&self) -> bool {
+        self.api_version.starts_with("reprieve.dev/") && self.kind == "PreemptionTest"
+    }
+
+    /// The items of a typed list do not say what they are; the list does.
+    fn give_to_item(&self, item: &mut Value) {
+        if let (Value::Object(fields), Some(kind)) = (item, self.kind.strip_suffix("List")) {
+            fields.insert("apiVersion".to_owned(), self.api_version.clone().into());
+            fields.insert("kind".to_owned(), kind.into());
+        }
+    }
+}
+
+/// Builds the tree of a document, all but the items of a list.
+struct Tree<'a> {
+    source: &'a Source,
+    objects: &'a mut Objects,
+    /// Items that do not say what they are, and where they stood.
+    kindless: Vec<(usize, Value)>,
+    items: usize,
+    error: Option<InputError>,
+}
+
+impl<'a> Tree<'a> {
+    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a> {
+        TreeRef(self)
+    }
+}
+
+struct TreeRef<'t, 'a>(&'t mut Tree<'a>);
+
+impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TreeRef<'_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a Kubernetes object with apiVersion and kind")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "items" {
+                map.next_value_seed(Items(self.0))?;
+            } else {
+                fields.insert(key, map.next_value()?);
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+struct Items<'t, 'a>(&'t mut Tree<'a>);
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects under items")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let tree = self.0;
+        while let Some(value) = items.next_element::<Value>()? {
+            tree.items += 1;
+            if value.get("kind").is_none() {
+                tree.kindless.push((tree.items, value));
+                continue;
+            }
+            let source = Source { item: Some(tree.items), ..tree.source.clone() };
+            if let Err(error) = accept(value, &source, tree.objects) {
+                tree.error = Some(error);
+                return Err(serde::de::Error::custom("an item cannot be read"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts an object where it belongs.
+fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<(), InputError> {
+    if value.is_null() {
+        return Ok(());
+    }
+    let Kind { api_version, kind } = Kind::of(&value);
+    if kind.is_empty() || api_version.is_empty() {
+        let field = if kind.is_empty() { "kind" } else { "apiVersion" };
+        let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
+        return Err(InputError::new(problem).at(source).field(field));
+    }
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    match (group, kind.as_str()) {
+        ("", "Node") => objects.nodes.push(sourced(&value, source)?),
+        ("", "Pod") => {
+            crate::groups::name_group_of(&mut value);
+            objects.pods.push(sourced(&value, source)?);
+        }
+        ("", "Namespace") => objects.namespaces.push(sourced(&value, source)?),
+        ("scheduling.k8s.io", "PriorityClass") => objects.priority_classes.push(sourced(&value, source)?),
+        ("policy", "PodDisruptionBudget") => objects.budgets.push(sourced(&value, source)?),
+        ("scheduling.k8s.io", "PodGroup") => {
+            value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(); // the fields are the same in every version
+            objects.pod_groups.push(sourced(&value, source)?);
+        }
+        ("scheduling.k8s.io", "Workload") => objects.workloads.push(sourced(&value, source)?),
+        _ => *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1,
+    }
+    Ok(())
+}
+
+fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
+    let object = format!("{} {}", Kind::of(value).kind, name_of(value));
+    if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
+        let problem = "is missing; every object has a name";
+        return Err(InputError::new(problem).at(source).object(object).field("metadata.name"));
+    }
+    Ok(Sourced { object: typed(value, source, &object)?, source: source.clone() })
+}
+
+fn name_of(value: &Value) -> String {
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    text("/metadata/namespace").map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+/// Decodes a tree. The path of a field that does not fit is worked out only when there is one.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &str) -> Result<T, InputError> {
+    if let Ok(decoded) = T::deserialize(value) {
+        return Ok(decoded);
+    }
+    let mut quoted = value.clone();
+    quote_quantities(&mut quoted);
+    serde_path_to_error::deserialize(&quoted).map_err(|error| {
+        let problem = error.inner().to_string();
+        InputError::new(problem).at(source).object(object).field(error.path().to_string())
+    })
+}
+
+/// Kubernetes takes `cpu: 2` for `cpu: "2"`.
+fn quote_quantities(value: &mut Value) {
+    const LISTS: [&str; 6] = ["requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"];
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::Object(quantities) if LISTS.contains(&key.as_str()) => {
+                        for quantity in quantities.values_mut().filter(|quantity| quantity.is_number()) {
+                            *quantity = Value::String(quantity.to_string());
+                        }
+                    }
+                    _ => quote_quantities(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(quote_quantities),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

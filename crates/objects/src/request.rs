@@ -1,0 +1,167 @@
+//! What a pod asks for, as Kubernetes counts it: containers that run together are summed, init containers run one after the other
+//! beside the sidecars started before them, a request of the pod as a whole beats its containers', overhead comes on top. For a
+//! pod that is being resized, the largest of desired, allocated and actual counts.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::quantity;
+use crate::source::InputError;
+
+/// By resource: how much, in thousandths of cpu and whole units of everything else.
+pub type Amounts = BTreeMap<String, i64>;
+
+/// By resource: how much, in billionths. Sums are exact; only the end result is rounded.
+type Exact = BTreeMap<String, i128>;
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// What the pod asks for.
+pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
+    let empty = (PodSpec::default(), PodStatus::default());
+    let spec = pod.spec.as_ref().unwrap_or(&empty.0);
+    let status = pod.status.as_ref().unwrap_or(&empty.1);
+    let infeasible = is_resize_infeasible(status);
+    let mut total = containers_total(spec, status, View::Desired)?;
+    if spec.node_name.is_some() && (infeasible || reports_resources(status)) {
+        if infeasible {
+            total.clear();
+        }
+        raise(&mut total, containers_total(spec, status, View::Allocated { infeasible })?);
+        raise(&mut total, containers_total(spec, status, View::Actual { infeasible })?);
+    }
+    if let Some(whole) = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
+        let mut effective = if infeasible { Exact::new() } else { exact(whole, "spec.resources.requests")? };
+        if let Some(actual) = status.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
+            raise(&mut effective, exact(actual, "status.resources.requests")?);
+            let allocated = status.allocated_resources.as_ref();
+            raise(&mut effective, allocated.map_or(Ok(Exact::new()), |list| exact(list, "status.allocatedResources"))?);
+        }
+        total.extend(effective.into_iter().filter(|(resource, _)| is_pod_level(resource)));
+    }
+    if let Some(overhead) = &spec.overhead {
+        add(&mut total, &exact(overhead, "spec.overhead")?);
+    }
+    rounded(total, "spec.containers")
+}
+
+/// Whether any container's status says what it was given.
+fn reports_resources(status: &PodStatus) -> bool {
+    let statuses = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    statuses.into_iter().any(|status| status.allocated_resources.is_some() || status.resources.is_some())
+}
+
+/// The amounts of a resource list; `path` names it in an error.
+pub(crate) fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
+    rounded(exact(list, path)?, path)
+}
+
+/// Whose word counts for a container.
+#[derive(Clone, Copy)]
+enum View {
+    Desired,
+    Allocated { infeasible: bool },
+    Actual { infeasible: bool },
+}
+
+fn containers_total(spec: &PodSpec, status: &PodStatus, view: View) -> Result<Exact, InputError> {
+    let mut total = Exact::new();
+    for (at, container) in spec.containers.iter().enumerate() {
+        add(&mut total, &container_requests(container, status, view, &format!("spec.containers[{at}]"))?);
+    }
+    let mut sidecars = Exact::new();
+    let mut initializing = Exact::new();
+    for (at, container) in spec.init_containers.iter().flatten().enumerate() {
+        let mut own = container_requests(container, status, view, &format!("spec.initContainers[{at}]"))?;
+        if container.restart_policy.as_deref() == Some("Always") {
+            add(&mut total, &own);
+            add(&mut sidecars, &own);
+            own.clone_from(&sidecars);
+        } else {
+            add(&mut own, &sidecars);
+        }
+        raise(&mut initializing, own);
+    }
+    raise(&mut total, initializing);
+    Ok(total)
+}
+
+fn container_requests(container: &Container, status: &PodStatus, view: View, path: &str) -> Result<Exact, InputError> {
+    let desired = || {
+        let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        requests.map_or(Ok(Exact::new()), |list| exact(list, &format!("{path}.resources.requests")))
+    };
+    let infeasible = match view {
+        View::Desired => return desired(),
+        View::Allocated { infeasible } | View::Actual { infeasible } => infeasible,
+    };
+    let own_status = |statuses: &Option<Vec<ContainerStatus>>| {
+        statuses.iter().flatten().find(|status| status.name == container.name).cloned()
+    };
+    let own = own_status(&status.container_statuses).or_else(|| own_status(&status.init_container_statuses));
+    if let Some(own) = own {
+        let actual = own.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        let reported = match view {
+            View::Actual { .. } => actual.or(own.allocated_resources.as_ref()),
+            View::Desired | View::Allocated { .. } => own.allocated_resources.as_ref(),
+        };
+        if let Some(reported) = reported {
+            return exact(reported, &format!("status of container {}", container.name));
+        }
+    }
+    if infeasible { Ok(Exact::new()) } else { desired() }
+}
+
+fn exact(list: &Quantities, path: &str) -> Result<Exact, InputError> {
+    let amount = |(resource, quantity): (&String, &Quantity)| {
+        let text = quantity.0.as_str();
+        let parsed = quantity::billionths(text);
+        let amount =
+            parsed.map_err(|error| InputError::new(format!("{text:?} {error}")).field(format!("{path}.{resource}")))?;
+        Ok((resource.clone(), amount))
+    };
+    list.iter().map(amount).collect()
+}
+
+fn rounded(exact: Exact, path: &str) -> Result<Amounts, InputError> {
+    let amount = |(resource, amount): (String, i128)| {
+        let rounded = if resource == "cpu" { quantity::thousandths(amount) } else { quantity::units(amount) };
+        let too_large = |error| InputError::new(format!("the sum {error}")).field(format!("{path}: {resource}"));
+        let rounded = rounded.map_err(too_large)?;
+        Ok((resource, rounded))
+    };
+    exact.into_iter().map(amount).collect()
+}
+
+fn add(total: &mut Exact, more: &Exact) {
+    for (resource, amount) in more {
+        *total.entry(resource.clone()).or_default() += amount; // each is below 2^93, so no sum of them overflows
+    }
+}
+
+fn raise(total: &mut Exact, to: Exact) {
+    for (resource, amount) in to {
+        let known = total.entry(resource).or_default();
+        *known = amount.max(*known);
+    }
+}
+
+fn is_pod_level(resource: &str) -> bool {
+    resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-")
+}
+
+fn is_resize_infeasible(status: &PodStatus) -> bool {
+    resize_pending(status).is_some_and(|reason| reason == "Infeasible")
+}
+
+/// Whether the pod runs and waits to be given more.
+pub fn is_resize_deferred(pod: &Pod) -> bool {
+    pod.status.as_ref().and_then(resize_pending).is_some_and(|reason| reason == "Deferred")
+}
+
+fn resize_pending(status: &PodStatus) -> Option<&str> {
+    let pending = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodResizePending")?;
+    Some(pending.reason.as_deref().unwrap_or_default())
+}
