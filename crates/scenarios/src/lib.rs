@@ -1,0 +1,5 @@
+//! Made-up clusters: small random ones for property tests, large regular ones for benchmarks. The same seed, the same cluster, on
+//! every machine.
+
+pub mod random;
+pub mod scale;

@@ -1,0 +1,1 @@
+//! Large regular clusters.
