@@ -56,6 +56,23 @@ pub fn thousandths(billionths: i128) -> Result<i64, QuantityError> {
     i64::try_from(rounded_up(billionths, 1_000_000)).map_err(|_| QuantityError::Overflow)
 }
 
+/// An amount as a person writes it: thousandths of cpu, the largest binary suffix that is exact for bytes, plain for the rest.
+pub fn written(resource: &str, amount: i64) -> String {
+    match resource {
+        "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
+        "cpu" => format!("{amount}m"),
+        "memory" | "ephemeral-storage" => bytes(amount),
+        _ if resource.starts_with("hugepages-") => bytes(amount),
+        _ => amount.to_string(),
+    }
+}
+
+fn bytes(amount: i64) -> String {
+    let suffixes = ["Ei", "Pi", "Ti", "Gi", "Mi", "Ki"];
+    let exact = suffixes.iter().zip((1..=6).rev()).find(|(_, power)| amount != 0 && amount % (1 << (10 * power)) == 0);
+    exact.map_or_else(|| amount.to_string(), |(suffix, power)| format!("{}{suffix}", amount >> (10 * power)))
+}
+
 fn rounded_up(value: i128, divisor: i128) -> i128 {
     value / divisor + i128::from(value % divisor != 0)
 }
@@ -155,6 +172,20 @@ mod tests {
             if in_thousandths != 0 || in_units == 0 {
                 assert_eq!(thousandths(value), Ok(in_thousandths), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_as_people_write_them() {
+        for (resource, amount, text) in [
+            ("cpu", 500, "500m"),
+            ("cpu", 2_000, "2"),
+            ("memory", 4 << 30, "4Gi"),
+            ("memory", 1_536, "1536"),
+            ("memory", 0, "0"),
+            ("nvidia.com/gpu", 8, "8"),
+        ] {
+            assert_eq!(written(resource, amount), text);
         }
     }
 

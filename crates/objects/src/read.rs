@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::objects::Objects;
 use crate::source::{InputError, Source, Sourced};
+use crate::submit::Controlled;
 use crate::test_file::PreemptionTest;
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
@@ -67,6 +68,26 @@ impl Document<'_> {
             accept(value, &self.source, objects)?;
         }
         Ok(None)
+    }
+
+    /// Reads what somebody means to submit: objects, and those whose controllers make pods.
+    pub fn read_submitted(
+        &self,
+        objects: &mut Objects,
+        controlled: &mut Vec<Sourced<Controlled>>,
+    ) -> Result<(), InputError> {
+        let value = self.parse(objects)?;
+        let source = &self.source;
+        let made = match Kind::of(&value).kind.as_str() {
+            "Job" => sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job))),
+            "Deployment" => sourced(&value, source)?.map(|object| Controlled::Deployment(Box::new(object))),
+            "ReplicaSet" => sourced(&value, source)?.map(|object| Controlled::ReplicaSet(Box::new(object))),
+            "StatefulSet" => sourced(&value, source)?.map(|object| Controlled::StatefulSet(Box::new(object))),
+            kind if kind.ends_with("List") => return Ok(()),
+            _ => return accept(value, source, objects),
+        };
+        controlled.push(made);
+        Ok(())
     }
 
     /// The document as a tree. The items of a list are not in it: each goes into `objects` as soon as it is read.

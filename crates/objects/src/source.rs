@@ -84,3 +84,10 @@ pub struct Sourced<T> {
     /// Where it came from.
     pub source: Source,
 }
+
+impl<T> Sourced<T> {
+    /// The same place, something else in it.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
+        Sourced { object: change(self.object), source: self.source }
+    }
+}

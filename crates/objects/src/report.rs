@@ -1,0 +1,392 @@
+//! A decision as JSON: the answer in the words of a test's `expect`, and why. `apiVersion` changes when the shape does.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::choose::{Cost, Plan};
+use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, Spared, explain};
+use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::laws::Law;
+use reprieve_engine::one_domain::DomainRefusal;
+use reprieve_engine::reprieve::Reason;
+use reprieve_engine::{NodeId, Outcome, PodId, UnitId};
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::load::Loaded;
+use crate::question::Question;
+use crate::words::{self, Words};
+
+/// A decision and its explanation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `reprieve.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Decision`.
+    pub kind: &'static str,
+    /// Under which policy.
+    pub policy: &'static str,
+    /// At what time.
+    pub now: String,
+    /// Who asked.
+    pub preemptor: PreemptorReport,
+    /// Outcome, victims, nominations.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// Why.
+    pub explanation: ExplanationReport,
+    /// What is odd about the input.
+    pub warnings: Vec<String>,
+}
+
+/// Who asked.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreemptorReport {
+    /// `Pod` or `PodGroup`.
+    pub kind: &'static str,
+    /// `namespace/name`.
+    pub name: String,
+    /// Its priority when it asks.
+    pub priority: i32,
+    /// Its pods that need a place.
+    pub pods: Vec<String>,
+    /// How many of them must find one.
+    pub needed: usize,
+}
+
+/// Why the decision is as it is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplanationReport {
+    /// In one sentence.
+    pub summary: String,
+    /// The law that refuses the preemptor or makes it wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<LawReport>,
+    /// What the plan costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostReport>,
+    /// For each victim, why it could not be reprieved.
+    pub victims: Vec<VictimReport>,
+    /// For each unit that is not taken, why.
+    pub spared: Vec<SparedReport>,
+    /// For each node, what landing there means to a pod.
+    pub nodes: Vec<PlaceReport>,
+    /// For each domain, what landing there means to a group.
+    pub domains: Vec<PlaceReport>,
+}
+
+/// A law.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LawReport {
+    /// Its name.
+    pub name: &'static str,
+    /// In words.
+    pub text: String,
+    /// The pods that the preemptor waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+    /// When the wait ends at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+/// What a plan costs; less is better, in the order of the fields.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostReport {
+    /// Pods taken against a disruption budget.
+    pub budget_violations: usize,
+    /// The highest priority among the victims.
+    pub highest_priority: i32,
+    /// The sum over all pods of (priority + 2^31).
+    pub priority_sum: i64,
+    /// How many pods are taken.
+    pub pods: usize,
+    /// The earliest start among the victims of the highest priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_start: Option<String>,
+}
+
+/// A unit: a pod, or the running pods of a group.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitReport {
+    /// Its pods.
+    pub pods: Vec<String>,
+    /// Their nodes, each once.
+    pub nodes: Vec<String>,
+    /// The group that it is, if it yields whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Its priority when it is asked to yield.
+    pub priority: i32,
+}
+
+/// Why a victim is one.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VictimReport {
+    /// Who.
+    #[serde(flatten)]
+    pub unit: UnitReport,
+    /// The pod that would not fit if it stayed.
+    pub pod: String,
+    /// Where that pod is placed.
+    pub node: String,
+    /// The filter that would refuse it.
+    pub filter: &'static str,
+    /// In words.
+    pub text: String,
+}
+
+/// Why a unit is not taken.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SparedReport {
+    /// Who.
+    #[serde(flatten)]
+    pub unit: UnitReport,
+    /// The law, or `Reprieved`.
+    pub law: &'static str,
+    /// In words.
+    pub text: String,
+}
+
+/// What landing in a place means.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaceReport {
+    /// The node or the domain.
+    pub name: String,
+    /// `Chosen`, `Dearer` or `Refused`.
+    pub verdict: &'static str,
+    /// The filter or law that refuses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<&'static str>,
+    /// In words.
+    pub text: String,
+    /// Whom landing there would take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
+    /// Where a member finds no place: each node, and why not.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, String>,
+}
+
+/// Decides a question and explains the decision.
+pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
+    let outcome = question.decide(loaded);
+    let explanation = explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
+    let ask = Ask::new(&loaded.snapshot, question.preemptor);
+    let naming = Naming { loaded };
+    let preemptor = naming.preemptor(&ask);
+    Report {
+        api_version: "reprieve.dev/v1alpha1",
+        kind: "Decision",
+        policy: "Kubernetes",
+        now: words::moment(question.now),
+        answer: Answer::new(loaded, &ask.members, &outcome),
+        explanation: naming.explanation(&preemptor, &outcome, &explanation),
+        preemptor,
+        warnings: loaded.warnings.clone(),
+    }
+}
+
+struct Naming<'a> {
+    loaded: &'a Loaded,
+}
+
+impl Naming<'_> {
+    fn pod(&self, pod: PodId) -> String {
+        self.loaded.names.pod(pod).to_string()
+    }
+
+    fn preemptor(&self, ask: &Ask) -> PreemptorReport {
+        let (kind, name) = match ask.preemptor {
+            Preemptor::Pod(pod) => ("Pod", self.pod(pod)),
+            Preemptor::Group(group) => ("PodGroup", self.loaded.names.group(group).to_string()),
+        };
+        let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
+        PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
+    }
+
+    fn explanation(
+        &self,
+        preemptor: &PreemptorReport,
+        outcome: &Outcome,
+        explanation: &Explanation,
+    ) -> ExplanationReport {
+        let law = match outcome {
+            Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => Some(self.law(law)),
+            Outcome::Schedule(_) | Outcome::Preempt(_) | Outcome::Unschedulable(None) => None,
+        };
+        let cost = match outcome {
+            Outcome::Preempt(plan) => Some(cost(&plan.cost)),
+            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
+        };
+        ExplanationReport {
+            summary: self.summary(preemptor, outcome, law.as_ref()),
+            law,
+            cost,
+            victims: explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
+            spared: explanation.spared.iter().map(|(unit, spared)| self.spared(*unit, spared)).collect(),
+            nodes: explanation.nodes.iter().map(|(node, verdict)| self.node(*node, verdict)).collect(),
+            domains: explanation
+                .domains
+                .iter()
+                .map(|(domain, verdict)| {
+                    let name =
+                        domain.part.map_or("the cluster", |(topology, part)| self.loaded.names.domain(topology, part));
+                    self.domain(name, preemptor, verdict)
+                })
+                .collect(),
+        }
+    }
+
+    fn summary(&self, preemptor: &PreemptorReport, outcome: &Outcome, law: Option<&LawReport>) -> String {
+        let name = &preemptor.name;
+        let placed = |n: usize| match preemptor.kind {
+            "PodGroup" => format!(", {n} of {} pods", preemptor.pods.len()),
+            _ => String::new(),
+        };
+        match (outcome, law) {
+            (Outcome::Schedule(placement), _) => format!("{name} fits now, with no victim{}", placed(placement.len())),
+            (Outcome::Preempt(plan), _) => {
+                let (pods, nodes) = (plan.cost.pods, self.nodes_of(plan));
+                format!(
+                    "{name} fits once {} gone{} on {nodes}",
+                    count(pods, "pod is", "pods are"),
+                    placed(plan.placement.len())
+                )
+            }
+            (Outcome::Wait(_), Some(law)) => format!("{name} waits: {}", law.text),
+            (Outcome::Unschedulable(_), Some(law)) => format!("{name} may not preempt: {}", law.text),
+            (Outcome::Wait(_) | Outcome::Unschedulable(_), None) => {
+                format!("no lawful set of victims makes {name} fit")
+            }
+        }
+    }
+
+    fn nodes_of(&self, plan: &Plan) -> String {
+        let mut nodes: Vec<NodeId> = plan.placement.iter().map(|&(_, node)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        match nodes.as_slice() {
+            [node] => self.loaded.names.node(*node).to_owned(),
+            nodes => format!("{} nodes", nodes.len()),
+        }
+    }
+
+    fn law(&self, law: &Law) -> LawReport {
+        let Words { name, text } = words::law(law, &self.loaded.names);
+        let (waits_for, until) = match law {
+            Law::Underway { leaving, until, .. } => {
+                (leaving.iter().map(|&pod| self.pod(pod)).collect(), Some(words::moment(*until)))
+            }
+            _ => (Vec::new(), None),
+        };
+        LawReport { name, text, waits_for, until }
+    }
+
+    fn unit(&self, id: UnitId) -> UnitReport {
+        let snapshot = &self.loaded.snapshot;
+        let unit = snapshot.unit(id);
+        let group = unit.pods.first().and_then(|&pod| snapshot.pod(pod).group);
+        let whole = group.filter(|&group| snapshot.group(group).mode == reprieve_engine::snapshot::DisruptionMode::All);
+        let mut nodes: Vec<NodeId> = unit.pods.iter().filter_map(|&pod| snapshot.home(pod)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        UnitReport {
+            pods: unit.pods.iter().map(|&pod| self.pod(pod)).collect(),
+            nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
+            group: whole.map(|group| self.loaded.names.group(group).to_string()),
+            priority: unit.priority.0,
+        }
+    }
+
+    fn victim(&self, reason: &Reason) -> VictimReport {
+        let names = &self.loaded.names;
+        let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
+        let Words { name, text } = words::misfit(&reason.misfit, names);
+        let text = format!("{pod} would not fit on {node}: {text}");
+        VictimReport { unit: self.unit(reason.unit), pod, node, filter: name, text }
+    }
+
+    fn spared(&self, unit: UnitId, spared: &Spared) -> SparedReport {
+        let Words { name, text } = match spared {
+            Spared::Law(law) => words::law(law, &self.loaded.names),
+            Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
+        };
+        SparedReport { unit: self.unit(unit), law: name, text }
+    }
+
+    fn node(&self, node: NodeId, verdict: &NodeVerdict) -> PlaceReport {
+        let name = self.loaded.names.node(node).to_owned();
+        match verdict {
+            NodeVerdict::Chosen => chosen(name),
+            NodeVerdict::Dearer(plan) => self.dearer(name, plan),
+            NodeVerdict::Refused(refusal) => {
+                let Words { name: filter, text } = words::refusal(refusal, &self.loaded.names);
+                refused(name, Some(filter), text, BTreeMap::new())
+            }
+        }
+    }
+
+    fn domain(&self, name: &str, preemptor: &PreemptorReport, verdict: &DomainVerdict) -> PlaceReport {
+        let name = name.to_owned();
+        match verdict {
+            DomainVerdict::Chosen => chosen(name),
+            DomainVerdict::Dearer(plan) => self.dearer(name, plan),
+            DomainVerdict::Refused(DomainRefusal::NoCandidate) => {
+                refused(name, None, "nobody there may be taken".to_owned(), BTreeMap::new())
+            }
+            DomainVerdict::Refused(DomainRefusal::TooFew { placed, unplaced, misfits }) => {
+                let names = &self.loaded.names;
+                let nodes = misfits
+                    .iter()
+                    .map(|(node, misfit)| (names.node(*node).to_owned(), words::misfit(misfit, names).text));
+                let who = unplaced.map(|pod| format!("; {} finds no place", self.pod(pod))).unwrap_or_default();
+                let needed = preemptor.needed;
+                let text = format!("with every candidate gone {placed} of the {needed} pods that it needs fit{who}");
+                refused(name, None, text, nodes.collect())
+            }
+        }
+    }
+
+    fn dearer(&self, name: String, plan: &Plan) -> PlaceReport {
+        let pods = plan.victims.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods);
+        let mut victims: Vec<String> = pods.map(|&pod| self.pod(pod)).collect();
+        victims.sort_unstable();
+        let Cost { violations, top, pods, .. } = plan.cost;
+        let against = if violations > 0 { format!(", {violations} against a budget") } else { String::new() };
+        let text = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
+        PlaceReport { name, verdict: "Dearer", filter: None, text, victims, nodes: BTreeMap::new() }
+    }
+}
+
+fn chosen(name: String) -> PlaceReport {
+    let text = "costs least".to_owned();
+    PlaceReport { name, verdict: "Chosen", filter: None, text, victims: Vec::new(), nodes: BTreeMap::new() }
+}
+
+fn refused(name: String, filter: Option<&'static str>, text: String, nodes: BTreeMap<String, String>) -> PlaceReport {
+    PlaceReport { name, verdict: "Refused", filter, text, victims: Vec::new(), nodes }
+}
+
+fn cost(cost: &Cost) -> CostReport {
+    CostReport {
+        budget_violations: cost.violations,
+        highest_priority: cost.top.0,
+        priority_sum: cost.weight,
+        pods: cost.pods,
+        oldest_start: crate::load::time(cost.oldest.0).map(|time| time.to_string()),
+    }
+}
+
+/// `1 pod is`, `2 pods are`.
+pub fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

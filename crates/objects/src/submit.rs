@@ -1,0 +1,148 @@
+//! What somebody means to submit: the pods that its controller would make, as if they were in the cluster already.
+
+use k8s_openapi::Metadata;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup, PodStatus, PodTemplateSpec};
+use k8s_openapi::api::scheduling::v1beta1::{
+    BasicSchedulingPolicy, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::objects::{FullName, Objects};
+use crate::source::{InputError, Source, Sourced};
+use crate::test_file::PreemptorRef;
+
+/// A Job may ask for more pods than anybody wants to read about.
+const MOST_PODS: i32 = 10_000;
+
+/// An object with a controller that makes pods.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Controlled {
+    /// Runs its pods to the end.
+    Job(Box<Job>),
+    /// Keeps pods running; one new pod of it asks.
+    Deployment(Box<Deployment>),
+    /// The same.
+    ReplicaSet(Box<ReplicaSet>),
+    /// The same.
+    StatefulSet(Box<StatefulSet>),
+}
+
+/// Adds what is submitted to the cluster, and says who asks: the one group, else the one pod.
+pub fn submit(
+    cluster: &mut Objects,
+    mut submitted: Objects,
+    controlled: Vec<Sourced<Controlled>>,
+) -> Result<PreemptorRef, InputError> {
+    for Sourced { object, source } in controlled {
+        submitted.extend(pods_of(object, &source)?);
+    }
+    let preemptor = match (submitted.pod_groups.as_slice(), submitted.pods.as_slice()) {
+        ([group], _) => reference("PodGroup", &group.object.metadata),
+        ([], [pod]) => reference("Pod", &pod.object.metadata),
+        ([], []) => {
+            let problem = "nothing in it makes a pod; submit a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
+            return Err(InputError::new(problem));
+        }
+        (groups, pods) => {
+            let problem = format!(
+                "it holds {} groups and {} pods, and one question is about one preemptor; submit one, or name it with --for",
+                groups.len(),
+                pods.len()
+            );
+            return Err(InputError::new(problem));
+        }
+    };
+    cluster.extend(submitted);
+    Ok(preemptor)
+}
+
+fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
+    let FullName { namespace, name } = FullName::of(metadata);
+    PreemptorRef { kind: kind.to_owned(), namespace, name }
+}
+
+fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
+    let (metadata, template) = match object {
+        Controlled::Job(job) => return job_pods(*job, source),
+        Controlled::Deployment(object) => (object.metadata, object.spec.template),
+        Controlled::ReplicaSet(object) => (object.metadata, object.spec.template.unwrap_or_default()),
+        Controlled::StatefulSet(object) => (object.metadata, object.spec.template),
+    };
+    let pod = pod(&metadata, "new", &template);
+    Ok(Objects { pods: vec![Sourced { object: pod, source: source.clone() }], ..Objects::default() })
+}
+
+/// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
+/// any other Job ask together too, but take what they can get.
+fn job_pods(job: Job, source: &Source) -> Result<Objects, InputError> {
+    let spec = job.spec.unwrap_or_default();
+    let parallelism = spec.parallelism.unwrap_or(1);
+    if !(1..=MOST_PODS).contains(&parallelism) {
+        let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
+        let object = format!("Job {}", FullName::of(&job.metadata));
+        return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
+    }
+    let mut pods: Vec<Pod> =
+        (0..parallelism).map(|index| pod(&job.metadata, &index.to_string(), &spec.template)).collect();
+    let mut groups = Vec::new();
+    let names_group = spec.template.spec.as_ref().is_some_and(|spec| spec.scheduling_group.is_some());
+    if parallelism > 1 && !names_group {
+        let group = job_group(&job.metadata, &spec, parallelism);
+        for pod in &mut pods {
+            let spec = pod.spec.get_or_insert_default();
+            spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: job.metadata.name.clone() });
+        }
+        groups.push(Sourced { object: group, source: source.clone() });
+    }
+    let pods = pods.into_iter().map(|object| Sourced { object, source: source.clone() }).collect();
+    Ok(Objects { pods, pod_groups: groups, ..Objects::default() })
+}
+
+fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGroup {
+    let indexed = spec.completion_mode.as_deref() == Some("Indexed") && spec.completions == Some(parallelism);
+    let scheduling_policy = if indexed {
+        let gang = GangSchedulingPolicy { min_count: parallelism };
+        PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() }
+    } else {
+        PodGroupSchedulingPolicy {
+            basic: Some(BasicSchedulingPolicy::default()),
+            ..PodGroupSchedulingPolicy::default()
+        }
+    };
+    let pod_spec = spec.template.spec.clone().unwrap_or_default();
+    PodGroup {
+        metadata: ObjectMeta {
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        spec: PodGroupSpec {
+            scheduling_policy,
+            priority: pod_spec.priority,
+            priority_class_name: pod_spec.priority_class_name,
+            preemption_policy: pod_spec.preemption_policy,
+            ..PodGroupSpec::default()
+        },
+        ..PodGroup::default()
+    }
+}
+
+/// A pod from a template, named after its owner.
+fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
+    let from_template = template.metadata.clone().unwrap_or_default();
+    let mut pod = Pod {
+        spec: template.spec.clone(),
+        status: Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }),
+        ..Pod::default()
+    };
+    *pod.metadata_mut() = ObjectMeta {
+        name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
+        namespace: owner.namespace.clone(),
+        labels: from_template.labels,
+        annotations: from_template.annotations,
+        ..ObjectMeta::default()
+    };
+    pod
+}

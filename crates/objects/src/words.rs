@@ -1,0 +1,125 @@
+//! Reasons are values; here they become words. Every law and every filter has one name and one sentence.
+
+use reprieve_engine::Timestamp;
+use reprieve_engine::filters::Misfit;
+use reprieve_engine::laws::{Law, disagreement::About};
+use reprieve_engine::one_node::NodeRefusal;
+
+use crate::load::time;
+use crate::names::Names;
+use crate::quantity;
+
+/// A name that programs compare and a sentence that people read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Words {
+    /// One word.
+    pub name: &'static str,
+    /// A sentence without its full stop.
+    pub text: String,
+}
+
+fn words(name: &'static str, text: impl Into<String>) -> Words {
+    Words { name, text: text.into() }
+}
+
+/// A law.
+pub fn law(law: &Law, names: &Names) -> Words {
+    match law {
+        Law::Priority { candidate } => {
+            words("Priority", format!("its priority {} is not below the preemptor's", candidate.0))
+        }
+        Law::Toleration { pod, until: Some(until) } => {
+            words("Toleration", format!("{} tolerates this preemptor until {}", names.pod(*pod), moment(*until)))
+        }
+        Law::Toleration { pod, until: None } => {
+            words("Toleration", format!("{} tolerates this preemptor for ever", names.pod(*pod)))
+        }
+        Law::OptOut { pod } => words("OptOut", format!("{} opted out of being preempted", names.pod(*pod))),
+        Law::UnknownClass { pod } => words(
+            "UnknownClass",
+            format!("{} names a PriorityClass that is not defined, so its rights are unknown", names.pod(*pod)),
+        ),
+        Law::Never => words("Never", "its preemptionPolicy is Never"),
+        Law::Disagreement { member, about: About::Priority { member: own, group } } => words(
+            "Disagreement",
+            format!("{} has priority {}, but its group has {}", names.pod(*member), own.0, group.0),
+        ),
+        Law::Disagreement { member, about: About::Preempting { member: own, group } } => {
+            let policy = |preempts: bool| if preempts { "PreemptLowerPriority" } else { "Never" };
+            let (own, group) = (policy(*own), policy(*group));
+            let member = names.pod(*member);
+            words("Disagreement", format!("{member} has preemptionPolicy {own}, but its group has {group}"))
+        }
+        Law::Underway { leaving, nodes, until } => {
+            let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
+            let pods = match leaving.as_slice() {
+                [pod] => names.pod(*pod).to_string(),
+                pods => format!("{} pods", pods.len()),
+            };
+            words(
+                "Underway",
+                format!("{pods} preempted for it must leave {} first, until {}", nodes.join(", "), moment(*until)),
+            )
+        }
+    }
+}
+
+/// A filter that refuses a pod on a node.
+pub fn misfit(misfit: &Misfit, names: &Names) -> Words {
+    match *misfit {
+        Misfit::Cordon => words("Cordon", "the node is cordoned"),
+        Misfit::Taint(taint) => words("Taint", format!("taint {} is not tolerated", names.taint(&taint))),
+        Misfit::NodeSelection => words("NodeSelection", "its node selector or node affinity excludes the node"),
+        Misfit::ResizeDisabled => words("ResizeDisabled", "the node lets no resize preempt"),
+        Misfit::Ports => words("Ports", "a host port that it needs is taken"),
+        Misfit::Resource { resource, short, beyond } => {
+            let name = names.resource(resource);
+            let short = quantity::written(name, short);
+            let more = if beyond { ", more than the node has" } else { "" };
+            words("Resources", format!("short of {short} {}{more}", unit(name)))
+        }
+        Misfit::SpreadLabel(topology) => {
+            words("SpreadLabel", format!("the node lacks the label {} to spread by", names.topology(topology)))
+        }
+        Misfit::Spread { topology, skew, max_skew } => words(
+            "Spread",
+            format!(
+                "uneven over {}: the skew would be {skew}, at most {max_skew} is allowed",
+                names.topology(topology)
+            ),
+        ),
+        Misfit::Affinity => words("Affinity", "no pod that it must run beside is there"),
+        Misfit::AntiAffinity(topology) => {
+            words("AntiAffinity", format!("a pod that it must not share {} with is there", names.topology(topology)))
+        }
+        Misfit::OthersAntiAffinity(topology) => words(
+            "OthersAntiAffinity",
+            format!("a pod is there that must not share {} with it", names.topology(topology)),
+        ),
+    }
+}
+
+/// Why a node is refused, even with preemption.
+pub fn refusal(refusal: &NodeRefusal, names: &Names) -> Words {
+    match refusal {
+        NodeRefusal::Misfit(filter) if filter.resolvable() => {
+            let Words { name, text } = misfit(filter, names);
+            words(name, format!("{text}, even with every candidate gone"))
+        }
+        NodeRefusal::Misfit(filter) => misfit(filter, names),
+        NodeRefusal::NoCandidate(filter) => {
+            let Words { name, text } = misfit(filter, names);
+            words(name, format!("{text}, and nobody there may be taken"))
+        }
+        NodeRefusal::Law(reason) => law(reason, names),
+    }
+}
+
+/// A moment in RFC 3339.
+pub fn moment(timestamp: Timestamp) -> String {
+    time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
+}
+
+fn unit(resource: &str) -> &str {
+    if resource == "pods" { "pod slots" } else { resource }
+}
