@@ -1,1 +1,11 @@
 //! The ways in: what stands behind the commands of `reprieve`.
+
+pub mod cases;
+pub mod checker;
+pub mod demo;
+pub mod input;
+pub mod junit;
+pub mod picture;
+pub mod plan;
+pub mod render;
+pub mod shuffle;

@@ -1,67 +1,53 @@
-use reprieve_engine::Outcome;
-use reprieve_objects::{load::*, objects::Objects, question::Question, read::documents};
-fn main() {
-    let mut bad = 0;
-    let mut good = 0;
-    for path in std::env::args().skip(1) {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut objects = Objects::default();
-        let mut test = None;
-        for d in documents(&path, &text) {
-            if let Some(t) = d.read(&mut objects).unwrap_or_else(|e| panic!("{e}")) {
-                test = Some(t.object)
-            }
+//! The binary `reprieve`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use reprieve::{cases, demo, input::Error, plan};
+
+/// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
+/// unless the whole preemptor fits. It says why.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Who is preempted if this is submitted now, and why; changes nothing
+    ///
+    /// Exit status: 0 fits without victims, 2 would preempt, 3 would wait, 4 unschedulable, 1 error.
+    Plan(plan::PlanArgs),
+    /// Runs PreemptionTest files: unit tests for a preemption policy
+    ///
+    /// Exit status: 0 all pass, 1 some fail, 2 bad input.
+    Test(cases::TestArgs),
+    /// An urgent gang arrives in a built-in cluster
+    Demo,
+}
+
+fn main() -> ExitCode {
+    let is_test = std::env::args().nth(1).is_some_and(|command| command == "test");
+    let bad_input = if is_test { 2 } else { 1 };
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(bad_input) } else { ExitCode::SUCCESS };
         }
-        let test = test.unwrap();
-        let mut loaded = match load(&objects, Strictness::Test) {
-            Ok(l) => l,
-            Err(e) => {
-                println!("{e}");
-                bad += 1;
-                continue;
-            }
-        };
-        let q = Question::new(&test.spec, &loaded).unwrap_or_else(|e| panic!("{path} {e}"));
-        let out = q.decide(&mut loaded);
-        let n = &loaded.names;
-        let (o, mut victims, nom) = match &out {
-            Outcome::Schedule(p) => ("Schedule", vec![], p.clone()),
-            Outcome::Preempt(p) => (
-                "Preempt",
-                p.victims
-                    .iter()
-                    .flat_map(|u| loaded.snapshot.unit(*u).pods.iter())
-                    .map(|p| n.pod(*p).to_string())
-                    .collect(),
-                p.placement.clone(),
-            ),
-            Outcome::Wait(_) => ("Wait", vec![], vec![]),
-            Outcome::Unschedulable(_) => ("Unschedulable", vec![], vec![]),
-        };
-        victims.sort();
-        let e = test.spec.expect.unwrap();
-        let sets: Vec<Vec<String>> = e
-            .any_of
-            .clone()
-            .unwrap_or_else(|| vec![e.victims.clone().unwrap_or_default()])
-            .into_iter()
-            .map(|v| {
-                let mut v: Vec<String> = v.into_iter().map(|v| v.pod.unwrap()).collect();
-                v.sort();
-                v
-            })
-            .collect();
-        let nom: std::collections::BTreeMap<String, String> =
-            nom.iter().map(|(p, nn)| (n.pod(*p).to_string(), n.node(*nn).to_string())).collect();
-        let ok = format!("{:?}", e.outcome) == o
-            && sets.contains(&victims)
-            && e.nominated.iter().flatten().all(|(p, nn)| nom.get(p) == Some(nn));
-        if ok {
-            good += 1
-        } else {
-            bad += 1;
-            println!("{path}\n   got {o} {victims:?} {nom:?}\n   want {:?} {sets:?} {:?}", e.outcome, e.nominated);
-        }
-    }
-    println!("{good} good {bad} bad");
+    };
+    let done = match &cli.command {
+        Command::Plan(args) => plan::run(args),
+        Command::Test(args) => cases::run(args),
+        Command::Demo => demo::run(),
+    };
+    done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)
+}
+
+fn fail(error: &Error, status: u8) -> ExitCode {
+    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+    anstream::eprintln!("{style}error{style:#}: {error}");
+    ExitCode::from(status)
 }

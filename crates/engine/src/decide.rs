@@ -46,12 +46,10 @@ pub fn decide(snapshot: &mut Snapshot, policy: &Kubernetes, preemptor: Preemptor
     }
     let plan = match preemptor {
         Preemptor::Pod(pod) => best_node(what_if, &ask, pod, now),
-        Preemptor::Group(_) => {
-            domains.iter().fold(None, |best, domain| match one_domain::plan(what_if, policy, &ask, domain, now, None) {
-                Ok(plan) => cheaper(best, plan),
-                Err(_) => best,
-            })
-        }
+        Preemptor::Group(_) => domains
+            .iter()
+            .filter_map(|domain| one_domain::plan(what_if, policy, &ask, domain, now, None))
+            .fold(None, cheaper),
     };
     plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)
 }
@@ -74,7 +72,7 @@ fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Place
             let mut best: Option<Placement> = None;
             for domain in domains {
                 let mark = what_if.mark();
-                let placement = place(what_if, ask, &domain.nodes, &[]);
+                let placement = place(what_if, ask, &domain.nodes, &[], &[]);
                 what_if.back_to(mark);
                 let more = best.as_ref().is_none_or(|best| placement.len() > best.len());
                 if placement.len() >= ask.needed && more {

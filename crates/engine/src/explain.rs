@@ -120,9 +120,9 @@ impl Explanation {
             let chosen = first.is_some_and(|(_, node)| domain.nodes.contains(node));
             let reasons = chosen.then_some(&mut self.victims);
             let verdict = match one_domain::plan(what_if, policy, ask, &domain, now, reasons) {
-                Ok(_) if chosen => DomainVerdict::Chosen,
-                Ok(plan) => DomainVerdict::Dearer(plan),
-                Err(refusal) => DomainVerdict::Refused(refusal),
+                Some(_) if chosen => DomainVerdict::Chosen,
+                Some(plan) => DomainVerdict::Dearer(plan),
+                None => DomainVerdict::Refused(one_domain::refusal(what_if, ask, &domain, now)),
             };
             self.domains.push((domain, verdict));
         }

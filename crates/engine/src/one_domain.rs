@@ -6,11 +6,12 @@ use crate::choose::Plan;
 use crate::domains::Domain;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
-use crate::ids::{NodeId, PodId, Priority, Timestamp};
+use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::laws::unknown_class;
 use crate::place::place;
 use crate::policy::kubernetes::Kubernetes;
 use crate::reprieve::{Reasons, Trial};
+use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Why a group cannot be placed in a domain, not even with preemption.
@@ -29,7 +30,11 @@ pub enum DomainRefusal {
     },
 }
 
-/// The plan for landing in this domain.
+/// The plan for landing in this domain, if there is one.
+///
+/// 1. Everybody goes and the group is placed. 2. Budget violations stay where that placement lets them. 3. The lowest priority is
+///    found such that taking nobody above it is enough, and the group is placed anew. 4. Who can come back does. 5. What the most
+///    important victims leave free is used first, if that is cheaper.
 pub(crate) fn plan(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
@@ -37,158 +42,153 @@ pub(crate) fn plan(
     domain: &Domain,
     now: Timestamp,
     reasons: Reasons<'_>,
-) -> Result<Plan, DomainRefusal> {
-    let snapshot = what_if.snapshot();
-    let is_open = |node: &NodeId| unknown_class::closes(snapshot, ask, *node).is_none();
-    let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
-    let candidates = candidates(snapshot, ask, nodes.iter().copied(), now);
-    if candidates.is_empty() {
-        return Err(DomainRefusal::NoCandidate);
+) -> Option<Plan> {
+    let nodes = open_nodes(what_if.snapshot(), ask, domain);
+    let mut gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now);
+    if gone.is_empty() {
+        return None;
+    }
+    let mut search = Search { what_if, ask, nodes };
+    let mut placement = search.placement(&gone, &[])?;
+    if policy.priority_cut {
+        let spared = search.spared_by_budget(&gone, &placement);
+        gone.retain(|candidate| !spared.contains(candidate));
+        if let Some((cut, anew)) = search.cut(&gone) {
+            gone.retain(|candidate| search.priority(candidate) <= cut);
+            placement = anew;
+        }
+    }
+    let plan = search.settled(&gone, placement, None);
+    let plan = search.improved(&gone, plan);
+    Some(match reasons {
+        None => plan,
+        Some(reasons) => search.settled(&gone, plan.placement, Some(reasons)),
+    })
+}
+
+/// Why there is no plan for this domain. INVARIANT: there is none.
+pub(crate) fn refusal(what_if: &mut WhatIf<'_>, ask: &Ask, domain: &Domain, now: Timestamp) -> DomainRefusal {
+    let nodes = open_nodes(what_if.snapshot(), ask, domain);
+    let gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now);
+    if gone.is_empty() {
+        return DomainRefusal::NoCandidate;
     }
     let mark = what_if.mark();
-    let search = Search { ask, nodes: &nodes };
-    let found = search.with_all_gone(what_if, &candidates).map(|placement| {
-        if policy.priority_cut {
-            search.cut_and_reprieve(what_if, candidates, placement, reasons)
-        } else {
-            let victims = Trial::new(what_if, ask, &placement, reasons).reprieve(&candidates);
-            (placement, victims)
+    remove(what_if, &gone);
+    let placement = place(what_if, ask, &nodes, &gone, &[]);
+    let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
+    let unplaced = ask.members.iter().copied().find(|pod| !is_placed(pod));
+    let mut misfits = Vec::new();
+    if let Some(pod) = unplaced {
+        for &node in &domain.nodes {
+            misfits.extend(fit::misfit(what_if, ask, pod, node).map(|misfit| (node, misfit)));
         }
-    });
+    }
     what_if.back_to(mark);
-    let (placement, victims) = found?;
-    Ok(Plan::new(what_if.snapshot(), placement, victims))
+    DomainRefusal::TooFew { placed: placement.len(), unplaced, misfits }
 }
 
-struct Search<'a> {
+/// The domain without the nodes where nothing may be taken.
+fn open_nodes(snapshot: &Snapshot, ask: &Ask, domain: &Domain) -> Vec<NodeId> {
+    let is_open = |node: &NodeId| unknown_class::closes(snapshot, ask, *node).is_none();
+    domain.nodes.iter().copied().filter(is_open).collect()
+}
+
+fn remove(what_if: &mut WhatIf<'_>, gone: &[Candidate]) {
+    for candidate in gone {
+        what_if.remove_unit(candidate.unit);
+    }
+}
+
+/// Every step leaves the what-if as it found it.
+struct Search<'w, 's, 'a> {
+    what_if: &'w mut WhatIf<'s>,
     ask: &'a Ask,
-    nodes: &'a [NodeId],
+    nodes: Vec<NodeId>,
 }
 
-impl Search<'_> {
-    /// Takes the candidates away and places the group. On success the placement is made in the what-if.
-    fn with_all_gone(&self, what_if: &mut WhatIf<'_>, gone: &[Candidate]) -> Result<Placement, DomainRefusal> {
-        let mark = what_if.mark();
-        for candidate in gone {
-            for pod in what_if.snapshot().unit(candidate.unit).pods.clone() {
-                what_if.remove(pod);
-            }
-        }
-        let placement = place(what_if, self.ask, self.nodes, gone);
-        if placement.len() >= self.ask.needed {
-            return Ok(placement);
-        }
-        let refusal = self.too_few(what_if, &placement);
-        what_if.back_to(mark);
-        Err(refusal)
+impl<'s> Search<'_, 's, '_> {
+    fn priority(&self, candidate: &Candidate) -> Priority {
+        self.what_if.snapshot().unit(candidate.unit).priority
     }
 
-    /// Names the first member that finds no place, and what every node lacks for it.
-    fn too_few(&self, what_if: &mut WhatIf<'_>, placement: &Placement) -> DomainRefusal {
-        let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
-        let unplaced = self.ask.members.iter().copied().find(|pod| !is_placed(pod));
-        let mut misfits = Vec::new();
-        if let Some(pod) = unplaced {
-            for &node in self.nodes {
-                misfits.extend(fit::misfit(what_if, self.ask, pod, node).map(|misfit| (node, misfit)));
-            }
+    /// The placement with these gone, if enough members find a place. Units that are `paid` for cost nothing.
+    fn placement(&mut self, gone: &[Candidate], paid: &[UnitId]) -> Option<Placement> {
+        let mark = self.what_if.mark();
+        remove(self.what_if, gone);
+        let placement = place(self.what_if, self.ask, &self.nodes, gone, paid);
+        self.what_if.back_to(mark);
+        (placement.len() >= self.ask.needed).then_some(placement)
+    }
+
+    /// The budget violations that the placement lets stay.
+    fn spared_by_budget(&mut self, gone: &[Candidate], placement: &Placement) -> Vec<Candidate> {
+        let violating: Vec<Candidate> = gone.iter().copied().filter(|candidate| candidate.violations > 0).collect();
+        if violating.is_empty() {
+            return Vec::new();
         }
-        DomainRefusal::TooFew { placed: placement.len(), unplaced, misfits }
+        let mark = self.what_if.mark();
+        let mut trial = self.trial(gone, placement, None);
+        let spared = violating.into_iter().filter(|candidate| trial.put_back(candidate.unit)).collect();
+        self.what_if.back_to(mark);
+        spared
     }
 
-    /// 1. Reprieve budget violations where the first placement lets them. 2. Find the lowest priority such that taking nobody above
-    /// it is enough; those above it stay. 3. Place the group anew. 4. Reprieve the rest.
-    fn cut_and_reprieve(
-        &self,
-        what_if: &mut WhatIf<'_>,
-        candidates: Vec<Candidate>,
-        placement: Placement,
-        reasons: Reasons<'_>,
-    ) -> (Placement, Vec<Candidate>) {
-        let violating: Vec<Candidate> =
-            candidates.iter().copied().filter(|candidate| candidate.violations > 0).collect();
-        let mut trial = Trial::new(what_if, self.ask, &placement, None);
-        let spared: Vec<Candidate> = violating.into_iter().filter(|candidate| trial.put_back(candidate.unit)).collect();
-        let mut rest = candidates;
-        rest.retain(|candidate| !spared.contains(candidate));
-        let (cut, placement) = self.cut(what_if, &rest, placement);
-        let priority = |candidate: &Candidate| what_if.snapshot().unit(candidate.unit).priority;
-        rest.retain(|candidate| cut.is_none_or(|cut| priority(candidate) <= cut));
-        let victims = Trial::new(what_if, self.ask, &placement, reasons).reprieve(&rest);
-        (placement, victims)
-    }
-
-    /// The lowest priority with which the group is feasible, unless that is the highest of all, and the placement with it, which
-    /// is made in the what-if.
-    fn cut(
-        &self,
-        what_if: &mut WhatIf<'_>,
-        candidates: &[Candidate],
-        placement: Placement,
-    ) -> (Option<Priority>, Placement) {
-        let snapshot = what_if.snapshot();
-        let mut levels: Vec<Priority> =
-            candidates.iter().map(|candidate| snapshot.unit(candidate.unit).priority).collect();
+    /// The lowest priority with which the group is feasible, and the placement with it; `None` where it is the highest of all.
+    fn cut(&mut self, gone: &[Candidate]) -> Option<(Priority, Placement)> {
+        let mut levels: Vec<Priority> = gone.iter().map(|candidate| self.priority(candidate)).collect();
         levels.sort_unstable();
         levels.dedup();
-        let levels = &levels[..levels.len().saturating_sub(1)]; // the highest is known to do
-        let (mut low, mut high) = (0, levels.len());
+        levels.pop(); // the highest is known to do
         let mut found = None;
+        let (mut low, mut high) = (0, levels.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            let probe = self.probe(what_if, candidates, &placement, levels[middle]);
-            match probe {
+            let below: Vec<Candidate> =
+                gone.iter().copied().filter(|candidate| self.priority(candidate) <= levels[middle]).collect();
+            match self.placement(&below, &[]) {
                 Some(placement) => (found, high) = (Some((levels[middle], placement)), middle),
                 None => low = middle + 1,
             }
         }
-        match found {
-            None => (None, placement),
-            Some((cut, better)) => {
-                self.step_back(what_if, candidates, &placement, cut);
-                for &(pod, node) in &better {
-                    what_if.place(pod, node);
+        found
+    }
+
+    /// The plan with this placement: who can be put back is.
+    fn settled(&mut self, gone: &[Candidate], placement: Placement, reasons: Reasons<'_>) -> Plan {
+        let mark = self.what_if.mark();
+        let victims = self.trial(gone, &placement, reasons).reprieve(gone);
+        self.what_if.back_to(mark);
+        Plan::new(self.what_if.snapshot(), placement, victims)
+    }
+
+    fn trial<'t>(&'t mut self, gone: &[Candidate], placement: &'t Placement, reasons: Reasons<'t>) -> Trial<'t, 's> {
+        remove(self.what_if, gone);
+        for &(pod, node) in placement {
+            self.what_if.place(pod, node);
+        }
+        Trial::new(self.what_if, self.ask, placement, reasons)
+    }
+
+    /// The most important victims must go in any case, so what they leave free comes first; repeated while that is cheaper.
+    fn improved(&mut self, gone: &[Candidate], mut plan: Plan) -> Plan {
+        loop {
+            let snapshot = self.what_if.snapshot();
+            let is_top = |unit: &UnitId| snapshot.unit(*unit).priority == plan.cost.top;
+            let paid: Vec<UnitId> = plan.victims.iter().copied().filter(is_top).collect();
+            if paid.len() == plan.victims.len() && paid.iter().all(|&unit| snapshot.unit(unit).pods.len() == 1) {
+                return plan; // they leave nothing that the placement does not use already
+            }
+            match self.placement(gone, &paid) {
+                Some(placement) if placement.len() >= plan.placement.len() && placement != plan.placement => {
+                    let other = self.settled(gone, placement, None);
+                    if other.cost >= plan.cost {
+                        return plan;
+                    }
+                    plan = other;
                 }
-                (Some(cut), better)
+                Some(_) | None => return plan,
             }
         }
-    }
-
-    /// The placement with nobody above `cut` taken, if it is enough. The what-if stays as it was.
-    fn probe(
-        &self,
-        what_if: &mut WhatIf<'_>,
-        candidates: &[Candidate],
-        placement: &Placement,
-        cut: Priority,
-    ) -> Option<Placement> {
-        let mark = what_if.mark();
-        let gone = self.step_back(what_if, candidates, placement, cut);
-        let found = place(what_if, self.ask, self.nodes, &gone);
-        what_if.back_to(mark);
-        (found.len() >= self.ask.needed).then_some(found)
-    }
-
-    /// Takes the placement back and puts everybody above `cut` back; returns who is still gone.
-    fn step_back(
-        &self,
-        what_if: &mut WhatIf<'_>,
-        candidates: &[Candidate],
-        placement: &Placement,
-        cut: Priority,
-    ) -> Vec<Candidate> {
-        for &(pod, _) in placement {
-            what_if.remove(pod);
-        }
-        let snapshot = what_if.snapshot();
-        let (gone, stays): (Vec<Candidate>, Vec<Candidate>) =
-            candidates.iter().partition(|candidate| snapshot.unit(candidate.unit).priority <= cut);
-        for candidate in &stays {
-            for pod in what_if.snapshot().unit(candidate.unit).pods.clone() {
-                let home = what_if.snapshot().home(pod).expect("a candidate is bound");
-                what_if.place(pod, home);
-            }
-        }
-        gone
     }
 }

@@ -44,9 +44,7 @@ pub(crate) fn plan(
     }
     let mark = what_if.mark();
     for candidate in &candidates {
-        for pod in what_if.snapshot().unit(candidate.unit).pods.clone() {
-            what_if.remove(pod);
-        }
+        what_if.remove_unit(candidate.unit);
     }
     if let Some(misfit) = fit::misfit(what_if, ask, pod, node) {
         what_if.back_to(mark);

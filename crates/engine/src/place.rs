@@ -1,5 +1,6 @@
 //! Where do the members of a group go? One after the other, each on the node of its domain where it costs least: where it takes
-//! nobody, then where it takes the least important. A unit that an earlier member takes costs the later ones nothing.
+//! nobody, then where it takes the least important. A unit that an earlier member takes, or that is paid for otherwise, costs the
+//! later ones nothing.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +13,16 @@ use crate::what_if::WhatIf;
 
 /// Places as many members as fit on these nodes, in the what-if, from which the candidates are gone. Where members differ and too
 /// few fit in their own order, the most demanding go first.
-pub(crate) fn place(what_if: &mut WhatIf<'_>, ask: &Ask, nodes: &[NodeId], gone: &[Candidate]) -> Placement {
+pub(crate) fn place(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    nodes: &[NodeId],
+    gone: &[Candidate],
+    paid: &[UnitId],
+) -> Placement {
     let mark = what_if.mark();
-    let placement = place_in_order(what_if, ask, &ask.members, nodes, gone);
+    let placer = Placer::new(what_if.snapshot(), ask, nodes, gone, paid);
+    let placement = place_in_order(what_if, placer, &ask.members);
     let alike = ask.shapes(what_if.snapshot()).len() < 2;
     if placement.len() >= ask.needed || alike {
         return placement;
@@ -27,19 +35,13 @@ pub(crate) fn place(what_if: &mut WhatIf<'_>, ask: &Ask, nodes: &[NodeId], gone:
         (std::cmp::Reverse::<Vec<i64>>(requests), pod)
     };
     demanding.sort_by_cached_key(demand);
-    let mut placement = place_in_order(what_if, ask, &demanding, nodes, gone);
+    let placer = Placer::new(snapshot, ask, nodes, gone, paid);
+    let mut placement = place_in_order(what_if, placer, &demanding);
     placement.sort_unstable();
     placement
 }
 
-fn place_in_order(
-    what_if: &mut WhatIf<'_>,
-    ask: &Ask,
-    members: &[PodId],
-    nodes: &[NodeId],
-    gone: &[Candidate],
-) -> Placement {
-    let mut placer = Placer::new(what_if.snapshot(), ask, nodes, gone);
+fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[PodId]) -> Placement {
     let mut placement = Placement::new();
     for &pod in members {
         if let Some(node) = placer.node_for(what_if, pod) {
@@ -68,7 +70,7 @@ enum Standing {
     Stays,
     /// It is gone, and may come back; so many of its pods would be taken against a budget.
     Gone { violations: usize },
-    /// An earlier member takes it.
+    /// It is taken in any case.
     Taken,
 }
 
@@ -82,10 +84,13 @@ struct Menu {
 }
 
 impl<'a> Placer<'a> {
-    fn new(snapshot: &Snapshot, ask: &'a Ask, nodes: &[NodeId], gone: &[Candidate]) -> Self {
+    fn new(snapshot: &Snapshot, ask: &'a Ask, nodes: &[NodeId], gone: &[Candidate], paid: &[UnitId]) -> Self {
         let mut standing = vec![Standing::Stays; snapshot.n_units()];
         for &Candidate { unit, violations } in gone {
             standing[unit.index()] = Standing::Gone { violations };
+        }
+        for unit in paid {
+            standing[unit.index()] = Standing::Taken;
         }
         let mut placer = Self {
             ask,

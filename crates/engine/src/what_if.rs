@@ -1,7 +1,7 @@
 //! A what-if over a snapshot: pods are moved, and moved back.
 
 use crate::filters::relations::Relations;
-use crate::ids::{NodeId, PodId, ShapeId};
+use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
@@ -39,6 +39,13 @@ impl<'s> WhatIf<'s> {
     /// Takes a pod off its node.
     pub fn remove(&mut self, pod: PodId) {
         self.move_to(pod, None);
+    }
+
+    /// Takes all pods of a unit off their nodes.
+    pub fn remove_unit(&mut self, unit: UnitId) {
+        for at in 0..self.snapshot.unit(unit).pods.len() {
+            self.remove(self.snapshot.unit(unit).pods[at]);
+        }
     }
 
     /// Puts a pod on a node.

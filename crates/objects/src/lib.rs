@@ -13,6 +13,7 @@ pub mod objects;
 pub mod quantity;
 pub mod question;
 pub mod read;
+pub mod record;
 pub mod report;
 pub mod request;
 mod shape;

@@ -30,6 +30,11 @@ impl Names {
         &self.pods[id.index()]
     }
 
+    /// All pods.
+    pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + use<> {
+        (0..self.pods.len()).map(PodId::new)
+    }
+
     /// A group's namespace and name.
     pub fn group(&self, id: GroupId) -> &FullName {
         &self.groups[id.index()]

@@ -13,7 +13,7 @@ use crate::submit::Controlled;
 use crate::test_file::PreemptionTest;
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
-pub const LONGEST_DOCUMENT: usize = 1 << 30;
+const LONGEST_LINE: usize = 64 << 20;
 
 /// One document of a stream.
 #[derive(Clone, Debug)]
@@ -51,6 +51,16 @@ pub fn documents<'t>(file: &str, text: &'t str) -> Vec<Document<'t>> {
 }
 
 impl Document<'_> {
+    /// How many bytes of text it has.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// The `apiVersion` and `kind` that it says it has.
     pub fn kind(&self) -> Result<Kind, InputError> {
         Ok(Kind::of(&self.parse(&mut Objects::default())?))
@@ -92,16 +102,13 @@ impl Document<'_> {
 
     /// The document as a tree. The items of a list are not in it: each goes into `objects` as soon as it is read.
     fn parse(&self, objects: &mut Objects) -> Result<Value, InputError> {
-        if self.text.len() > LONGEST_DOCUMENT {
-            let problem = format!("the document has {} bytes; at most {LONGEST_DOCUMENT} are read", self.text.len());
-            return Err(InputError::new(problem).at(&self.source));
-        }
         let mut tree = Tree { source: &self.source, objects, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
             let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
             parsed.map_err(|error| self.json_problem(&error))
         } else {
+            self.refuse_endless_lines()?;
             let options = yaml_options(self.text.len());
             serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| {
                 tree.by_ref().deserialize(yaml)
@@ -119,6 +126,15 @@ impl Document<'_> {
             accept(value, &Source { item: Some(item), ..self.source.clone() }, objects)?;
         }
         Ok(value)
+    }
+
+    fn refuse_endless_lines(&self) -> Result<(), InputError> {
+        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE);
+        longest.map_or(Ok(()), |(at, line)| {
+            let (number, bytes) = (at + self.line + 1, line.len());
+            let problem = format!("line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line");
+            Err(InputError::new(problem).at(&self.source))
+        })
     }
 
     /// What is wrong, with the line in the file rather than in the document.

@@ -2,11 +2,17 @@
 //! fields to the PodGroup; whoever still writes them here is understood.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A Workload; fields that no decision reads are left out.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
+    /// `scheduling.k8s.io` and a version.
+    #[serde(default, rename = "apiVersion")]
+    pub api_version: String,
+    /// `Workload`.
+    #[serde(default)]
+    pub kind: String,
     /// Its metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
@@ -16,7 +22,7 @@ pub struct Workload {
 }
 
 /// What a Workload asks for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSpec {
     /// The class of its priority when it asks.
@@ -29,7 +35,7 @@ pub struct WorkloadSpec {
 }
 
 /// A pod group of a Workload.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadGroup {
     /// Its name within the Workload.
@@ -40,7 +46,7 @@ pub struct WorkloadGroup {
 }
 
 /// How a pod group is scheduled.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GroupPolicy {
     /// As a gang.
@@ -48,7 +54,7 @@ pub struct GroupPolicy {
 }
 
 /// All at once, or not at all.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gang {
     /// How many members must run.
@@ -58,7 +64,7 @@ pub struct Gang {
 }
 
 /// How a gang yields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreemptionMode {
     /// Pod by pod.
     Pod,

@@ -1,0 +1,359 @@
+//! `reprieve test`: runs PreemptionTest files. On every case, beyond what it expects: the objects in another order give the same
+//! decision, deciding leaves the snapshot as it was, and the independent checker accepts the decision.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use globset::{Glob, GlobMatcher};
+use reprieve_engine::explain::node_plans;
+use reprieve_engine::fit::Preemptor;
+use reprieve_objects::answer::Answer;
+use reprieve_objects::load::{Loaded, Strictness, load, time};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_objects::report::{Report, report};
+use reprieve_objects::source::{InputError, Sourced};
+use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
+use serde::Serialize;
+
+use crate::checker::{self, Claim};
+use crate::input::{self, Error};
+use crate::render::{self, Detail};
+use crate::shuffle::shuffled;
+
+/// What `reprieve test` is told.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// Files and folders with PreemptionTests; folders are walked, files of another kind passed over
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub paths: Vec<PathBuf>,
+    /// Run only the tests whose name matches
+    #[arg(long, value_name = "GLOB")]
+    pub run: Option<String>,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// Stop at the first test that fails
+    #[arg(long)]
+    pub fail_fast: bool,
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// What failed, and a count
+    Table,
+    /// One JSON object
+    Json,
+    /// A JUnit file
+    Junit,
+}
+
+/// What came of one file.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Case {
+    /// The test's name.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it passed.
+    pub verdict: Verdict,
+    /// What was wrong: differences from what is expected, or why the file cannot be used.
+    pub problems: Vec<String>,
+    /// The decision with its reasons, where there is one and it is not as expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Box<Report>>,
+    /// The same as a table.
+    #[serde(skip)]
+    pub table: String,
+    /// How long it took.
+    #[serde(skip)]
+    pub took: Duration,
+}
+
+/// Whether a test passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// It did.
+    Passed,
+    /// It did not.
+    Failed,
+    /// It could not be run.
+    BadInput,
+}
+
+/// Runs the tests; 0 all pass, 1 some fail, 2 bad input.
+pub fn run(args: &TestArgs) -> Result<u8, Error> {
+    let wanted = args.run.as_deref().map(glob).transpose()?;
+    let mut cases = Vec::new();
+    let mut found = 0;
+    'all: for path in &args.paths {
+        for file in input::files(path)? {
+            match run_file(&file, wanted.as_ref()) {
+                Found::Nothing => {}
+                Found::OtherName => found += 1,
+                Found::Case(case) => {
+                    found += 1;
+                    let stop = args.fail_fast && case.verdict != Verdict::Passed;
+                    cases.push(*case);
+                    if stop {
+                        break 'all;
+                    }
+                }
+            }
+        }
+    }
+    if cases.is_empty() {
+        let places: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        let places = places.join(", ");
+        let problem = match (found, &args.run) {
+            (0, _) | (_, None) => format!("there is no PreemptionTest file in {places}"),
+            (found, Some(glob)) => format!("none of the {found} tests in {places} is called {glob}"),
+        };
+        return Err(Error::Usage(problem));
+    }
+    print(args.output, &cases)?;
+    let any = |verdict| cases.iter().any(|case| case.verdict == verdict);
+    Ok(if any(Verdict::BadInput) {
+        2
+    } else {
+        u8::from(any(Verdict::Failed))
+    })
+}
+
+fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
+    let glob = Glob::new(pattern).map_err(|error| Error::Usage(format!("--run: {error}")))?;
+    Ok(glob.compile_matcher())
+}
+
+enum Found {
+    /// The file is of another kind.
+    Nothing,
+    /// The test is not asked for.
+    OtherName,
+    Case(Box<Case>),
+}
+
+fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
+    let start = Instant::now();
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let bad = |name: &str, problem: String| {
+        Found::Case(Box::new(Case {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            verdict: Verdict::BadInput,
+            problems: vec![problem],
+            decision: None,
+            table: String::new(),
+            took: start.elapsed(),
+        }))
+    };
+    let text = match input::text_of(file) {
+        Ok(text) => text,
+        Err(error) => return bad(&stem, error.to_string()),
+    };
+    if !begins_with_test(file, &text) {
+        return Found::Nothing;
+    }
+    let (test, objects) = match read(file, &text) {
+        Ok(read) => read,
+        Err(error) => return bad(&stem, error.to_string()),
+    };
+    let name = test.object.metadata.name.clone();
+    if wanted.is_some_and(|wanted| !wanted.is_match(&name)) {
+        return Found::OtherName;
+    }
+    match judge(&test.object, &objects) {
+        Err(error) => bad(&name, error.source.is_some().then(|| error.to_string()).unwrap_or_else(|| error.at(&test.source).to_string())),
+        Ok(Judged { problems, report, table }) => {
+            let passed = problems.is_empty();
+            Found::Case(Box::new(Case {
+                name,
+                file: file.to_owned(),
+                verdict: if passed { Verdict::Passed } else { Verdict::Failed },
+                problems,
+                decision: (!passed).then_some(report),
+                table,
+                took: start.elapsed(),
+            }))
+        }
+    }
+}
+
+/// A text that cannot be read is no test unless it says so: whoever runs a folder does not want to hear of its other files.
+fn begins_with_test(file: &Path, text: &str) -> bool {
+    match documents(&file.display().to_string(), text).first() {
+        None => false,
+        Some(first) => first.kind().map_or_else(|_| text.contains("PreemptionTest"), |kind| kind.is_test()),
+    }
+}
+
+fn read(file: &Path, text: &str) -> Result<(Sourced<PreemptionTest>, Objects), InputError> {
+    let mut objects = Objects::default();
+    let mut found = None;
+    for document in documents(&file.display().to_string(), text) {
+        if let Some(test) = document.read(&mut objects)? {
+            if found.is_some() {
+                let problem = "a file holds one PreemptionTest; put this one into a file of its own";
+                return Err(InputError::new(problem).at(&test.source));
+            }
+            found = Some(test);
+        }
+    }
+    let test = found.ok_or_else(|| InputError::new(format!("{}: the PreemptionTest is missing", file.display())))?;
+    Ok((test, objects))
+}
+
+struct Judged {
+    problems: Vec<String>,
+    report: Box<Report>,
+    table: String,
+}
+
+fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError> {
+    let Some(expect) = &test.spec.expect else {
+        let problem = "is missing; a test says what it expects (reprieve plan -o test writes it)";
+        return Err(InputError::new(problem).field("spec.expect"));
+    };
+    let mut loaded = load(objects, Strictness::Test)?;
+    let question = Question::new(&test.spec, &loaded)?;
+    let before = loaded.snapshot.clone();
+    let report = report(&question, &mut loaded);
+    let mut problems = differences(expect, &report.answer);
+    problems.extend(candidate_differences(expect, &question, &mut loaded));
+    if loaded.snapshot != before {
+        problems.push("deciding changed the snapshot".to_owned());
+    }
+    for round in 1..=2 {
+        let mut other = load(&shuffled(objects, round), Strictness::Test)?;
+        let question = Question::new(&test.spec, &other)?;
+        let answer = question.answer(&mut other);
+        if answer != report.answer {
+            problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
+        }
+    }
+    let claim = Claim {
+        objects,
+        now: time(question.now).unwrap_or_default(),
+        preemptor: &test.spec.preemptor,
+        priority_cut: question.policy.priority_cut,
+        answer: &report.answer,
+    };
+    problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
+    let table = if problems.is_empty() { String::new() } else { render::decision(&report, &loaded, Detail::Short) };
+    Ok(Judged { problems, report: Box::new(report), table })
+}
+
+/// Where the answer is not what is expected.
+fn differences(expect: &Expectation, answer: &Answer) -> Vec<String> {
+    let mut problems = Vec::new();
+    if expect.outcome != answer.outcome {
+        problems.push(format!("outcome: expected {:?}, decided {:?}", expect.outcome, answer.outcome));
+    }
+    let sets = expect.any_of.clone().or_else(|| expect.victims.clone().map(|victims| vec![victims]));
+    if let Some(sets) = sets
+        && !sets.iter().any(|set| same_victims(set, &answer.victims))
+    {
+        let wanted: Vec<String> = sets.iter().map(|set| list(set)).collect();
+        problems.push(format!("victims: expected {}, decided {}", wanted.join(" or "), list(&answer.victims)));
+    }
+    for (pod, node) in expect.nominated.iter().flatten() {
+        let decided = answer.nominated.get(pod).map_or("no node", String::as_str);
+        if decided != node {
+            problems.push(format!("nominated: expected {pod} on {node}, decided {decided}"));
+        }
+    }
+    problems
+}
+
+/// A reason is compared only where one is expected.
+fn same_victims(expected: &[VictimRef], decided: &[VictimRef]) -> bool {
+    let key = |victim: &VictimRef| (victim.pod.clone(), victim.workload.clone());
+    let decided: BTreeMap<_, _> = decided.iter().map(|victim| (key(victim), &victim.reason)).collect();
+    let matches = |victim: &VictimRef| {
+        decided.get(&key(victim)).is_some_and(|reason| victim.reason.is_none() || **reason == victim.reason)
+    };
+    expected.len() == decided.len() && expected.iter().all(matches)
+}
+
+fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut Loaded) -> Vec<String> {
+    let (Some(expected), Preemptor::Pod(pod)) = (&expect.candidates, question.preemptor) else {
+        return Vec::new();
+    };
+    let plans = node_plans(&mut loaded.snapshot, pod, question.now);
+    let decided: BTreeMap<String, Vec<String>> = plans
+        .into_iter()
+        .map(|(node, plan)| {
+            let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+            let mut names: Vec<String> = pods.map(|&pod| loaded.names.pod(pod).to_string()).collect();
+            names.sort_unstable();
+            (loaded.names.node(node).to_owned(), names)
+        })
+        .collect();
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names
+    };
+    let expected: BTreeMap<String, Vec<String>> =
+        expected.iter().map(|(node, names)| (node.clone(), sorted(names))).collect();
+    if expected == decided {
+        return Vec::new();
+    }
+    vec![format!("candidates: expected {expected:?}, decided {decided:?}")]
+}
+
+fn list(victims: &[VictimRef]) -> String {
+    let name = |victim: &VictimRef| victim.pod.clone().or_else(|| victim.workload.clone()).unwrap_or_default();
+    let names: Vec<String> = victims.iter().map(name).collect();
+    if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+}
+
+fn short(answer: &Answer) -> String {
+    format!("{:?}, {}", answer.outcome, list(&answer.victims))
+}
+
+fn print(output: Output, cases: &[Case]) -> Result<(), Error> {
+    match output {
+        Output::Table => print_table(cases),
+        Output::Json => {
+            let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
+            let result = serde_json::json!({
+                "apiVersion": "reprieve.dev/v1alpha1",
+                "kind": "TestResult",
+                "passed": of(Verdict::Passed),
+                "failed": of(Verdict::Failed),
+                "badInput": of(Verdict::BadInput),
+                "tests": cases,
+            });
+            println!("{result:#}");
+        }
+        Output::Junit => print!("{}", crate::junit::report(cases)?),
+    }
+    Ok(())
+}
+
+fn print_table(cases: &[Case]) {
+    let style = |colour: anstyle::AnsiColor| anstyle::Style::new().bold().fg_color(Some(colour.into()));
+    let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
+    for case in cases.iter().filter(|case| case.verdict != Verdict::Passed) {
+        let word = if case.verdict == Verdict::Failed { "FAIL" } else { "BAD INPUT" };
+        anstream::println!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display());
+        for problem in &case.problems {
+            anstream::println!("  {problem}");
+        }
+        for line in case.table.lines() {
+            anstream::println!("    {line}");
+        }
+        anstream::println!();
+    }
+    let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
+    let (passed, failed, bad) = (of(Verdict::Passed), of(Verdict::Failed), of(Verdict::BadInput));
+    let colour = if failed + bad == 0 { green } else { red };
+    let bad = if bad > 0 { format!(", {bad} could not be read") } else { String::new() };
+    anstream::println!("{colour}{passed} passed, {failed} failed{colour:#}{bad}");
+}

@@ -1,0 +1,54 @@
+//! `reprieve demo`: an urgent gang arrives in a built-in cluster. The files are embedded, the decision is the engine's.
+
+use reprieve_engine::{Outcome, PodId};
+use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_objects::report::report;
+use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+
+use crate::input::Error;
+use crate::picture::Picture;
+use crate::render::{self, Detail};
+
+const CLUSTER: &str = include_str!("../demo/cluster.yaml");
+const URGENT: &str = include_str!("../demo/urgent.yaml");
+
+/// Shows the cluster before, the plan with its reasons, and the cluster after.
+pub fn run() -> Result<u8, Error> {
+    let mut objects = Objects::default();
+    for (file, text) in [("cluster.yaml", CLUSTER), ("urgent.yaml", URGENT)] {
+        for document in documents(file, text) {
+            document.read(&mut objects)?;
+        }
+    }
+    let preemptor = PreemptorRef { kind: "PodGroup".into(), namespace: "ml".into(), name: "incident".into() };
+    let now = Some("2026-01-05T09:00:00Z".to_owned());
+    let spec = TestSpec { now, profile: Profile::default(), preemptor, expect: None };
+    let mut loaded = load(&objects, Strictness::Test)?;
+    let question = Question::new(&spec, &loaded)?;
+    let outcome = question.decide(&mut loaded);
+    let report = report(&question, &mut loaded);
+    let (gone, placed) = match &outcome {
+        Outcome::Preempt(plan) => {
+            let pods = plan.victims.iter().flat_map(|&unit| loaded.snapshot.unit(unit).pods.iter().copied());
+            (pods.collect::<Vec<PodId>>(), plan.placement.clone())
+        }
+        Outcome::Schedule(placement) => (Vec::new(), placement.clone()),
+        Outcome::Wait(_) | Outcome::Unschedulable(_) => (Vec::new(), Vec::new()),
+    };
+    anstream::println!("An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n");
+    if let Some(picture) = Picture::new(&loaded, "nvidia.com/gpu") {
+        let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
+        let mut legend = picture.legend().into_iter();
+        anstream::println!("GPUs before               GPUs after");
+        for (before, after) in before.iter().zip(&after) {
+            anstream::println!("{before}         {after}      {}", legend.next().unwrap_or_default());
+        }
+        anstream::println!();
+    }
+    anstream::print!("{}", render::decision(&report, &loaded, Detail::Short));
+    anstream::println!("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
+    Ok(0)
+}

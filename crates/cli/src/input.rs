@@ -1,0 +1,147 @@
+//! Files, folders and standard input become objects. A bar shows how far it is when that takes long and somebody is watching.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::read::{Document, documents};
+use reprieve_objects::source::{InputError, Sourced};
+use reprieve_objects::submit::Controlled;
+use reprieve_objects::test_file::PreemptionTest;
+
+/// Why nothing came of a command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The input is wrong.
+    #[error("{0}")]
+    Input(#[from] InputError),
+    /// The command is wrong.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The cluster.
+    pub objects: Objects,
+    /// The question, if the input begins with one.
+    pub test: Option<Sourced<PreemptionTest>>,
+}
+
+/// Reads files, all YAML and JSON files below folders, and `-` for standard input.
+pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
+    let mut input = Input::default();
+    let mut first = true;
+    each_document(paths, |document| {
+        let test = document.read(&mut input.objects)?;
+        match test {
+            Some(test) if first => input.test = Some(test),
+            Some(test) => {
+                let problem = "only the first document may be a PreemptionTest; put each into a file of its own";
+                return Err(InputError::new(problem).at(&test.source).into());
+            }
+            None => {}
+        }
+        first = false;
+        Ok(())
+    })?;
+    Ok(input)
+}
+
+/// Reads what somebody means to submit.
+pub fn read_submitted(paths: &[PathBuf]) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
+    let (mut objects, mut controlled) = (Objects::default(), Vec::new());
+    each_document(paths, |document| Ok(document.read_submitted(&mut objects, &mut controlled)?))?;
+    Ok((objects, controlled))
+}
+
+/// The YAML and JSON files that a path stands for, by name; folders are walked.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |error| Error::Io { path: path.to_owned(), error };
+    if !fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        entries.push(entry.map_err(failed)?.path());
+    }
+    entries.sort_unstable();
+    let mut found = Vec::new();
+    for entry in entries {
+        let is_object_file = entry.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
+        if entry.is_dir() || is_object_file {
+            found.extend(files(&entry)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The text of a file; it must be UTF-8.
+pub fn text_of(path: &Path) -> Result<String, Error> {
+    let failed = |error| Error::Io { path: path.to_owned(), error };
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        bytes
+    } else {
+        fs::read(path).map_err(failed)?
+    };
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        InputError::new(format!("{}: byte {at} is not UTF-8; save the file as UTF-8", path.display())).into()
+    })
+}
+
+fn each_document(
+    paths: &[PathBuf],
+    mut take: impl FnMut(&Document<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            all.push(path.clone());
+            continue;
+        }
+        let found = files(path)?;
+        if found.is_empty() {
+            let problem = format!("{}: there is no .yaml, .yml or .json file in this folder", path.display());
+            return Err(InputError::new(problem).into());
+        }
+        all.extend(found);
+    }
+    for path in all {
+        let text = text_of(&path)?;
+        let bar = progress(text.len() as u64, &path);
+        let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+        for document in documents(&name, &text) {
+            take(&document)?;
+            bar.inc(document.len() as u64);
+        }
+        bar.finish_and_clear();
+    }
+    Ok(())
+}
+
+/// Shown only on a terminal, and only once it takes longer than a blink.
+fn progress(bytes: u64, path: &Path) -> ProgressBar {
+    if !io::stderr().is_terminal() || bytes < 1 << 20 {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(bytes).with_message(format!("reading {}", path.display()));
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

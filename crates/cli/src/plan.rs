@@ -1,0 +1,151 @@
+//! `reprieve plan`: if this were submitted now, who would yield, and why? Nothing is changed.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::record::record;
+use reprieve_objects::report::{Report, report};
+use reprieve_objects::source::InputError;
+use reprieve_objects::submit::submit;
+use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use serde_json::{Map, Value};
+
+use crate::input::{self, Error, Input};
+use crate::render::{self, Detail};
+
+/// What `reprieve plan` is told.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub filename: Vec<PathBuf>,
+    /// Who asks: a pending pod or a pod group of the input
+    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME")]
+    pub preemptor: Option<String>,
+    /// The namespace of the one who asks
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// Who asks, from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
+    #[arg(long, value_name = "FILE")]
+    pub submit: Option<PathBuf>,
+    /// Under which policy
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// A setting of the policy
+    #[arg(long = "arg", value_name = "KEY=VALUE")]
+    pub args: Vec<String>,
+    /// The decision's clock; the present where nothing is said
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<String>,
+    /// How the answer is printed; test prints a PreemptionTest file with question and answer
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+}
+
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A short table
+    Table,
+    /// A table with everything
+    Wide,
+    /// One JSON object
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// The victims' names, one a line
+    Name,
+    /// A PreemptionTest file
+    Test,
+}
+
+/// Prints the plan; the status says what it is.
+pub fn run(args: &PlanArgs) -> Result<u8, Error> {
+    let Input { mut objects, test } = input::read(&args.filename)?;
+    let recorded = test.map(|test| test.object.spec);
+    let spec = question(args, recorded, &mut objects)?;
+    let mut loaded = load(&objects, Strictness::Live)?;
+    let question = Question::new(&spec, &loaded)?;
+    let mut report = report(&question, &mut loaded);
+    if !objects.skipped.is_empty() && args.output != Output::Test {
+        report.warnings.push(skipped(&objects));
+    }
+    print(args.output, &report, &loaded, &objects, &spec)?;
+    Ok(match report.answer.outcome {
+        OutcomeName::Schedule => 0,
+        OutcomeName::Preempt => 2,
+        OutcomeName::Wait => 3,
+        OutcomeName::Unschedulable => 4,
+    })
+}
+
+/// The question: what the flags say, else what the input itself asks.
+fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) -> Result<TestSpec, Error> {
+    let submitted = match &args.submit {
+        Some(path) => {
+            let (new, controlled) = input::read_submitted(std::slice::from_ref(path))?;
+            Some(submit(objects, new, controlled)?)
+        }
+        None => None,
+    };
+    let named = args.preemptor.as_deref().map(|name| preemptor(name, &args.namespace)).transpose()?;
+    let asked = recorded.as_ref().map(|spec| spec.preemptor.clone());
+    let Some(preemptor) = named.or(submitted).or(asked) else {
+        let problem = "nobody asks: name a pending pod or group with --for, or submit one with --submit";
+        return Err(Error::Usage(problem.to_owned()));
+    };
+    let clock = recorded.as_ref().map(|spec| spec.now.clone());
+    let now = args.now.clone().or_else(|| clock.unwrap_or_else(|| Some(Timestamp::now().to_string())));
+    let mut profile = recorded.map(|spec| spec.profile).unwrap_or_default();
+    if let Some(policy) = &args.policy {
+        profile = Profile { policy: policy.clone(), args: Map::new() };
+    }
+    for arg in &args.args {
+        let Some((key, value)) = arg.split_once('=') else {
+            return Err(Error::Usage(format!("--arg {arg}: write KEY=VALUE, as in priorityCut=false")));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        profile.args.insert(key.to_owned(), value);
+    }
+    Ok(TestSpec { now, profile, preemptor, expect: None })
+}
+
+fn preemptor(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
+    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME or podgroup/NAME"));
+    let (kind, name) = name.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "pod" | "pods" | "po" => "Pod",
+        "podgroup" | "podgroups" | "pg" => "PodGroup",
+        _ => return Err(wrong()),
+    };
+    Ok(PreemptorRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+fn skipped(objects: &Objects) -> String {
+    let kinds: Vec<String> = objects.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!("skipped what no decision reads: {}", kinds.join(", "))
+}
+
+fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
+    match output {
+        Output::Table => anstream::print!("{}", render::decision(report, loaded, Detail::Short)),
+        Output::Wide => anstream::print!("{}", render::decision(report, loaded, Detail::Wide)),
+        Output::Json => println!("{}", serde_json::to_string_pretty(report).map_err(unprintable)?),
+        Output::Yaml => print!("{}", serde_saphyr::to_string(report).map_err(unprintable)?),
+        Output::Name => {
+            for pod in report.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()) {
+                println!("{pod}");
+            }
+        }
+        Output::Test => print!("{}", record(objects, loaded, spec, &report.answer)?),
+    }
+    Ok(())
+}
+
+fn unprintable(error: impl std::fmt::Display) -> Error {
+    InputError::new(format!("the answer cannot be printed: {error}")).into()
+}

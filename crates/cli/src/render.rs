@@ -1,0 +1,214 @@
+//! A decision as a short table: what happens, to whom, and why. Long lists are folded by law and by filter; `wide` unfolds them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use jiff::{SignedDuration, Timestamp};
+use reprieve_objects::load::Loaded;
+use reprieve_objects::report::{PlaceReport, Report, SparedReport, UnitReport, count};
+use reprieve_objects::test_file::OutcomeName;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Lists are folded.
+    Short,
+    /// Everything.
+    Wide,
+}
+
+/// The whole decision.
+pub fn decision(report: &Report, loaded: &Loaded, detail: Detail) -> String {
+    let mut text = headline(report);
+    text.push('\n');
+    let mut part = |table: String| {
+        if !table.is_empty() {
+            let _ = write!(text, "\n{table}\n");
+        }
+    };
+    part(victims(report, loaded));
+    part(placed(report, detail));
+    part(spared(&report.explanation.spared, detail));
+    part(places("NODE", &report.explanation.nodes, detail));
+    part(places("DOMAIN", &report.explanation.domains, detail));
+    for warning in &report.warnings {
+        part(format!("warning: {warning}"));
+    }
+    text
+}
+
+/// The outcome in one line.
+pub fn headline(report: &Report) -> String {
+    let outcome = report.answer.outcome;
+    let style = anstyle::Style::new().bold().fg_color(Some(colour(outcome).into()));
+    format!("{style}{}{style:#}  {}", format!("{outcome:?}").to_uppercase(), report.explanation.summary)
+}
+
+fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
+    match outcome {
+        OutcomeName::Schedule => anstyle::AnsiColor::Green,
+        OutcomeName::Preempt => anstyle::AnsiColor::Yellow,
+        OutcomeName::Wait => anstyle::AnsiColor::Cyan,
+        OutcomeName::Unschedulable => anstyle::AnsiColor::Red,
+    }
+}
+
+fn victims(report: &Report, loaded: &Loaded) -> String {
+    let now: Option<Timestamp> = report.now.parse().ok();
+    let rows = report.explanation.victims.iter().map(|victim| {
+        let started = oldest_start(&victim.unit, loaded);
+        let ran = now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
+        vec![
+            unit_name(&victim.unit),
+            victim.unit.priority.to_string(),
+            folded(&victim.unit.nodes, 2),
+            ran,
+            victim.text.clone(),
+        ]
+    });
+    table(["VICTIM", "PRIORITY", "NODE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
+}
+
+fn oldest_start(unit: &UnitReport, loaded: &Loaded) -> Option<Timestamp> {
+    let ids = unit.pods.iter().filter_map(|name| {
+        let (namespace, name) = name.split_once('/')?;
+        loaded.names.pod_id(&reprieve_objects::objects::FullName::new(namespace, name))
+    });
+    ids.map(|pod| loaded.snapshot.pod(pod).start).min().and_then(reprieve_objects::load::time)
+}
+
+fn placed(report: &Report, detail: Detail) -> String {
+    let nominated = &report.answer.nominated;
+    let shown = if detail == Detail::Wide { usize::MAX } else { 8 };
+    let mut rows: Vec<Vec<String>> =
+        nominated.iter().take(shown).map(|(pod, node)| vec![pod.clone(), node.clone()]).collect();
+    if nominated.len() > shown {
+        rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
+    }
+    table(["PLACED", "NODE"], rows.into_iter(), Some(Color::Green))
+}
+
+fn spared(spared: &[SparedReport], detail: Detail) -> String {
+    if detail == Detail::Wide {
+        let rows = spared.iter().map(|spared| {
+            let unit = &spared.unit;
+            vec![unit_name(unit), unit.priority.to_string(), unit.nodes.join(", "), spared.law.to_owned(), spared.text.clone()]
+        });
+        return table(["SPARED", "PRIORITY", "NODE", "LAW", "WHY"], rows, None);
+    }
+    let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
+    for spared in spared {
+        by_law.entry(spared.law).or_default().push(spared);
+    }
+    let rows = by_law.into_iter().map(|(law, spared)| {
+        let names: Vec<String> = spared.iter().map(|spared| unit_name(&spared.unit)).collect();
+        let why = match spared.as_slice() {
+            [one] => one.text.clone(),
+            many => meaning(many[0]),
+        };
+        vec![folded(&names, 3), law.to_owned(), why]
+    });
+    table(["SPARED", "LAW", "WHY"], rows, None)
+}
+
+/// What a law says of many at once.
+fn meaning(spared: &SparedReport) -> String {
+    match spared.law {
+        "Priority" => "not below the preemptor's priority".to_owned(),
+        "Toleration" => "they tolerate this preemptor".to_owned(),
+        "OptOut" => "they opted out of being preempted".to_owned(),
+        "UnknownClass" => "their PriorityClass is not defined, so their rights are unknown".to_owned(),
+        "Reprieved" => "the preemptor fits without taking them".to_owned(),
+        _ => spared.text.clone(),
+    }
+}
+
+fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
+    let trivial = places.len() == 1 && places[0].verdict == "Chosen";
+    if trivial {
+        return String::new();
+    }
+    if detail == Detail::Wide {
+        let row = |place: &PlaceReport| {
+            let filter = place.filter.unwrap_or_default().to_owned();
+            let victims = place.victims.join(", ");
+            vec![place.name.clone(), place.verdict.to_owned(), filter, place.text.clone(), victims]
+        };
+        let members = places.iter().flat_map(|place| &place.nodes);
+        let lacking = table(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None);
+        let places = table([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None);
+        return if lacking.is_empty() { places } else { format!("{places}\n\n{lacking}") };
+    }
+    let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlaceReport>> = BTreeMap::new();
+    for place in places {
+        folded_places.entry((place.verdict, place.filter)).or_default().push(place);
+    }
+    let rows = folded_places.into_iter().map(|((verdict, filter), places)| {
+        let names: Vec<String> = places.iter().map(|place| place.name.clone()).collect();
+        let mut why = places[0].text.clone();
+        if places.iter().any(|place| place.text != why) {
+            why = format!("e.g. {why}");
+        }
+        vec![folded(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
+    });
+    table([kind, "VERDICT", "FILTER", "WHY"], rows, None)
+}
+
+fn unit_name(unit: &UnitReport) -> String {
+    match (&unit.group, unit.pods.as_slice()) {
+        (Some(group), pods) => format!("{group} ({})", count(pods.len(), "pod", "pods")),
+        (None, pods) => pods.join(", "),
+    }
+}
+
+/// The first few of a list, and how many more there are.
+fn folded(names: &[String], shown: usize) -> String {
+    if names.len() <= shown {
+        return names.join(", ");
+    }
+    format!("{} and {} more", names[..shown].join(", "), names.len() - shown)
+}
+
+/// `3d4h`, `5h12m`, `40s`.
+pub fn span(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m"),
+        (0, _, 0) => format!("{hours}h"),
+        (0, _, _) => format!("{hours}h{minutes}m"),
+        (_, 0, _) => format!("{days}d"),
+        (_, _, _) => format!("{days}d{hours}h"),
+    }
+}
+
+/// A table without lines, as kubectl prints them; empty where there are no rows.
+pub fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl Iterator<Item = Vec<String>>,
+    first_column: Option<Color>,
+) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    let arrangement = if std::io::stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
+    table.set_content_arrangement(arrangement);
+    table.set_header(header.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    for row in rows {
+        let mut cells: Vec<Cell> = row.into_iter().map(Cell::new).collect();
+        if let (Some(colour), Some(first)) = (first_column, cells.first_mut()) {
+            *first = std::mem::replace(first, Cell::new("")).fg(colour);
+        }
+        table.add_row(cells);
+    }
+    if table.row_iter().next().is_none() {
+        return String::new();
+    }
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if at == 0 { 0 } else { 1 }, 2));
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,83 @@
+//! A question with its answer as a PreemptionTest file, so that it can be asked again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::load::Loaded;
+use crate::objects::{FullName, Objects};
+use crate::source::{InputError, Sourced};
+use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
+
+/// Writes the file. Pods that the decision could not see, because their node is missing, are left out.
+pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answer) -> Result<String, InputError> {
+    let origin = BTreeMap::from([("reprieve.dev/origin".to_owned(), "reprieve plan -o test".to_owned())]);
+    let test = PreemptionTest {
+        api_version: "reprieve.dev/v1alpha1".to_owned(),
+        kind: "PreemptionTest".to_owned(),
+        metadata: TestMetadata {
+            name: format!("plan-for-{}", spec.preemptor.name),
+            annotations: origin,
+            ..TestMetadata::default()
+        },
+        spec: TestSpec {
+            expect: Some(Expectation {
+                outcome: answer.outcome,
+                victims: Some(answer.victims.clone()),
+                any_of: None,
+                nominated: (!answer.nominated.is_empty()).then(|| answer.nominated.clone()),
+                candidates: None,
+            }),
+            ..spec.clone()
+        },
+    };
+    let mut text = yaml(&test)?;
+    let mut push = |object: Result<String, InputError>| {
+        text.push_str("---\n");
+        object.map(|object| text.push_str(&object))
+    };
+    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, skipped: _ } = objects;
+    for Sourced { object, .. } in nodes {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in namespaces {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in priority_classes {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in budgets {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in workloads {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in pod_groups {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in pods {
+        if loaded.names.pod_id(&FullName::of(&object.metadata)).is_some() {
+            push(without_managed_fields(object))?;
+        }
+    }
+    Ok(text)
+}
+
+/// Who wrote which field when is of no use to a decision, and most of the text.
+fn without_managed_fields<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let mut value = serde_json::to_value(object).map_err(unwritable)?;
+    if let Some(metadata) = value.get_mut("metadata").and_then(|metadata| metadata.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    yaml(&value)
+}
+
+fn yaml<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let text = serde_saphyr::to_string(object).map_err(unwritable)?;
+    Ok(if text.ends_with('\n') { text } else { text + "\n" })
+}
+
+fn unwritable(error: impl std::fmt::Display) -> InputError {
+    InputError::new(format!("an object cannot be written: {error}"))
+}
