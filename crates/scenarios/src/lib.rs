@@ -1,5 +1,6 @@
 //! Made-up clusters: small random ones for property tests, large regular ones for benchmarks. The same seed, the same cluster, on
 //! every machine.
 
+pub mod goals;
 pub mod random;
 pub mod scale;

@@ -1,1 +1,223 @@
-//! Large regular clusters.
+//! Large regular clusters, in the shapes that kube-scheduler's own benchmarks use (`default_preemption` and `workload_preemption`
+//! of its `scheduler_perf`): nodes with 4 cpu, 32Gi and 110 pods, full of equal pods that stand in an even spread. Each scenario
+//! names its preemptor and says how many pods must go, so that a benchmark can check the decision before it times it.
+
+mod build;
+mod list;
+
+use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
+use reprieve_engine::Outcome;
+use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+
+use build::{Cluster, Template, ZONE, budget, priority_class, sourced};
+use list::List;
+
+/// When the question is asked.
+const NOW: &str = "2026-01-08T00:00:00Z";
+/// The priority of gangs that ask.
+const HIGH: i32 = 8_888_888;
+/// What the search finds for 100 members among gangs that are scattered; there is no formula for it.
+const SCATTERED_VICTIMS: usize = 390;
+
+/// A cluster, a preemptor, and what must come of it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The cluster, with the preemptor in it.
+    pub objects: Objects,
+    /// Who asks.
+    pub preemptor: PreemptorRef,
+    /// How many pods must go.
+    pub victims: usize,
+}
+
+impl Scenario {
+    /// The snapshot and the question, ready to be decided.
+    pub fn load(&self) -> (Loaded, Question) {
+        let loaded = load(&self.objects, Strictness::Test).expect("the scenario's objects are sound");
+        let question = self.question(&loaded);
+        (loaded, question)
+    }
+
+    /// The question, asked of a snapshot of this scenario.
+    pub fn question(&self, loaded: &Loaded) -> Question {
+        let preemptor = self.preemptor.clone();
+        let spec = TestSpec { now: Some(NOW.to_owned()), profile: Profile::default(), preemptor, expect: None };
+        Question::new(&spec, loaded).expect("the scenario has its preemptor")
+    }
+
+    /// Decides once and panics unless exactly the expected number of pods goes and the whole preemptor has its place.
+    pub fn check(&self, loaded: &mut Loaded, question: &Question) {
+        let outcome = question.decide(loaded);
+        let Outcome::Preempt(plan) = &outcome else { panic!("expected to preempt {}, got {outcome:?}", self.victims) };
+        let victims: usize = plan.victims.iter().map(|&unit| loaded.snapshot.unit(unit).pods.len()).sum();
+        assert_eq!(victims, self.victims, "victims");
+        let pending = self.objects.pods.iter().filter(|pod| pod.object.spec.as_ref().unwrap().node_name.is_none());
+        assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
+    }
+
+    /// The objects as `kubectl get -o json` prints them.
+    pub fn json(&self) -> String {
+        serde_json::to_string(&List::new(&self.objects)).expect("objects can be written")
+    }
+
+    /// The objects as `kubectl get -o yaml` prints them.
+    pub fn yaml(&self) -> String {
+        serde_saphyr::to_string(&List::new(&self.objects)).expect("objects can be written")
+    }
+}
+
+/// A pod that needs a node to itself, on nodes that are equally full: 2,970m of 4 cpu must be freed, and every pod must go.
+pub fn pod(nodes: usize, pods_per_node: usize) -> Scenario {
+    let low = Template::new(3000 / pods_per_node, 1000);
+    let cluster = Cluster::new(nodes).spread(nodes * pods_per_node, |_| low.clone());
+    cluster.asked_by_pod(3970).taking(pods_per_node)
+}
+
+/// The same, where a third of the pods must go, half of the pods have budgets, and half of the budgets are exhausted.
+pub fn pod_among_budgets(nodes: usize) -> Scenario {
+    let app = |index: usize| index / 7 % 200;
+    let low = |index| Template::new(300, 1000).label("app", &format!("app-{}", app(index)));
+    let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
+    for app in 0..100 {
+        cluster.objects.budgets.push(sourced(budget(app, if app % 2 == 0 { 0 } else { 2 })));
+    }
+    cluster.asked_by_pod(1900).taking(3)
+}
+
+/// The same, where every node has pods of ten priorities.
+pub fn pod_among_priorities(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000 * (index * 7 / nodes % 10) as i32 + (index % 13) as i32);
+    Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).taking(3)
+}
+
+/// The same, where every third pod tolerates preemption for ever, or for a time that is over, by its priority class.
+pub fn pod_among_tolerations(nodes: usize) -> Scenario {
+    let class = |index: usize| ["plain", "tolerant", "plain", "patient", "plain", "plain"][index / nodes % 6];
+    let low = |index: usize| Template::new(300, 1000).class(class(index));
+    let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
+    for (name, minimum, seconds) in
+        [("plain", None, None), ("tolerant", Some(10_000_000), Some(-1)), ("patient", Some(10_000_000), Some(60))]
+    {
+        cluster.objects.priority_classes.push(sourced(priority_class(name, minimum, seconds)));
+    }
+    cluster.asked_by_pod(1900).taking(3)
+}
+
+/// A gang whose members need three victims each, on nodes that are full to the brim with equal pods.
+pub fn gang(nodes: usize, members: usize) -> Scenario {
+    let low = Template::new(400, 1000);
+    Cluster::new(nodes)
+        .spread(nodes * 10, |_| low.clone())
+        .asked_by_gang(members, Template::new(1200, HIGH))
+        .taking(3 * members)
+}
+
+/// The same, where every node has pods of ten priorities.
+pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
+    let low = |index: usize| Template::new(400, 1000 * (index * 7 / nodes % 10) as i32);
+    Cluster::new(nodes).spread(nodes * 10, low).asked_by_gang(members, Template::new(1200, HIGH)).taking(3 * members)
+}
+
+/// The same, where all members must share one of the zones.
+pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
+    let mut scenario = gang(nodes, members);
+    let topology = TopologyConstraint { key: ZONE.to_owned() };
+    let group = scenario.objects.pod_groups.last_mut().expect("the preemptor is a group");
+    group.object.spec.scheduling_constraints = Some(PodGroupSchedulingConstraints { topology: Some(vec![topology]) });
+    scenario
+}
+
+/// `GangPreemptionBasic`: a gang with a member for every node, each of which takes all ten pods there.
+pub fn gang_clears_pods(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
+    Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).taking(10 * nodes)
+}
+
+/// `GangPreemptionPodGroups`: a gang with a member for every node takes five gangs that cover all nodes too.
+pub fn gang_clears_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(600, 1000).port(8000 + index / nodes).group(index / nodes);
+    let cluster = Cluster::new(nodes).gangs(5, nodes).spread(5 * nodes, low);
+    cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).taking(5 * nodes)
+}
+
+/// `GangPreemptionAffinity`: every node has an anchor pod that stays, and the members must run beside one.
+pub fn gang_with_affinity(nodes: usize) -> Scenario {
+    let anchor = |_| Template::new(10, 9_999_999).blue().port(7000).kind("anchor");
+    let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
+    let member = Template::new(3970, HIGH).memory(500).beside_blue();
+    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).taking(10 * nodes)
+}
+
+/// A gang of 100 against as many gangs of ten as there are nodes. Their pods were spread in the order of their numbers, so that
+/// ten gangs share ten nodes.
+pub fn gang_against_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000).group(index / 10);
+    let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
+    cluster.asked_by_gang(100, Template::new(3970, HIGH)).taking(1000)
+}
+
+/// The same, where the pods of each gang stand far apart and no two gangs share all their nodes; a member takes three gangs.
+pub fn gang_against_scattered_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(400, 1000).group((index + index / nodes * 89) % nodes);
+    let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
+    cluster.asked_by_gang(100, Template::new(1200, HIGH)).taking(SCATTERED_VICTIMS)
+}
+
+/// A pod against the same gangs: whom it takes on one node goes from ten.
+pub fn pod_against_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000).group((index + index / nodes * 89) % nodes);
+    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).taking(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprieve_objects::read::documents;
+
+    fn read(text: &str) -> Objects {
+        let mut objects = Objects::default();
+        for document in documents("scenario", text) {
+            document.read(&mut objects).expect("the scenario can be read");
+        }
+        objects
+    }
+
+    #[test]
+    fn every_scenario_is_decided_as_it_says() {
+        for scenario in [
+            pod(20, 10),
+            pod(20, 20),
+            pod_among_budgets(20),
+            pod_among_priorities(20),
+            pod_among_tolerations(20),
+            gang(20, 10),
+            gang_among_priorities(20, 10),
+            gang_in_a_zone(100, 10),
+            gang_clears_pods(10),
+            gang_clears_gangs(10),
+            gang_with_affinity(10),
+            gang_against_gangs(200),
+            gang_against_scattered_gangs(1000),
+            pod_against_gangs(1000),
+        ] {
+            let (mut loaded, question) = scenario.load();
+            scenario.check(&mut loaded, &question);
+        }
+    }
+
+    #[test]
+    fn both_texts_say_what_the_objects_say() {
+        for scenario in [pod_among_budgets(10), pod_among_tolerations(10), gang_clears_gangs(5), gang_with_affinity(5)]
+        {
+            let snapshot = scenario.load().0.snapshot;
+            for text in [scenario.json(), scenario.yaml()] {
+                let objects = read(&text);
+                assert_eq!(objects.len(), scenario.objects.len());
+                assert_eq!(load(&objects, Strictness::Test).unwrap().snapshot, snapshot);
+            }
+        }
+    }
+}

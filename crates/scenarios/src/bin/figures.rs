@@ -1,0 +1,146 @@
+//! Times every decision and prints a line for each: name, what is measured, goal, figure, and kube-scheduler's figure with a note,
+//! separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
+//!
+//!     figures [--quick] [NAME...]
+
+#![allow(clippy::disallowed_methods, reason = "this program times, and is told what")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use reprieve_engine::explain::explain;
+use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_scenarios::goals::{Benchmark, DECISIONS, EXPLAINED, GROWTH, GROWTH_GOAL, LOAD_JSON_GOAL, LOAD_YAML_GOAL};
+use reprieve_scenarios::scale::{self, Scenario};
+
+fn main() {
+    let (flags, names): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let quick = flags.iter().any(|flag| flag == "--quick");
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let patience = Duration::from_millis(if quick { 300 } else { 3000 });
+    for benchmark in DECISIONS.iter().filter(|benchmark| is_wanted(benchmark.name)) {
+        decision(benchmark, patience);
+    }
+    if is_wanted("growth") {
+        growth(patience);
+    }
+    if is_wanted("load") {
+        loading(if quick { 1 } else { 5 });
+    }
+}
+
+fn decision(benchmark: &Benchmark, patience: Duration) {
+    let scenario = (benchmark.build)();
+    let (mut loaded, question) = scenario.load();
+    scenario.check(&mut loaded, &question);
+    let time = decision_time(&mut loaded, &question, patience);
+    let peer = benchmark.peer.map(|peer| (peer.median, peer.note));
+    time_line(benchmark.name, benchmark.goal, time, peer);
+    if EXPLAINED.contains(&benchmark.name) {
+        let outcome = question.decide(&mut loaded);
+        let Question { policy, now, preemptor } = question;
+        let time = median(patience, || explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome));
+        time_line(&format!("explain-{}", benchmark.name), None, time, None);
+    }
+}
+
+/// Each size is timed in turn, several times over, so that a noisy moment does not fall on one of them alone.
+fn growth(patience: Duration) {
+    const ROUNDS: usize = 5;
+    let mut asked: Vec<(Loaded, Question)> = GROWTH
+        .iter()
+        .map(|benchmark| {
+            let scenario = (benchmark.build)();
+            let (mut loaded, question) = scenario.load();
+            scenario.check(&mut loaded, &question);
+            (loaded, question)
+        })
+        .collect();
+    let mut times: Vec<Vec<Duration>> = vec![Vec::new(); asked.len()];
+    for _ in 0..ROUNDS {
+        for ((loaded, question), times) in asked.iter_mut().zip(&mut times) {
+            times.push(decision_time(loaded, question, patience / ROUNDS as u32));
+        }
+    }
+    let medians: Vec<Duration> = times.into_iter().map(middle).collect();
+    for (benchmark, &time) in GROWTH.iter().zip(&medians) {
+        time_line(benchmark.name, None, time, None);
+    }
+    for (pair, sizes) in medians.windows(2).zip(GROWTH.windows(2)) {
+        let ratio = pair[1].as_secs_f64() / pair[0].as_secs_f64();
+        println!("{} to {}\tratio\t{GROWTH_GOAL}\t{ratio:.2}\t\t", sizes[0].name, sizes[1].name);
+    }
+}
+
+fn loading(times: usize) {
+    let scenario = scale::pod(5000, 20);
+    for (name, text, goal) in
+        [("load-json-5000x20", scenario.json(), LOAD_JSON_GOAL), ("load-yaml-5000x20", scenario.yaml(), LOAD_YAML_GOAL)]
+    {
+        let mut loaded = load_text(&text);
+        let question = scenario.question(&loaded);
+        scenario.check(&mut loaded, &question);
+        drop(loaded);
+        let time = |_| {
+            let start = Instant::now();
+            let loaded = load_text(&text);
+            let time = start.elapsed();
+            drop(loaded);
+            time
+        };
+        time_line(name, Some(goal), middle((0..times).map(time).collect()), None);
+    }
+    objects_alone(&scenario, times);
+}
+
+/// How much of loading is not reading text.
+fn objects_alone(scenario: &Scenario, times: usize) {
+    let time = |_| {
+        let start = Instant::now();
+        let loaded = load(&scenario.objects, Strictness::Test);
+        let time = start.elapsed();
+        drop(loaded);
+        time
+    };
+    time_line("load-objects-5000x20", None, middle((0..times).map(time).collect()), None);
+}
+
+fn load_text(text: &str) -> Loaded {
+    let mut objects = Objects::default();
+    for document in documents("scenario", text) {
+        document.read(&mut objects).expect("the scenario can be read");
+    }
+    load(&objects, Strictness::Test).expect("the scenario's objects are sound")
+}
+
+fn decision_time(loaded: &mut Loaded, question: &Question, patience: Duration) -> Duration {
+    median(patience, || question.decide(loaded))
+}
+
+/// The median of as many runs as fit into `patience`, and of at least five. What a run returns is dropped after the clock stops.
+fn median<T>(patience: Duration, mut run: impl FnMut() -> T) -> Duration {
+    black_box(run());
+    let began = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < 5 || began.elapsed() < patience {
+        let start = Instant::now();
+        let result = black_box(run());
+        times.push(start.elapsed());
+        drop(result);
+    }
+    middle(times)
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn time_line(name: &str, goal: Option<Duration>, time: Duration, peer: Option<(Duration, &str)>) {
+    let nanos = |time: Duration| time.as_nanos().to_string();
+    let (peer, note) = peer.map_or_else(Default::default, |(peer, note)| (nanos(peer), note));
+    println!("{name}\ttime\t{}\t{}\t{peer}\t{note}", goal.map(nanos).unwrap_or_default(), nanos(time));
+}

@@ -1,0 +1,125 @@
+//! What is measured, how fast it is meant to be on one core, and how long kube-scheduler 1.37.1 takes for the same.
+
+use std::time::Duration;
+
+use crate::scale::{self, Scenario};
+
+/// A decision that is timed alone: the snapshot is in place, all nodes are considered, nothing is explained.
+#[derive(Clone, Copy, Debug)]
+pub struct Benchmark {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// The median that is wanted, if one is.
+    pub goal: Option<Duration>,
+    /// How long kube-scheduler takes, if that is known.
+    pub peer: Option<Peer>,
+    /// The cluster and the question.
+    pub build: fn() -> Scenario,
+}
+
+/// kube-scheduler's figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The median, from the start of the attempt until the decision stands.
+    pub median: Duration,
+    /// How what it does differs, if it does.
+    pub note: &'static str,
+}
+
+/// The decisions with a goal, then variants without one.
+pub const DECISIONS: &[Benchmark] = &[
+    Benchmark {
+        name: "pod-1000x10",
+        goal: micros(50),
+        peer: peer(2_400, "samples 100 nodes; 26 ms with all"),
+        build: || scale::pod(1000, 10),
+    },
+    Benchmark {
+        name: "pod-5000x20",
+        goal: micros(500),
+        peer: peer(27_000, "at 5000x10, samples 500 nodes"),
+        build: || scale::pod(5000, 20),
+    },
+    Benchmark {
+        name: "gang-10-on-1000x10",
+        goal: micros(2_000),
+        peer: peer(440_000, ""),
+        build: || scale::gang(1000, 10),
+    },
+    Benchmark {
+        name: "gang-100-on-1000x10",
+        goal: micros(10_000),
+        peer: peer(3_800_000, ""),
+        build: || scale::gang(1000, 100),
+    },
+    Benchmark {
+        name: "gang-100-clears-1000-pods",
+        goal: micros(2_000),
+        peer: peer(209_000, ""),
+        build: || scale::gang_clears_pods(100),
+    },
+    Benchmark {
+        name: "gang-100-clears-5-gangs",
+        goal: micros(2_000),
+        peer: peer(144_000, ""),
+        build: || scale::gang_clears_gangs(100),
+    },
+    Benchmark {
+        name: "gang-100-with-affinity",
+        goal: micros(5_000),
+        peer: peer(357_000, ""),
+        build: || scale::gang_with_affinity(100),
+    },
+    Benchmark {
+        name: "gang-100-against-1000-gangs",
+        goal: micros(10_000),
+        peer: None,
+        build: || scale::gang_against_gangs(1000),
+    },
+    variant("gang-100-against-1000-scattered-gangs", || scale::gang_against_scattered_gangs(1000)),
+    variant("gang-100-on-1000x10-priorities", || scale::gang_among_priorities(1000, 100)),
+    variant("gang-100-in-one-of-20-zones", || scale::gang_in_a_zone(1000, 100)),
+    variant("pod-1000x10-budgets", || scale::pod_among_budgets(1000)),
+    variant("pod-1000x10-priorities", || scale::pod_among_priorities(1000)),
+    variant("pod-1000x10-tolerations", || scale::pod_among_tolerations(1000)),
+    variant("pod-against-1000-gangs", || scale::pod_against_gangs(1000)),
+];
+
+/// The pod's decision while the cluster doubles.
+pub const GROWTH: &[Benchmark] = &[
+    variant("growth-1000x10", || scale::pod(1000, 10)),
+    variant("growth-2000x10", || scale::pod(2000, 10)),
+    variant("growth-4000x10", || scale::pod(4000, 10)),
+    variant("growth-8000x10", || scale::pod(8000, 10)),
+];
+
+/// By how much a decision may take longer when the cluster doubles: twice, and a little for caches that no longer hold it.
+pub const GROWTH_GOAL: f64 = 2.2;
+
+/// The decisions whose explanation is timed too.
+pub const EXPLAINED: &[&str] = &["pod-1000x10", "pod-5000x20", "gang-100-on-1000x10"];
+
+/// Text to objects to snapshot, for 5,000 nodes and 100,000 pods.
+pub const LOAD_YAML_GOAL: Duration = Duration::from_secs(10);
+/// The same from JSON.
+pub const LOAD_JSON_GOAL: Duration = Duration::from_secs(3);
+
+/// Bytes of snapshot for each of 100,000 pods.
+pub const BYTES_PER_POD_GOAL: usize = 1024;
+
+/// The benchmark of this name.
+pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
+    DECISIONS.iter().chain(GROWTH).find(|benchmark| benchmark.name == name)
+}
+
+const fn micros(micros: u64) -> Option<Duration> {
+    Some(Duration::from_micros(micros))
+}
+
+const fn peer(micros: u64, note: &'static str) -> Option<Peer> {
+    Some(Peer { median: Duration::from_micros(micros), note })
+}
+
+const fn variant(name: &'static str, build: fn() -> Scenario) -> Benchmark {
+    Benchmark { name, goal: None, peer: None, build }
+}

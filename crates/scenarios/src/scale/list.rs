@@ -1,0 +1,39 @@
+//! Objects as one document, as `kubectl get` prints several of them.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_objects::objects::Objects;
+use serde::Serialize;
+
+/// A `kind: List`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct List<'o> {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<Item<'o>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'o> {
+    Node(&'o Node),
+    PriorityClass(&'o PriorityClass),
+    Budget(&'o PodDisruptionBudget),
+    PodGroup(&'o PodGroup),
+    Pod(&'o Pod),
+}
+
+impl<'o> List<'o> {
+    pub fn new(objects: &'o Objects) -> Self {
+        let nodes = objects.nodes.iter().map(|node| Item::Node(&node.object));
+        let classes = objects.priority_classes.iter().map(|class| Item::PriorityClass(&class.object));
+        let budgets = objects.budgets.iter().map(|budget| Item::Budget(&budget.object));
+        let groups = objects.pod_groups.iter().map(|group| Item::PodGroup(&group.object));
+        let pods = objects.pods.iter().map(|pod| Item::Pod(&pod.object));
+        let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).collect();
+        Self { api_version: "v1", kind: "List", items }
+    }
+}
