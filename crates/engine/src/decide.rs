@@ -86,31 +86,28 @@ fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Place
 
 /// The node that it is nominated to, if it fits there; else the first by name where it does.
 fn free_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId) -> Option<NodeId> {
+    let arithmetic = Arithmetic::new(what_if.snapshot(), pod);
     let nominated = what_if.snapshot().pod(pod).nominated;
     let all = what_if.snapshot().node_ids();
-    let shape = what_if.snapshot().pod(pod).shape;
     nominated.into_iter().chain(all).find(|&node| {
-        fit::short_of(what_if.snapshot(), shape, node).is_none() && fit::misfit(what_if, ask, pod, node).is_none()
+        let has_room = arithmetic.as_ref().is_none_or(|arithmetic| arithmetic.fits(what_if.snapshot(), ask, node));
+        has_room && fit::misfit(what_if, ask, pod, node).is_none()
     })
 }
 
 /// The plan for the node where landing costs least; on a tie the first by name.
 fn best_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, now: Timestamp) -> Option<Plan> {
-    let mut arithmetic = Arithmetic::new(what_if.snapshot(), pod);
-    let resources_alone = what_if.relations().is_empty();
+    let arithmetic = Arithmetic::new(what_if.snapshot(), pod).filter(|_| what_if.relations().is_empty());
     let mut best: Option<(Cost, NodeId)> = None;
     for node in what_if.snapshot().node_ids() {
         let snapshot = what_if.snapshot();
-        let cost = if resources_alone && snapshot.is_plain(node) {
-            match ask.closed(snapshot, pod, node) {
-                Some(_) => None,
-                None => {
-                    let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0);
-                    arithmetic.cost(snapshot, ask, node, &bound.unwrap_or(Cost::MOST))
-                }
+        let cost = match &arithmetic {
+            Some(arithmetic) if snapshot.is_plain(node) => {
+                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MOST);
+                let cost = arithmetic.cost(snapshot, ask, node, &bound);
+                cost.filter(|_| ask.closed(snapshot, pod, node).is_none())
             }
-        } else {
-            one_node::plan(what_if, ask, pod, node, now, None).ok().map(|plan| plan.cost)
+            _ => one_node::plan(what_if, ask, pod, node, now, None).ok().map(|plan| plan.cost),
         };
         if let Some(cost) = cost
             && best.is_none_or(|(best, _)| cost < best)

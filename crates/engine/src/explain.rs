@@ -130,19 +130,21 @@ impl Explanation {
 
     /// Every unit that a law spares, and those of the chosen place that were reprieved.
     fn explain_spared(&mut self, snapshot: &Snapshot, ask: &Ask, plan: Option<&Plan>, now: Timestamp) {
+        let mut chosen = vec![false; snapshot.node_ids().len()];
+        let nodes = self.nodes.iter().filter(|(_, verdict)| *verdict == NodeVerdict::Chosen).map(|(node, _)| node);
+        let domains = self.domains.iter().filter(|(_, verdict)| *verdict == DomainVerdict::Chosen);
+        for node in nodes.chain(domains.flat_map(|(domain, _)| &domain.nodes)) {
+            chosen[node.index()] = true;
+        }
         let in_reach = |unit: UnitId| {
-            let homes = || snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.home(pod));
-            let chosen = |node: NodeId| {
-                self.nodes.iter().any(|(at, verdict)| *at == node && *verdict == NodeVerdict::Chosen)
-                    || self.domains.iter().any(|(domain, verdict)| {
-                        *verdict == DomainVerdict::Chosen && domain.nodes.binary_search(&node).is_ok()
-                    })
-            };
-            homes().any(chosen)
+            let mut homes = snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.home(pod));
+            homes.any(|node| chosen[node.index()])
         };
+        let mut victims: Vec<UnitId> = plan.map(|plan| plan.victims.clone()).unwrap_or_default();
+        victims.sort_unstable();
         let mut spared = Vec::new();
         for unit in snapshot.unit_ids() {
-            if plan.is_some_and(|plan| plan.victims.contains(&unit)) || self.is_preemptor(snapshot, ask, unit) {
+            if victims.binary_search(&unit).is_ok() || self.is_preemptor(snapshot, ask, unit) {
                 continue;
             }
             match laws::spares(snapshot, ask, unit, now) {

@@ -5,7 +5,7 @@ use crate::candidates::candidates;
 use crate::choose::{Cost, Plan};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
-use crate::ids::{NodeId, PodId, Timestamp};
+use crate::ids::{NodeId, PodId, ShapeId, Timestamp};
 use crate::laws::{Law, unknown_class};
 use crate::reprieve::{Reasons, Trial};
 use crate::snapshot::Snapshot;
@@ -43,8 +43,14 @@ pub(crate) fn plan(
         return Err(NodeRefusal::NoCandidate(misfit));
     }
     let mark = what_if.mark();
+    let elsewhere_matters = !what_if.relations().is_empty();
     for candidate in &candidates {
-        what_if.remove_unit(candidate.unit);
+        for at in 0..what_if.snapshot().unit(candidate.unit).pods.len() {
+            let pod = what_if.snapshot().unit(candidate.unit).pods[at];
+            if elsewhere_matters || what_if.snapshot().home(pod) == Some(node) {
+                what_if.remove(pod);
+            }
+        }
     }
     if let Some(misfit) = fit::misfit(what_if, ask, pod, node) {
         what_if.back_to(mark);
@@ -57,56 +63,98 @@ pub(crate) fn plan(
     Ok(Plan::new(what_if.snapshot(), placement, victims))
 }
 
+/// How many resources the arithmetic handles at once: the number of pods, cpu, memory, and one more, such as a GPU.
+const LANES: usize = 4;
+
 /// The arithmetic for one pod, prepared once for all nodes.
 pub(crate) struct Arithmetic {
-    /// The resources that the pod asks for.
-    wants: Vec<(usize, i64)>,
-    slack: Vec<i64>,
+    /// Which resource each lane is; lanes that are not needed repeat the number of pods, and ask for none.
+    resources: [usize; LANES],
+    wants: [i64; LANES],
+    /// By shape: what a pod of it takes.
+    takes: Vec<[i64; LANES]>,
 }
 
 impl Arithmetic {
-    pub fn new(snapshot: &Snapshot, pod: PodId) -> Self {
+    /// `None` where the pod asks for more resources than there are lanes.
+    pub fn new(snapshot: &Snapshot, pod: PodId) -> Option<Self> {
         let requests = snapshot.requests(snapshot.pod(pod).shape);
-        let wants: Vec<(usize, i64)> = requests.iter().copied().enumerate().filter(|want| want.1 > 0).collect();
-        Self { slack: vec![0; wants.len()], wants }
+        let (mut resources, mut wants) = ([0; LANES], [0; LANES]);
+        let mut lane = 0;
+        for (resource, &request) in requests.iter().enumerate().filter(|(_, request)| **request > 0) {
+            *resources.get_mut(lane)? = resource;
+            wants[lane] = request;
+            lane += 1;
+        }
+        let takes = (0..snapshot.n_shapes())
+            .map(|shape| {
+                let requests = snapshot.requests(ShapeId::new(shape));
+                std::array::from_fn(|at| if at < lane { requests[resources[at]] } else { 0 })
+            })
+            .collect();
+        Some(Self { resources, wants, takes })
+    }
+
+    /// What is left of each resource with everybody in place and the pod on top.
+    #[inline]
+    fn slack(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId) -> [i64; LANES] {
+        let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
+        let mut slack = [0; LANES];
+        for lane in 0..LANES {
+            if self.wants[lane] > 0 {
+                slack[lane] = allocatable[self.resources[lane]] - used[self.resources[lane]] - self.wants[lane];
+            }
+        }
+        if !snapshot.nominees(node).is_empty() {
+            for nominee in ask.nominees(snapshot, node) {
+                let takes = &self.takes[snapshot.pod(nominee).shape.index()];
+                slack = std::array::from_fn(|lane| slack[lane] - takes[lane]);
+            }
+        }
+        slack
+    }
+
+    /// Whether nothing is short with everybody in place.
+    #[inline]
+    pub fn fits(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId) -> bool {
+        self.slack(snapshot, ask, node).iter().all(|&slack| slack >= 0)
     }
 
     /// What landing on the node costs; `None` where it is impossible, or dearer than `bound`, which violates no budget. INVARIANT:
     /// the node is plain, open to the pod, and the pod minds no other pod.
-    pub fn cost(&mut self, snapshot: &Snapshot, ask: &Ask, node: NodeId, bound: &Cost) -> Option<Cost> {
+    pub fn cost(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId, bound: &Cost) -> Option<Cost> {
         let slots = snapshot.slots(node);
-        let lower = &slots[slots.partition_point(|slot| slot.priority >= ask.priority)..];
+        let first = if slots.first()?.priority < ask.priority {
+            0
+        } else {
+            slots.partition_point(|slot| slot.priority >= ask.priority)
+        };
+        let lower = &slots[first..];
         if lower.last()?.priority > bound.top {
             return None;
         }
-        let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-        for (slack, &(resource, request)) in self.slack.iter_mut().zip(&self.wants) {
-            *slack = allocatable[resource] - request;
-        }
-        if lower.len() < slots.len() {
-            for (slack, &(resource, _)) in self.slack.iter_mut().zip(&self.wants) {
-                *slack -= used[resource];
-                *slack += lower.iter().map(|slot| snapshot.requests(slot.shape)[resource]).sum::<i64>();
+        let mut slack = self.slack(snapshot, ask, node);
+        if first == 0 {
+            let used = snapshot.used(node); // by those who all may go
+            slack =
+                std::array::from_fn(
+                    |lane| if self.wants[lane] > 0 { slack[lane] + used[self.resources[lane]] } else { 0 },
+                );
+        } else {
+            for slot in lower {
+                let takes = &self.takes[slot.shape.index()];
+                slack = std::array::from_fn(|lane| slack[lane] + takes[lane]);
             }
         }
-        for nominee in ask.nominees(snapshot, node) {
-            let requests = snapshot.requests(snapshot.pod(nominee).shape);
-            for (slack, &(resource, _)) in self.slack.iter_mut().zip(&self.wants) {
-                *slack -= requests[resource];
-            }
-        }
-        if self.slack.iter().any(|&slack| slack < 0) {
+        if slack.iter().any(|&slack| slack < 0) {
             return None;
         }
         let mut cost = Cost::NOTHING;
         for slot in lower {
-            let requests = snapshot.requests(slot.shape);
-            let returns =
-                self.slack.iter().zip(&self.wants).all(|(&slack, &(resource, _))| requests[resource] <= slack);
-            if returns {
-                for (slack, &(resource, _)) in self.slack.iter_mut().zip(&self.wants) {
-                    *slack -= requests[resource];
-                }
+            let takes = &self.takes[slot.shape.index()];
+            let left: [i64; LANES] = std::array::from_fn(|lane| slack[lane] - takes[lane]);
+            if left.iter().fold(0, |sign, left| sign | left) >= 0 {
+                slack = left;
             } else {
                 cost.add_pods(slot.priority, 1, slot.start, 0);
                 if cost.top > bound.top || cost.weight > bound.weight && cost.top == bound.top {

@@ -28,8 +28,7 @@ pub(crate) struct Trial<'t, 's> {
     what_if: &'t mut WhatIf<'s>,
     ask: &'t Ask,
     placement: &'t Placement,
-    /// By node: its place in `hosts`, if a pod of the preemptor is placed there.
-    host_at: Vec<Option<u32>>,
+    /// By node.
     hosts: Vec<Host>,
     reasons: Reasons<'t>,
 }
@@ -45,14 +44,13 @@ impl<'t, 's> Trial<'t, 's> {
     /// The candidates are gone from the what-if, and the placement is made in it.
     pub fn new(what_if: &'t mut WhatIf<'s>, ask: &'t Ask, placement: &'t Placement, reasons: Reasons<'t>) -> Self {
         let snapshot = what_if.snapshot();
-        let mut host_at = vec![None; snapshot.node_ids().len()];
-        let mut hosts: Vec<Host> = Vec::new();
+        let mut nodes: Vec<NodeId> = placement.iter().map(|&(_, node)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut hosts: Vec<Host> = nodes.into_iter().map(|node| Host { node, limits: Vec::new() }).collect();
         for &(pod, node) in placement {
-            let at = *host_at[node.index()].get_or_insert_with(|| {
-                hosts.push(Host { node, limits: Vec::new() });
-                hosts.len() as u32 - 1
-            });
-            let limits = &mut hosts[at as usize].limits;
+            let at = hosts.partition_point(|host| host.node < node);
+            let limits = &mut hosts[at].limits;
             for (resource, &request) in snapshot.requests(snapshot.pod(pod).shape).iter().enumerate() {
                 if request > 0 && limits.iter().all(|(known, _)| *known != resource) {
                     limits.push((resource, snapshot.allocatable(node)[resource]));
@@ -67,7 +65,7 @@ impl<'t, 's> Trial<'t, 's> {
                 }
             }
         }
-        Self { what_if, ask, placement, host_at, hosts, reasons }
+        Self { what_if, ask, placement, hosts, reasons }
     }
 
     /// Those who cannot be put back: budget violations are tried first, then the others, each by importance. What can be put back
@@ -82,12 +80,11 @@ impl<'t, 's> Trial<'t, 's> {
     pub fn put_back(&mut self, unit: UnitId) -> bool {
         let mark = self.what_if.mark();
         let snapshot = self.what_if.snapshot();
+        let elsewhere_matters = !self.what_if.relations().is_empty();
         let homes = |&pod: &PodId| (pod, snapshot.home(pod).expect("a candidate is bound"));
-        let pods: Vec<(PodId, NodeId)> = snapshot.unit(unit).pods.iter().map(homes).collect();
-        let on_hosts = pods.iter().any(|(_, node)| self.host_at[node.index()].is_some());
-        if !on_hosts && self.what_if.relations().is_empty() {
-            return true; // nobody will ask about it again
-        }
+        let pods = snapshot.unit(unit).pods.iter().map(homes);
+        let pods: Vec<(PodId, NodeId)> =
+            pods.filter(|&(_, node)| elsewhere_matters || self.host(node).is_some()).collect();
         for &(pod, node) in &pods {
             self.what_if.place(pod, node);
         }
@@ -102,12 +99,16 @@ impl<'t, 's> Trial<'t, 's> {
         stands
     }
 
+    fn host(&self, node: NodeId) -> Option<&Host> {
+        self.hosts.binary_search_by_key(&node, |host| host.node).ok().map(|at| &self.hosts[at])
+    }
+
     fn has_room(&self, node: NodeId) -> bool {
-        let Some(host) = self.host_at[node.index()] else {
+        let Some(host) = self.host(node) else {
             return true;
         };
         let used = self.what_if.snapshot().used(node);
-        self.hosts[host as usize].limits.iter().all(|&(resource, limit)| used[resource] <= limit)
+        host.limits.iter().all(|&(resource, limit)| used[resource] <= limit)
     }
 
     fn disturbs(&self, pods: &[(PodId, NodeId)]) -> bool {

@@ -207,6 +207,7 @@ impl Snapshot {
         let Self { slots, units, .. } = &mut snapshot;
         for slots in slots {
             slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), slot.pod));
+            *slots = slots.to_vec(); // a search walks the lists one after the other: so they lie in memory
         }
         snapshot
     }
