@@ -20,7 +20,7 @@ fn main() {
     let (flags, names): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let quick = flags.iter().any(|flag| flag == "--quick");
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    let patience = Duration::from_millis(if quick { 300 } else { 3000 });
+    let patience = Duration::from_millis(if quick { 200 } else { 3000 });
     for benchmark in DECISIONS.iter().filter(|benchmark| is_wanted(benchmark.name)) {
         decision(benchmark, patience);
     }
@@ -38,12 +38,12 @@ fn decision(benchmark: &Benchmark, patience: Duration) {
     scenario.check(&mut loaded, &question);
     let time = decision_time(&mut loaded, &question, patience);
     let peer = benchmark.peer.map(|peer| (peer.median, peer.note));
-    time_line(benchmark.name, benchmark.goal, time, peer);
+    line(benchmark.name, "decision", benchmark.goal, time, peer);
     if EXPLAINED.contains(&benchmark.name) {
         let outcome = question.decide(&mut loaded);
         let Question { policy, now, preemptor } = question;
         let time = median(patience, || explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome));
-        time_line(&format!("explain-{}", benchmark.name), None, time, None);
+        line(&format!("explain-{}", benchmark.name), "time", None, time, None);
     }
 }
 
@@ -67,7 +67,7 @@ fn growth(patience: Duration) {
     }
     let medians: Vec<Duration> = times.into_iter().map(middle).collect();
     for (benchmark, &time) in GROWTH.iter().zip(&medians) {
-        time_line(benchmark.name, None, time, None);
+        line(benchmark.name, "time", None, time, None);
     }
     for (pair, sizes) in medians.windows(2).zip(GROWTH.windows(2)) {
         let ratio = pair[1].as_secs_f64() / pair[0].as_secs_f64();
@@ -77,35 +77,29 @@ fn growth(patience: Duration) {
 
 fn loading(times: usize) {
     let scenario = scale::pod(5000, 20);
-    for (name, text, goal) in
-        [("load-json-5000x20", scenario.json(), LOAD_JSON_GOAL), ("load-yaml-5000x20", scenario.yaml(), LOAD_YAML_GOAL)]
-    {
-        let mut loaded = load_text(&text);
-        let question = scenario.question(&loaded);
-        scenario.check(&mut loaded, &question);
-        drop(loaded);
-        let time = |_| {
-            let start = Instant::now();
-            let loaded = load_text(&text);
-            let time = start.elapsed();
-            drop(loaded);
-            time
-        };
-        time_line(name, Some(goal), middle((0..times).map(time).collect()), None);
+    let texts = [
+        ("load-json-5000x20", LOAD_JSON_GOAL, scenario.json()),
+        ("load-yaml-5000x20", LOAD_YAML_GOAL, scenario.yaml()),
+    ];
+    for (name, goal, text) in texts {
+        line(name, "time", Some(goal), load_time(&scenario, times, || load_text(&text)), None);
     }
-    objects_alone(&scenario, times);
+    // How much of it is not reading text.
+    let load = || load(&scenario.objects, Strictness::Test).expect("the scenario's objects are sound");
+    line("load-objects-5000x20", "time", None, load_time(&scenario, times, load), None);
 }
 
-/// How much of loading is not reading text.
-fn objects_alone(scenario: &Scenario, times: usize) {
+/// What is loaded is checked after the clock stops.
+fn load_time(scenario: &Scenario, times: usize, load: impl Fn() -> Loaded) -> Duration {
     let time = |_| {
         let start = Instant::now();
-        let loaded = load(&scenario.objects, Strictness::Test);
+        let mut loaded = load();
         let time = start.elapsed();
-        drop(loaded);
+        let question = scenario.question(&loaded);
+        scenario.check(&mut loaded, &question);
         time
     };
-    time_line("load-objects-5000x20", None, middle((0..times).map(time).collect()), None);
+    middle((0..times).map(time).collect())
 }
 
 fn load_text(text: &str) -> Loaded {
@@ -139,8 +133,8 @@ fn middle(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-fn time_line(name: &str, goal: Option<Duration>, time: Duration, peer: Option<(Duration, &str)>) {
+fn line(name: &str, kind: &str, goal: Option<Duration>, time: Duration, peer: Option<(Duration, &str)>) {
     let nanos = |time: Duration| time.as_nanos().to_string();
     let (peer, note) = peer.map_or_else(Default::default, |(peer, note)| (nanos(peer), note));
-    println!("{name}\ttime\t{}\t{}\t{peer}\t{note}", goal.map(nanos).unwrap_or_default(), nanos(time));
+    println!("{name}\t{kind}\t{}\t{}\t{peer}\t{note}", goal.map(nanos).unwrap_or_default(), nanos(time));
 }
