@@ -1,1 +1,31 @@
-fn main() {}
+//! The project's chores. `cargo xtask verify` checks everything and writes nothing; `cargo xtask fix` repairs what a machine can
+//! repair; `cargo xtask bench` compares the speed with the goals.
+
+#![allow(clippy::disallowed_methods, reason = "chores run programs, read files and take time")]
+
+mod bench;
+mod blocks;
+mod docs;
+mod steps;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask verify           check everything that CI checks; writes nothing
+       cargo xtask fix              apply formatting, lint fixes, snapshots and the outputs in the documentation
+       cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["verify"] => steps::run(&steps::VERIFY),
+        ["fix"] => steps::run(&steps::FIX),
+        ["bench"] => bench::run(false),
+        ["bench", "--quick"] => bench::run(true),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One table: what was measured, what is wanted, and how long kube-scheduler takes for the same.
+//!
+//! The programs of `reprieve-scenarios` measure, each line of theirs a figure; nothing is timed here. Instructions are counted where
+//! valgrind is installed: unlike times, they hardly change from one run, or one machine, to the next.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::steps::{cargo, release_folder};
+
+/// Measures and prints the table. A benchmark is not a test: missed goals are named, and the status stays 0.
+pub fn run(quick: bool) -> ExitCode {
+    match measure(quick) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("bench: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(quick: bool) -> Result<(), String> {
+    cargo(&["build", "--quiet", "--release", "--package", "reprieve-scenarios", "--bins"], &[])?;
+    let programs = release_folder()?;
+    eprintln!("bench: times");
+    let flags: &[&str] = if quick { &["--quick"] } else { &[] };
+    let mut figures = figures(&programs.join("figures"), flags)?;
+    eprintln!("bench: memory");
+    figures.extend(self::figures(&programs.join("memory"), &[])?);
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success());
+    if has_valgrind {
+        for figure in figures.iter_mut().filter(|figure| figure.kind == Kind::Decision) {
+            // A large cluster takes long to build under valgrind.
+            if !(quick && figure.name.contains("5000")) {
+                eprintln!("bench: instructions of {}", figure.name);
+                figure.instructions = Some(instructions(&programs.join("repeat"), &figure.name)?);
+            }
+        }
+    }
+    print(&figures);
+    if !has_valgrind {
+        println!("no instructions were counted: valgrind is missing (on Debian: apt-get install valgrind)");
+    }
+    Ok(())
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// The time of a decision, in nanoseconds.
+    Decision,
+    /// The time of something else, in nanoseconds.
+    Time,
+    /// How many times as long.
+    Ratio,
+    /// Bytes for each pod.
+    Bytes,
+}
+
+struct Figure {
+    name: String,
+    kind: Kind,
+    goal: Option<f64>,
+    measured: f64,
+    peer: Option<f64>,
+    note: String,
+    instructions: Option<u64>,
+}
+
+fn figures(program: &Path, flags: &[&str]) -> Result<Vec<Figure>, String> {
+    let shown = program.display();
+    let output = Command::new(program).args(flags).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("{shown} could not be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{shown} ended with {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| figure(line).ok_or_else(|| format!("{shown} printed what is no figure: {line}"))).collect()
+}
+
+/// A line: name, kind, goal, figure, kube-scheduler's figure, note.
+fn figure(line: &str) -> Option<Figure> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [name, kind, goal, measured, peer, note] = fields.as_slice() else {
+        return None;
+    };
+    let kind = match *kind {
+        "decision" => Kind::Decision,
+        "time" => Kind::Time,
+        "ratio" => Kind::Ratio,
+        "bytes" => Kind::Bytes,
+        _ => return None,
+    };
+    Some(Figure {
+        name: (*name).to_owned(),
+        kind,
+        goal: goal.parse().ok(),
+        measured: measured.parse().ok()?,
+        peer: peer.parse().ok(),
+        note: (*note).to_owned(),
+        instructions: None,
+    })
+}
+
+/// The instructions of one decision, the mean of three.
+fn instructions(program: &Path, name: &str) -> Result<u64, String> {
+    const TIMES: u64 = 3;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(["--collect-atstart=no", "--toggle-collect=*repeat::measured*"])
+        .arg(program)
+        .args([name, &TIMES.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind could not be run: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<u64>().ok());
+    collected.map(|count| count / TIMES).ok_or_else(|| format!("valgrind counted nothing for {name}: {text}"))
+}
+
+fn print(figures: &[Figure]) {
+    let header = ["scenario", "goal", "measured", "of goal", "", "kube-scheduler", "faster", "instructions", ""];
+    let mut rows: Vec<[String; 9]> = vec![header.map(str::to_owned)];
+    rows.extend(figures.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    for row in &rows {
+        let mut line = format!("{:1$}", row[0], widths[0]);
+        for (column, cell) in row.iter().enumerate().skip(1) {
+            // Words stand to the left, figures to the right.
+            let pad = " ".repeat(widths[column] - cell.chars().count());
+            line += &if matches!(column, 4 | 8) { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") };
+        }
+        println!("{}", line.trim_end());
+    }
+    let has_missed = |figure: &&Figure| figure.goal.is_some_and(|goal| figure.measured > goal);
+    let missed: Vec<&str> = figures.iter().filter(has_missed).map(|figure| figure.name.as_str()).collect();
+    println!();
+    match missed.as_slice() {
+        [] => println!("all goals are met"),
+        missed => println!("missed: {}", missed.join(", ")),
+    }
+}
+
+fn row(figure: &Figure) -> [String; 9] {
+    let amount = |amount: f64| match figure.kind {
+        Kind::Decision | Kind::Time => time(amount),
+        Kind::Ratio => format!("x {amount:.2}"),
+        Kind::Bytes => format!("{amount:.0} B/pod"),
+    };
+    let verdict = |goal: f64| if figure.measured > goal { "MISSED" } else { "met" };
+    [
+        figure.name.clone(),
+        figure.goal.map(amount).unwrap_or_default(),
+        amount(figure.measured),
+        figure.goal.map(|goal| format!("{:.0}%", 100.0 * figure.measured / goal)).unwrap_or_default(),
+        figure.goal.map(verdict).unwrap_or_default().to_owned(),
+        figure.peer.map(time).unwrap_or_default(),
+        figure.peer.map(|peer| format!("x {:.0}", peer / figure.measured)).unwrap_or_default(),
+        figure.instructions.map(thousands).unwrap_or_default(),
+        figure.note.clone(),
+    ]
+}
+
+/// Three digits that matter, in the unit that suits them.
+fn time(nanos: f64) -> String {
+    let (amount, unit) = match nanos {
+        nanos if nanos < 1e6 => (nanos / 1e3, "µs"),
+        nanos if nanos < 1e9 => (nanos / 1e6, "ms"),
+        nanos => (nanos / 1e9, "s"),
+    };
+    let decimals = if amount < 10.0 { 2 } else { usize::from(amount < 100.0) };
+    format!("{amount:.decimals$} {unit}")
+}
+
+fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_for_people() {
+        assert_eq!((time(64_075.0), time(2.4e6), time(15.0e9)), ("64.1 µs".into(), "2.40 ms".into(), "15.0 s".into()));
+        assert_eq!((thousands(7), thousands(1_234_567)), ("7".into(), "1,234,567".into()));
+    }
+
+    #[test]
+    fn a_line_without_goal_and_peer_is_a_figure() {
+        let figure = figure("explain\ttime\t\t12\t\t").unwrap();
+        assert_eq!((figure.goal, figure.measured, figure.peer), (None, 12.0, None));
+    }
+}

@@ -1,0 +1,97 @@
+//! Steps one after the other, each timed, until one fails.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use crate::docs;
+
+/// A step and what does it.
+pub struct Step {
+    name: &'static str,
+    run: fn() -> Result<(), String>,
+}
+
+pub const VERIFY: [Step; 5] = [
+    Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"], &[]) },
+    Step {
+        name: "lints",
+        run: || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[]),
+    },
+    Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace"], &[("INSTA_UPDATE", "no")]) },
+    Step { name: "documentation", run: || docs::check() },
+    Step {
+        name: "conformance",
+        run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"], &[]),
+    },
+];
+
+pub const FIX: [Step; 4] = [
+    Step {
+        name: "lints",
+        run: || cargo(&["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"], &[]),
+    },
+    Step { name: "formatting", run: || cargo(&["fmt", "--all"], &[]) },
+    Step { name: "snapshots of tests", run: || cargo(&["test", "--workspace"], &[("INSTA_UPDATE", "always")]) },
+    Step { name: "documentation", run: || docs::fix() },
+];
+
+/// Runs the steps until one fails, and ends with a summary of all of them.
+pub fn run(steps: &[Step]) -> ExitCode {
+    let mut done: Vec<Duration> = Vec::new();
+    let mut failure = None;
+    for (at, step) in steps.iter().enumerate() {
+        eprintln!("\n[{}/{}] {}", at + 1, steps.len(), step.name);
+        let start = Instant::now();
+        let result = (step.run)();
+        done.push(start.elapsed());
+        if let Err(problem) = result {
+            failure = Some(problem);
+            break;
+        }
+    }
+    eprintln!();
+    for (at, step) in steps.iter().enumerate() {
+        let state = match done.get(at) {
+            None => "not run".to_owned(),
+            Some(time) if failure.is_some() && at + 1 == done.len() => format!("FAILED  {:7.1} s", time.as_secs_f64()),
+            Some(time) => format!("ok      {:7.1} s", time.as_secs_f64()),
+        };
+        eprintln!("{:20} {state}", step.name);
+    }
+    match failure {
+        None => {
+            eprintln!("all is well");
+            ExitCode::SUCCESS
+        }
+        Some(problem) => {
+            eprintln!("{}: {problem}", steps[done.len() - 1].name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs cargo in the root of the repository.
+pub fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), String> {
+    let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(program);
+    command.args(arguments).envs(variables.iter().copied()).current_dir(root());
+    let shown = format!("cargo {}", arguments.join(" "));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{shown}` ended with {status}")),
+        Err(error) => Err(format!("`{shown}` could not be run: {error}")),
+    }
+}
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+}
+
+/// Where cargo puts what it builds for release: beside what it built this program into.
+pub fn release_folder() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("where this program is, is unknown: {error}"))?;
+    let target = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
+    Ok(target.join("release"))
+}
