@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use globset::{Glob, GlobMatcher};
 use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
+use reprieve_engine::policy::Policy;
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load, time};
 use reprieve_objects::objects::Objects;
@@ -118,11 +119,7 @@ pub fn run(args: &TestArgs) -> Result<u8, Error> {
     }
     print(args.output, &cases)?;
     let any = |verdict| cases.iter().any(|case| case.verdict == verdict);
-    Ok(if any(Verdict::BadInput) {
-        2
-    } else {
-        u8::from(any(Verdict::Failed))
-    })
+    Ok(if any(Verdict::BadInput) { 2 } else { u8::from(any(Verdict::Failed)) })
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
@@ -168,7 +165,10 @@ fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
         return Found::OtherName;
     }
     match judge(&test.object, &objects) {
-        Err(error) => bad(&name, error.source.is_some().then(|| error.to_string()).unwrap_or_else(|| error.at(&test.source).to_string())),
+        Err(error) => bad(
+            &name,
+            error.source.is_some().then(|| error.to_string()).unwrap_or_else(|| error.at(&test.source).to_string()),
+        ),
         Ok(Judged { problems, report, table }) => {
             let passed = problems.is_empty();
             Found::Case(Box::new(Case {
@@ -236,14 +236,16 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
             problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
         }
     }
-    let claim = Claim {
-        objects,
-        now: time(question.now).unwrap_or_default(),
-        preemptor: &test.spec.preemptor,
-        priority_cut: question.policy.priority_cut,
-        answer: &report.answer,
-    };
-    problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
+    if let Policy::Kubernetes(kubernetes) = &question.policy {
+        let claim = Claim {
+            objects,
+            now: time(question.now).unwrap_or_default(),
+            preemptor: &test.spec.preemptor,
+            priority_cut: kubernetes.priority_cut,
+            answer: &report.answer,
+        };
+        problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
+    }
     let table = if problems.is_empty() { String::new() } else { render::decision(&report, &loaded, Detail::Short) };
     Ok(Judged { problems, report: Box::new(report), table })
 }
@@ -284,7 +286,7 @@ fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut
     let (Some(expected), Preemptor::Pod(pod)) = (&expect.candidates, question.preemptor) else {
         return Vec::new();
     };
-    let plans = node_plans(&mut loaded.snapshot, pod, question.now);
+    let plans = node_plans(&mut loaded.snapshot, &question.policy, pod, question.now);
     let decided: BTreeMap<String, Vec<String>> = plans
         .into_iter()
         .map(|(node, plan)| {

@@ -10,6 +10,7 @@ use crate::one_domain;
 use crate::one_node::{self, Arithmetic};
 use crate::place::place;
 use crate::policy::kubernetes::Kubernetes;
+use crate::policy::{Policy, yunikorn};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -27,28 +28,36 @@ pub enum Outcome {
 }
 
 /// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
-pub fn decide(snapshot: &mut Snapshot, policy: &Kubernetes, preemptor: Preemptor, now: Timestamp) -> Outcome {
+pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, now: Timestamp) -> Outcome {
     let ask = Ask::new(snapshot, preemptor);
-    if let Some(law) = disagreement::refuses(snapshot, &ask) {
+    match (policy, preemptor) {
+        (Policy::Kubernetes(policy), _) => take_all_then_reprieve(snapshot, policy, &ask, now),
+        (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, &ask, pod, now),
+        (Policy::YuniKorn, Preemptor::Group(_)) => unreachable!("under YuniKorn only pods ask"),
+    }
+}
+
+fn take_all_then_reprieve(snapshot: &mut Snapshot, policy: &Kubernetes, ask: &Ask, now: Timestamp) -> Outcome {
+    if let Some(law) = disagreement::refuses(snapshot, ask) {
         return Outcome::Unschedulable(Some(law));
     }
-    let domains = domains(snapshot, &ask);
-    let mut what_if = open(snapshot, &ask);
+    let domains = domains(snapshot, ask);
+    let mut what_if = open(snapshot, ask);
     let what_if = &mut what_if;
-    if let Some(placement) = fits(what_if, &ask, &domains) {
+    if let Some(placement) = fits(what_if, ask, &domains) {
         return Outcome::Schedule(placement);
     }
-    if let Some(law) = gate(what_if, &ask) {
+    if let Some(law) = gate(what_if, ask) {
         return match law {
             Law::Underway { .. } => Outcome::Wait(law),
             _ => Outcome::Unschedulable(Some(law)),
         };
     }
-    let plan = match preemptor {
-        Preemptor::Pod(pod) => best_node(what_if, &ask, pod, now),
+    let plan = match ask.preemptor {
+        Preemptor::Pod(pod) => best_node(what_if, ask, pod, now),
         Preemptor::Group(_) => domains
             .iter()
-            .filter_map(|domain| one_domain::plan(what_if, policy, &ask, domain, now, None))
+            .filter_map(|domain| one_domain::plan(what_if, policy, ask, domain, now, None))
             .fold(None, cheaper),
     };
     plan.map_or(Outcome::Unschedulable(None), Outcome::Preempt)

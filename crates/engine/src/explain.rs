@@ -9,6 +9,7 @@ use crate::laws::{self, Law};
 use crate::one_domain::{self, DomainRefusal};
 use crate::one_node::{self, NodeRefusal};
 use crate::policy::kubernetes::Kubernetes;
+use crate::policy::{Policy, yunikorn};
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -60,18 +61,23 @@ pub enum DomainVerdict {
 /// Explains an outcome of [`crate::decide()`] on the same snapshot, and leaves the snapshot as it found it.
 pub fn explain(
     snapshot: &mut Snapshot,
-    policy: &Kubernetes,
+    policy: &Policy,
     preemptor: Preemptor,
     now: Timestamp,
     outcome: &Outcome,
 ) -> Explanation {
-    let mut explanation = Explanation::default();
     let plan = match outcome {
         Outcome::Preempt(plan) => Some(plan),
-        Outcome::Unschedulable(None) => None,
-        Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(Some(_)) => return explanation,
+        Outcome::Unschedulable(None | Some(Law::NotUnderGuarantee { .. })) => None,
+        Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(Some(_)) => return Explanation::default(),
     };
     let ask = Ask::new(snapshot, preemptor);
+    let policy = match (policy, preemptor) {
+        (Policy::Kubernetes(policy), _) => policy,
+        (Policy::YuniKorn, Preemptor::Pod(pod)) => return yunikorn::explain(snapshot, &ask, pod, now, plan),
+        (Policy::YuniKorn, Preemptor::Group(_)) => unreachable!("under YuniKorn only pods ask"),
+    };
+    let mut explanation = Explanation::default();
     let domains = domains(snapshot, &ask);
     let mut what_if = open(snapshot, &ask);
     let what_if = &mut what_if;
@@ -84,8 +90,11 @@ pub fn explain(
 }
 
 /// The victims that landing on each node would take, for every node where that is possible.
-pub fn node_plans(snapshot: &mut Snapshot, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
+pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let ask = Ask::new(snapshot, Preemptor::Pod(pod));
+    if *policy == Policy::YuniKorn {
+        return yunikorn::node_plans(snapshot, &ask, pod, now);
+    }
     let mut what_if = open(snapshot, &ask);
     let nodes = what_if.snapshot().node_ids();
     let plan = |node| Some((node, one_node::plan(&mut what_if, &ask, pod, node, now, None).ok()?));

@@ -107,7 +107,8 @@ pub(crate) fn misfit(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, node: Node
     misfit.or_else(|| misfit_beside(what_if, pod, node))
 }
 
-fn misfit_beside(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<Misfit> {
+/// The same with nobody but those who run there.
+pub(crate) fn misfit_beside(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<Misfit> {
     let (snapshot, relations) = (what_if.snapshot(), what_if.relations());
     let shape = snapshot.pod(pod).shape;
     relations

@@ -42,6 +42,10 @@ id! {
     ValueId,
     /// A node label that divides the cluster into domains.
     TopologyId,
+    /// An account in the quota tree.
+    QueueId,
+    /// An application: pods that belong together in one queue.
+    ApplicationId,
 }
 
 impl ResourceId {
@@ -60,6 +64,11 @@ pub struct Timestamp(pub i64);
 impl Timestamp {
     /// The start of what has not started: it counts as the youngest.
     pub const NOT_YET: Self = Self(i64::MAX);
+
+    /// This many microseconds later; the sum saturates.
+    pub fn plus_micros(self, micros: i64) -> Self {
+        Self(self.0.saturating_add(micros))
+    }
 
     /// This many seconds later; the sum saturates.
     pub fn plus_seconds(self, seconds: i64) -> Self {

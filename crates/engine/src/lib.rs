@@ -22,6 +22,7 @@ pub mod one_domain;
 pub mod one_node;
 mod place;
 pub mod policy;
+pub mod queues;
 pub mod reprieve;
 pub mod shape;
 pub mod snapshot;

@@ -6,10 +6,12 @@
 use std::cmp::Reverse;
 
 use crate::ids::{
-    BudgetId, GroupId, NodeId, PodId, Priority, ResourceId, ShapeId, Timestamp, TopologyId, UnitId, ValueId,
+    ApplicationId, BudgetId, GroupId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp, TopologyId,
+    UnitId, ValueId,
 };
 use crate::labels::Labels;
 use crate::laws::toleration::Toleration;
+use crate::queues::Queues;
 use crate::shape::{Shape, Taint};
 
 /// The tables that a snapshot is made from.
@@ -29,6 +31,8 @@ pub struct Cluster {
     pub budgets: Vec<i32>,
     /// The node labels by which terms, constraints and groups divide the cluster.
     pub topologies: Vec<Topology>,
+    /// The quota tree.
+    pub queues: Queues,
     /// By value: the whole number that it spells, if it spells one.
     pub numbers: Vec<Option<i64>>,
 }
@@ -83,6 +87,16 @@ pub struct Pod {
     pub resizing: bool,
     /// The budgets that taking it would charge.
     pub budgets: Vec<BudgetId>,
+    /// When it was created.
+    pub created: Timestamp,
+    /// The queue whose quota it uses.
+    pub queue: Option<QueueId>,
+    /// The application that it belongs to.
+    pub application: Option<ApplicationId>,
+    /// Whether it is its application's first pod.
+    pub originator: bool,
+    /// The one node that it is meant for, if it belongs to a DaemonSet.
+    pub daemon_of: Option<NodeId>,
 }
 
 /// How a pod leaves.
@@ -227,8 +241,7 @@ impl Snapshot {
                 priority: unit.priority,
                 start: pod.start,
             });
-            let shape = pod.shape;
-            self.charge(shape, node, 1);
+            self.charge(id, node, 1);
         } else if let Some(node) = pod.nominated {
             self.nominees[node.index()].push(id);
         }
@@ -236,23 +249,37 @@ impl Snapshot {
 
     /// Moves a pod; the caller remembers where it was.
     pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
-        let Pod { shape, node, .. } = &mut self.cluster.pods[pod.index()];
-        let (shape, from) = (*shape, std::mem::replace(node, to));
+        let from = std::mem::replace(&mut self.cluster.pods[pod.index()].node, to);
         if let Some(node) = from {
-            self.charge(shape, node, -1);
+            self.charge(pod, node, -1);
         }
         if let Some(node) = to {
-            self.charge(shape, node, 1);
+            self.charge(pod, node, 1);
         }
         from
     }
 
-    fn charge(&mut self, shape: ShapeId, node: NodeId, sign: i64) {
+    fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
         let n = self.cluster.n_resources;
+        let Pod { shape, queue, leaving, .. } = &self.cluster.pods[pod.index()];
         let requests = &self.requests[shape.index() * n..][..n];
         for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
             *used += sign * request;
         }
+        if let Some(queue) = *queue {
+            self.cluster.queues.charge(queue, requests, sign, leaving.is_some());
+        }
+    }
+
+    /// Charges a queue as if a pod of the shape ran in it.
+    pub(crate) fn charge_queue(&mut self, queue: QueueId, shape: ShapeId, sign: i64) {
+        let n = self.cluster.n_resources;
+        self.cluster.queues.charge(queue, &self.requests[shape.index() * n..][..n], sign, false);
+    }
+
+    /// The quota tree.
+    pub fn queues(&self) -> &Queues {
+        &self.cluster.queues
     }
 
     /// All nodes, in the order of their names.

@@ -1,19 +1,19 @@
 //! A what-if over a snapshot: pods are moved, and moved back.
 
 use crate::filters::relations::Relations;
-use crate::ids::{NodeId, PodId, ShapeId, UnitId};
+use crate::ids::{NodeId, PodId, QueueId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
 pub struct WhatIf<'s> {
     snapshot: &'s mut Snapshot,
     relations: Relations,
-    log: Vec<Moved>,
+    log: Vec<Undo>,
 }
 
-struct Moved {
-    pod: PodId,
-    from: Option<NodeId>,
+enum Undo {
+    Moved { pod: PodId, from: Option<NodeId> },
+    Charged { queue: QueueId, shape: ShapeId },
 }
 
 /// How long the log was.
@@ -56,7 +56,13 @@ impl<'s> WhatIf<'s> {
     fn move_to(&mut self, pod: PodId, to: Option<NodeId>) {
         let from = self.snapshot.move_to(pod, to);
         self.relations.moved(self.snapshot, pod, from, to);
-        self.log.push(Moved { pod, from });
+        self.log.push(Undo::Moved { pod, from });
+    }
+
+    /// Charges a queue as if a pod of the shape ran in it.
+    pub(crate) fn charge(&mut self, queue: QueueId, shape: ShapeId) {
+        self.snapshot.charge_queue(queue, shape, 1);
+        self.log.push(Undo::Charged { queue, shape });
     }
 
     /// The point to come back to.
@@ -67,9 +73,14 @@ impl<'s> WhatIf<'s> {
     /// Takes back every change since `mark`.
     pub fn back_to(&mut self, mark: Mark) {
         let Self { snapshot, relations, log } = self;
-        for Moved { pod, from } in log.drain(mark.0..).rev() {
-            let to = snapshot.move_to(pod, from);
-            relations.moved(snapshot, pod, to, from);
+        for undo in log.drain(mark.0..).rev() {
+            match undo {
+                Undo::Moved { pod, from } => {
+                    let to = snapshot.move_to(pod, from);
+                    relations.moved(snapshot, pod, to, from);
+                }
+                Undo::Charged { queue, shape } => snapshot.charge_queue(queue, shape, -1),
+            }
         }
     }
 }

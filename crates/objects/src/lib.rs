@@ -22,3 +22,4 @@ pub mod submit;
 pub mod test_file;
 pub mod words;
 pub mod workload;
+mod yunikorn;

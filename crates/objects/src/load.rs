@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp as Time;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodStatus};
+use reprieve_engine::queues::Queues;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Snapshot, Topology};
-use reprieve_engine::{BudgetId, GroupId, NodeId, PodId, Selector, ShapeId, Timestamp};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, NodeId, PodId, Selector, ShapeId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::groups::{group_of, groups};
+use crate::intern::Interner;
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Sourced};
+use crate::yunikorn::{QueueTree, application_of, daemon_node, queue_of, queue_tree};
 
 /// A snapshot, the names of what is in it, and what is odd about it.
 #[derive(Clone, Debug)]
@@ -41,14 +44,18 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
     let mut warnings = Vec::new();
     let classes = Classes::new(&objects.priority_classes, &mut warnings)?;
     let named_groups = groups(objects, &classes, &mut warnings)?;
+    let tree = queue_tree(objects, &mut warnings)?.unwrap_or_default();
     let mut loader = Loader {
         classes,
         vocabulary: vocabulary(objects)?,
         nodes: BTreeMap::new(),
         groups: named_groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
         shapes: BTreeMap::new(),
+        applications: Interner::default(),
+        tree,
         warnings,
     };
+    loader.tree.intern_resources(&mut loader.vocabulary.resources);
     let nodes = by_name("Node", &objects.nodes, plain_name)?;
     loader.nodes = nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
     let allocatable = allocatables(&nodes)?;
@@ -66,6 +73,7 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         groups: named_groups.into_values().map(|named| named.group).collect(),
         budgets: Vec::new(),
         topologies,
+        queues: Queues::default(),
         numbers: loader.vocabulary.values.names().iter().map(|value| value.parse().ok()).collect(),
     };
     for (group, topology) in cluster.groups.iter_mut().zip(topologies_of_groups) {
@@ -76,11 +84,17 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
             cluster.groups[group.index()].members.push(PodId::new(at));
         }
     }
+    mark_originators(&mut cluster.pods);
+    let resources = loader.vocabulary.resources.names();
+    let offered: Vec<i64> =
+        (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
+    cluster.queues = loader.tree.queues(resources, &offered);
     loader.budgets(objects, &mut cluster, &pods)?;
     let names = Names {
         nodes: loader.nodes.into_keys().collect(),
         pods: pods.into_iter().map(|(name, _)| name).collect(),
         groups: loader.groups.into_keys().collect(),
+        queues: loader.tree.paths,
         resources: loader.vocabulary.resources.into_names(),
         topologies: loader.vocabulary.topologies.into_names(),
         domains,
@@ -118,6 +132,8 @@ struct Loader<'o> {
     nodes: BTreeMap<String, NodeId>,
     groups: BTreeMap<FullName, GroupId>,
     shapes: BTreeMap<Shape, ShapeId>,
+    applications: Interner,
+    tree: QueueTree,
     warnings: Vec<String>,
 }
 
@@ -192,6 +208,11 @@ impl Loader<'_> {
             class_unknown: self.classes.lacks(class),
             resizing: node.is_some() && request::is_resize_deferred(object),
             budgets: Vec::new(),
+            created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
+            queue: queue_of(object).and_then(|path| self.tree.queue_id(&path)),
+            application: Some(ApplicationId(self.applications.id(&application_of(object)))),
+            originator: false,
+            daemon_of: daemon_node(object).and_then(|node| self.nodes.get(node)).copied(),
         }))
     }
 
@@ -287,6 +308,22 @@ impl Loader<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The oldest pod of each application is its originator; of two of one age the first by name.
+fn mark_originators(pods: &mut [Pod]) {
+    let mut oldest: BTreeMap<ApplicationId, usize> = BTreeMap::new();
+    for (at, pod) in pods.iter().enumerate() {
+        if let Some(application) = pod.application {
+            let first = oldest.entry(application).or_insert(at);
+            if pod.created < pods[*first].created {
+                *first = at;
+            }
+        }
+    }
+    for at in oldest.into_values() {
+        pods[at].originator = true;
     }
 }
 

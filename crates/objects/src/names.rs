@@ -1,7 +1,7 @@
 //! The names that numbers stand for, for output.
 
 use reprieve_engine::shape::{Effect, Taint};
-use reprieve_engine::{GroupId, NodeId, PodId, ResourceId, TopologyId};
+use reprieve_engine::{GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId};
 
 use crate::objects::FullName;
 
@@ -11,6 +11,7 @@ pub struct Names {
     pub(crate) nodes: Vec<String>,
     pub(crate) pods: Vec<FullName>,
     pub(crate) groups: Vec<FullName>,
+    pub(crate) queues: Vec<String>,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
     /// By topology and domain.
@@ -38,6 +39,11 @@ impl Names {
     /// A group's namespace and name.
     pub fn group(&self, id: GroupId) -> &FullName {
         &self.groups[id.index()]
+    }
+
+    /// A queue's path.
+    pub fn queue(&self, id: QueueId) -> &str {
+        &self.queues[id.index()]
     }
 
     /// A resource's name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -30,6 +30,8 @@ pub struct Objects {
     pub pod_groups: Vec<Sourced<PodGroup>>,
     /// `scheduling.k8s.io` Workload.
     pub workloads: Vec<Sourced<Workload>>,
+    /// `v1` ConfigMap, if it holds YuniKorn's queues.
+    pub config_maps: Vec<Sourced<ConfigMap>>,
     /// Kinds that no decision reads, and how many of each there were.
     pub skipped: BTreeMap<String, usize>,
 }
@@ -44,6 +46,7 @@ impl Objects {
         self.budgets.extend(other.budgets);
         self.pod_groups.extend(other.pod_groups);
         self.workloads.extend(other.workloads);
+        self.config_maps.extend(other.config_maps);
         for (kind, count) in other.skipped {
             *self.skipped.entry(kind).or_default() += count;
         }
@@ -58,6 +61,7 @@ impl Objects {
             + self.budgets.len()
             + self.pod_groups.len()
             + self.workloads.len()
+            + self.config_maps.len()
     }
 
     /// Whether there is none.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp as Time;
 use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::{Outcome, Timestamp, decide};
 use serde_json::Value;
@@ -18,7 +19,7 @@ pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// Under which policy.
-    pub policy: Kubernetes,
+    pub policy: Policy,
     /// At what time.
     pub now: Timestamp,
     /// By whom.
@@ -29,7 +30,11 @@ impl Question {
     /// The question of a test.
     pub fn new(spec: &TestSpec, loaded: &Loaded) -> Result<Self, InputError> {
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW)).map_err(|error| error.field("spec.now"))?;
-        Ok(Self { policy: policy(&spec.profile)?, now: timestamp(now), preemptor: preemptor(&spec.preemptor, loaded)? })
+        Ok(Self {
+            policy: policy(&spec.profile)?,
+            now: timestamp(now),
+            preemptor: preemptor(&spec.preemptor, &spec.profile.policy, loaded)?,
+        })
     }
 
     /// Decides it.
@@ -50,11 +55,32 @@ pub fn parse_time(text: &str) -> Result<Time, InputError> {
 }
 
 /// The policy that a profile names, with its settings.
-pub fn policy(profile: &Profile) -> Result<Kubernetes, InputError> {
-    if profile.policy != "Kubernetes" {
-        let problem = format!("{:?} is not a policy; write Kubernetes", profile.policy);
-        return Err(InputError::new(problem).field("spec.profile.policy"));
+pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
+    match profile.policy.to_ascii_lowercase().as_str() {
+        "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
+        "yunikorn" => match profile.args.keys().next() {
+            None => Ok(Policy::YuniKorn),
+            Some(argument) => {
+                let problem = "policy YuniKorn has no arguments; its settings are in the ConfigMap yunikorn-configs";
+                Err(InputError::new(problem).field(format!("spec.profile.args.{argument}")))
+            }
+        },
+        _ => {
+            let problem = format!("{:?} is not a policy; write Kubernetes or YuniKorn", profile.policy);
+            Err(InputError::new(problem).field("spec.profile.policy"))
+        }
     }
+}
+
+/// A policy's name.
+pub fn policy_name(policy: &Policy) -> &'static str {
+    match policy {
+        Policy::Kubernetes(_) => "Kubernetes",
+        Policy::YuniKorn => "YuniKorn",
+    }
+}
+
+fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
     let mut policy = Kubernetes::default();
     for (argument, value) in &profile.args {
         let field = format!("spec.profile.args.{argument}");
@@ -73,7 +99,7 @@ pub fn policy(profile: &Profile) -> Result<Kubernetes, InputError> {
 }
 
 /// The preemptor by name: it is there, and it needs a place.
-pub fn preemptor(reference: &PreemptorRef, loaded: &Loaded) -> Result<Preemptor, InputError> {
+pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<Preemptor, InputError> {
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
     match reference.kind.as_str() {
@@ -92,7 +118,7 @@ pub fn preemptor(reference: &PreemptorRef, loaded: &Loaded) -> Result<Preemptor,
                 Some(_) | None => Ok(Preemptor::Pod(id)),
             }
         }
-        "PodGroup" => {
+        "PodGroup" if !policy.eq_ignore_ascii_case("YuniKorn") => {
             let Some(id) = loaded.names.group_id(&name) else {
                 return error(format!("there is no pod group {name}; add it to the input, or name another"));
             };
@@ -102,6 +128,8 @@ pub fn preemptor(reference: &PreemptorRef, loaded: &Loaded) -> Result<Preemptor,
             }
             Ok(Preemptor::Group(id))
         }
-        other => error(format!("{other:?} cannot preempt under policy Kubernetes; write kind Pod or PodGroup")),
+        other => error(format!(
+            "{other:?} cannot preempt under policy {policy}; write kind Pod, or under Kubernetes PodGroup"
+        )),
     }
 }

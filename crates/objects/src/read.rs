@@ -132,7 +132,9 @@ impl Document<'_> {
         let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE);
         longest.map_or(Ok(()), |(at, line)| {
             let (number, bytes) = (at + self.line + 1, line.len());
-            let problem = format!("line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line");
+            let problem = format!(
+                "line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line"
+            );
             Err(InputError::new(problem).at(&self.source))
         })
     }
@@ -310,6 +312,9 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
         ("", "Pod") => {
             crate::groups::name_group_of(&mut value);
             objects.pods.push(sourced(&value, source)?);
+        }
+        ("", "ConfigMap") if name_of(&value).ends_with("yunikorn-configs") => {
+            objects.config_maps.push(sourced(&value, source)?);
         }
         ("", "Namespace") => objects.namespaces.push(sourced(&value, source)?),
         ("scheduling.k8s.io", "PriorityClass") => objects.priority_classes.push(sourced(&value, source)?),

@@ -37,7 +37,8 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
         text.push_str("---\n");
         object.map(|object| text.push_str(&object))
     };
-    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, skipped: _ } = objects;
+    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, skipped: _ } =
+        objects;
     for Sourced { object, .. } in nodes {
         push(without_managed_fields(object))?;
     }
@@ -48,6 +49,9 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
         push(without_managed_fields(object))?;
     }
     for Sourced { object, .. } in budgets {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in config_maps {
         push(without_managed_fields(object))?;
     }
     for Sourced { object, .. } in workloads {

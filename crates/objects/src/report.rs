@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::load::Loaded;
-use crate::question::Question;
+use crate::question::{Question, policy_name};
 use crate::words::{self, Words};
 
 /// A decision and its explanation.
@@ -186,7 +186,7 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
     Report {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
-        policy: "Kubernetes",
+        policy: policy_name(&question.policy),
         now: words::moment(question.now),
         answer: Answer::new(loaded, &ask.members, &outcome),
         explanation: naming.explanation(&preemptor, &outcome, &explanation),
@@ -286,6 +286,7 @@ impl Naming<'_> {
             Law::Underway { leaving, until, .. } => {
                 (leaving.iter().map(|&pod| self.pod(pod)).collect(), Some(words::moment(*until)))
             }
+            Law::Delay { until } => (Vec::new(), Some(words::moment(*until))),
             _ => (Vec::new(), None),
         };
         LawReport { name, text, waits_for, until }

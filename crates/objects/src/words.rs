@@ -7,7 +7,7 @@ use reprieve_engine::one_node::NodeRefusal;
 
 use crate::load::time;
 use crate::names::Names;
-use crate::quantity;
+use crate::quantity::written;
 
 /// A name that programs compare and a sentence that people read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,58 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let member = names.pod(*member);
             words("Disagreement", format!("{member} has preemptionPolicy {own}, but its group has {group}"))
         }
+        Law::NotUnderGuarantee { queue, resource, left } => {
+            let queue = names.queue(*queue);
+            words(
+                "NotUnderGuarantee",
+                match resource {
+                    Some(resource) => {
+                        let name = names.resource(*resource);
+                        format!("queue {queue} has only {} {} left of its guarantee", written(name, *left), unit(name))
+                    }
+                    None => format!("queue {queue} has no guarantee, and neither has a queue above it"),
+                },
+            )
+        }
+        Law::NotOverGuarantee { queue, resource, left } => {
+            let queue = names.queue(*queue);
+            let left = resource.map(|resource| {
+                let name = names.resource(resource);
+                format!(": {} {} of it are left", written(name, *left), unit(name))
+            });
+            words("NotOverGuarantee", format!("queue {queue} is not over its guarantee{}", left.unwrap_or_default()))
+        }
+        Law::KeepsGuarantee { queue, resource, guarantee, after } => {
+            let name = names.resource(*resource);
+            let (after, guarantee) = (written(name, *after), written(name, *guarantee));
+            let queue = names.queue(*queue);
+            words(
+                "KeepsGuarantee",
+                format!("queue {queue} would be left with {after} of the {guarantee} {} it is guaranteed", unit(name)),
+            )
+        }
+        Law::HigherPriority { candidate, limit } => words(
+            "HigherPriority",
+            match limit {
+                Some(limit) => {
+                    format!("its priority {} is above {}, up to which its queue yields", candidate.0, limit.0)
+                }
+                None => format!("its priority {} is behind a priority fence", candidate.0),
+            },
+        ),
+        Law::Fence { root: Some(root) } => {
+            words("Fence", format!("it is outside {}, the preemptor's fence", names.queue(*root)))
+        }
+        Law::Fence { root: None } => words("Fence", "the preemptor is in no queue"),
+        Law::OwnQueue => words("OwnQueue", "it is in the preemptor's own queue"),
+        Law::QueueDisabled { queue } => words("QueueDisabled", format!("queue {} yields nobody", names.queue(*queue))),
+        Law::NoQueue => words("NoQueue", "it is in no queue"),
+        Law::DaemonSet => words("DaemonSet", "it belongs to a DaemonSet"),
+        Law::Leaving => words("Leaving", "it is leaving already"),
+        Law::PreemptionDisabled => words("PreemptionDisabled", "preemption is switched off in the partition"),
+        Law::Delay { until } => words("Delay", format!("it may preempt from {} on", moment(*until))),
+        Law::Ceiling { queue } => words("Ceiling", format!("queue {} would be over its maximum", names.queue(*queue))),
+        Law::Reserved { pod } => words("Reserved", format!("the node is reserved for {}", names.pod(*pod))),
         Law::Underway { leaving, nodes, until } => {
             let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
             let pods = match leaving.as_slice() {
@@ -74,9 +126,14 @@ pub fn misfit(misfit: &Misfit, names: &Names) -> Words {
         Misfit::Ports => words("Ports", "a host port that it needs is taken"),
         Misfit::Resource { resource, short, beyond } => {
             let name = names.resource(resource);
-            let short = quantity::written(name, short);
+            let short = written(name, short);
             let more = if beyond { ", more than the node has" } else { "" };
             words("Resources", format!("short of {short} {}{more}", unit(name)))
+        }
+        Misfit::Ceiling { queue, resource, over } => {
+            let name = names.resource(resource);
+            let (queue, over) = (names.queue(queue), written(name, over));
+            words("Ceiling", format!("queue {queue} would be over its maximum by {over} {}", unit(name)))
         }
         Misfit::SpreadLabel(topology) => {
             words("SpreadLabel", format!("the node lacks the label {} to spread by", names.topology(topology)))

@@ -4,7 +4,7 @@
 pub(crate) mod node;
 pub(crate) mod relations;
 
-use crate::ids::{ResourceId, TopologyId};
+use crate::ids::{QueueId, ResourceId, TopologyId};
 use crate::shape::Taint;
 
 /// Why a pod does not fit on a node.
@@ -20,6 +20,15 @@ pub enum Misfit {
     ResizeDisabled,
     /// A port of the node that the pod wants is taken.
     Ports,
+    /// A queue would be over its ceiling.
+    Ceiling {
+        /// The queue.
+        queue: QueueId,
+        /// The first resource that it would have too much of.
+        resource: ResourceId,
+        /// By how much.
+        over: i64,
+    },
     /// A resource is short.
     Resource {
         /// The first that is.
@@ -59,7 +68,11 @@ impl Misfit {
             | Self::SpreadLabel(_)
             | Self::Affinity => false,
             Self::Resource { beyond, .. } => !beyond,
-            Self::Ports | Self::Spread { .. } | Self::AntiAffinity(_) | Self::OthersAntiAffinity(_) => true,
+            Self::Ceiling { .. }
+            | Self::Ports
+            | Self::Spread { .. }
+            | Self::AntiAffinity(_)
+            | Self::OthersAntiAffinity(_) => true,
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The laws: one file each. A law spares a candidate or refuses a preemptor, and every refusal names its law.
 
+pub(crate) mod delay;
 pub mod disagreement;
+pub(crate) mod fence;
+pub(crate) mod guarantee;
+pub(crate) mod leaving;
 pub mod never;
 pub mod opt_out;
 pub mod priority;
@@ -9,7 +13,7 @@ pub mod underway;
 pub mod unknown_class;
 
 use crate::fit::Ask;
-use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
+use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A named rule by which a unit is spared or a preemptor refused.
@@ -45,6 +49,77 @@ pub enum Law {
         member: PodId,
         /// What they disagree about.
         about: disagreement::About,
+    },
+    /// Law 4: the preemptor's queue has not enough left of its guarantee.
+    NotUnderGuarantee {
+        /// The queue.
+        queue: QueueId,
+        /// The asked resource of which least is left; `None` where the queue has no guarantee.
+        resource: Option<ResourceId>,
+        /// How much of it is left.
+        left: i64,
+    },
+    /// Law 5: the candidate's queue is not over its guarantee.
+    NotOverGuarantee {
+        /// The queue.
+        queue: QueueId,
+        /// The asked resource of which least is left.
+        resource: Option<ResourceId>,
+        /// How much of it is left.
+        left: i64,
+    },
+    /// Law 2: taking the candidate would leave a queue under its guarantee.
+    KeepsGuarantee {
+        /// The queue.
+        queue: QueueId,
+        /// The resource that it would have too little of.
+        resource: ResourceId,
+        /// What it is guaranteed.
+        guarantee: i64,
+        /// What it would have.
+        after: i64,
+    },
+    /// Law 6: the candidate's priority is higher than the preemptor's, seen through the queues in between.
+    HigherPriority {
+        /// The candidate's priority.
+        candidate: Priority,
+        /// Up to which priority its queue yields; `None` where it yields nobody.
+        limit: Option<Priority>,
+    },
+    /// Law 7: the candidate is outside the preemptor's fence.
+    Fence {
+        /// The queue that is the fence.
+        root: Option<QueueId>,
+    },
+    /// Law 3, which holds for the whole queue: the candidate is in the preemptor's own.
+    OwnQueue,
+    /// The candidate's queue yields nobody.
+    QueueDisabled {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// The pod is in no queue.
+    NoQueue,
+    /// The candidate belongs to a DaemonSet.
+    DaemonSet,
+    /// The candidate is leaving already.
+    Leaving,
+    /// Preemption is switched off.
+    PreemptionDisabled,
+    /// The preemptor has not waited long enough.
+    Delay {
+        /// When it will have.
+        until: Timestamp,
+    },
+    /// The preemptor would take a queue over its ceiling.
+    Ceiling {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// The node is reserved for another pod.
+    Reserved {
+        /// That pod.
+        pod: PodId,
     },
     /// An earlier preemption for it is still under way.
     Underway {

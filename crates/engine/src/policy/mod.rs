@@ -1,3 +1,15 @@
 //! The designs: what sets each apart from the others.
 
 pub mod kubernetes;
+pub mod yunikorn;
+
+use kubernetes::Kubernetes;
+
+/// A design, with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Pods and groups by priority.
+    Kubernetes(Kubernetes),
+    /// Queues by guarantee.
+    YuniKorn,
+}

@@ -1,0 +1,143 @@
+//! Law 7: nobody outside the preemption fence is taken. The search goes up from the pod's queue to the first that is fenced, that
+//! the pod would take over its ceiling, or that has none above it; it looks at everything below that. Fences do not keep anybody
+//! out. And law 6: only lower or equal priority, compared through the priority rules of the queues in between.
+
+use crate::ids::{PodId, Priority, QueueId};
+use crate::laws::Law;
+use crate::queues::{PriorityRule, Queues, UNDEFINED};
+use crate::snapshot::Snapshot;
+
+/// How far a pod may look for victims.
+pub(crate) struct Reach {
+    root: Option<QueueId>,
+    /// By queue: up to which priority its pods may be taken; `None` where the queue is out of reach.
+    limits: Vec<Option<Limit>>,
+    /// By queue: whether the pod itself counts there.
+    own: Vec<bool>,
+}
+
+/// Up to which priority pods may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    UpTo(i64),
+    /// Behind a priority fence that lets the pod in: everybody; below it others are compared with this.
+    Everybody(i64),
+}
+
+impl Limit {
+    fn value(self) -> i64 {
+        match self {
+            Self::UpTo(value) | Self::Everybody(value) => value,
+        }
+    }
+}
+
+impl Reach {
+    pub fn new(snapshot: &Snapshot, pod: PodId) -> Self {
+        let queues = snapshot.queues();
+        let n = queues.ids().len();
+        let mut reach = Self { root: None, limits: vec![None; n], own: vec![false; n] };
+        let Some(leaf) = snapshot.pod(pod).queue else {
+            return reach;
+        };
+        for id in queues.path(leaf) {
+            reach.own[id.index()] = true;
+        }
+        let mut priority = i64::from(snapshot.pod(pod).priority.0);
+        for id in queues.path(leaf) {
+            priority = match queues.get(id).priority {
+                PriorityRule::Offset(offset) => priority + i64::from(offset),
+                PriorityRule::Fence(offset) => i64::from(offset),
+            };
+            reach.limits[id.index()] = Some(Limit::UpTo(priority));
+            let wants = snapshot.requests(snapshot.pod(pod).shape);
+            if queues.get(id).parent.is_none() || queues.get(id).fence || exceeds(queues, id, wants) {
+                reach.root = Some(id);
+                break;
+            }
+        }
+        reach.descend(queues);
+        reach
+    }
+
+    /// Parents stand before their children, so one pass is enough.
+    fn descend(&mut self, queues: &Queues) {
+        for id in queues.ids() {
+            let above = queues.get(id).parent.and_then(|parent| self.limits[parent.index()]);
+            let (None, Some(above)) = (self.limits[id.index()], above) else {
+                continue;
+            };
+            if self.own[id.index()] {
+                continue; // above the root of the search
+            }
+            self.limits[id.index()] = match (queues.get(id).priority, above) {
+                (PriorityRule::Fence(offset), _) if i64::from(offset) > above.value() => None,
+                (PriorityRule::Fence(_), _) => Some(Limit::Everybody(above.value())),
+                (PriorityRule::Offset(offset), Limit::UpTo(value)) => Some(Limit::UpTo(value - i64::from(offset))),
+                (PriorityRule::Offset(offset), Limit::Everybody(value)) => {
+                    Some(Limit::Everybody(value - i64::from(offset)))
+                }
+            };
+        }
+    }
+
+    /// Whether the pod itself counts in the queue: what its own queues lose, it fills.
+    pub fn is_own(&self, queue: QueueId) -> bool {
+        self.own[queue.index()]
+    }
+
+    /// The queue below which victims are looked for.
+    pub fn root(&self) -> Option<QueueId> {
+        self.root
+    }
+
+    /// By queue: whether any of its pods could be taken, as far as the queue tells.
+    pub fn open_queues(&self, snapshot: &Snapshot, pod: PodId) -> Vec<bool> {
+        let queues = snapshot.queues();
+        let own = snapshot.pod(pod).queue;
+        let open = |id: QueueId| self.limits[id.index()].is_some() && queues.get(id).yields && Some(id) != own;
+        queues.ids().map(open).collect()
+    }
+
+    /// The law of the fence, of the queue's own word, or of priority that spares the pod.
+    pub fn spares(&self, snapshot: &Snapshot, pod: PodId) -> Option<Law> {
+        let candidate = snapshot.pod(pod);
+        let Some(queue) = candidate.queue else {
+            return Some(Law::NoQueue);
+        };
+        if candidate.daemon_of.is_some() {
+            return Some(Law::DaemonSet);
+        }
+        let queues = snapshot.queues();
+        let inside = self.root.is_some_and(|root| queues.path(queue).any(|id| id == root));
+        if !inside {
+            return Some(Law::Fence { root: self.root });
+        }
+        if self.own[queue.index()] {
+            return Some(Law::OwnQueue);
+        }
+        if !queues.get(queue).yields {
+            return Some(Law::QueueDisabled { queue });
+        }
+        match self.limits[queue.index()] {
+            Some(Limit::Everybody(_)) => None,
+            Some(Limit::UpTo(limit)) if i64::from(candidate.priority.0) <= limit => None,
+            Some(Limit::UpTo(_)) | None => {
+                Some(Law::HigherPriority { candidate: candidate.priority, limit: self.limit(queue) })
+            }
+        }
+    }
+
+    fn limit(&self, queue: QueueId) -> Option<Priority> {
+        let value = self.limits[queue.index()]?.value();
+        i32::try_from(value).ok().map(Priority)
+    }
+}
+
+/// Whether the use of the queue and the wants exceed the least ceiling of the queue and those above it.
+fn exceeds(queues: &Queues, id: QueueId, wants: &[i64]) -> bool {
+    wants.iter().enumerate().filter(|(_, want)| **want > 0).any(|(at, want)| {
+        let ceiling = queues.path(id).map(|id| queues.get(id).ceiling[at]).min().unwrap_or(UNDEFINED);
+        ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
+    })
+}

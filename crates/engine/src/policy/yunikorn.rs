@@ -1,0 +1,413 @@
+//! The YuniKorn policy: queues with guarantees, fences and the seven laws. Victims are taken one by one, each lawful given those
+//! taken before it, until the pod fits; then whoever is not needed is given back. All victims are on the node where the pod
+//! lands, unless a node has room already and only quota is short.
+
+use std::cmp::Reverse;
+
+use crate::candidates::Candidate;
+use crate::choose::Plan;
+use crate::decide::{Outcome, open};
+use crate::explain::{Explanation, NodeVerdict, Spared};
+use crate::filters::Misfit;
+use crate::fit::{self, Ask};
+use crate::ids::{NodeId, PodId, Priority, QueueId, Timestamp, UnitId};
+use crate::laws::{self, Law, delay, fence, guarantee, leaving, underway, unknown_class};
+use crate::one_node::NodeRefusal;
+use crate::reprieve::Reason;
+use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
+
+/// Decides for one pod.
+pub(crate) fn decide(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Outcome {
+    let mut what_if = open(snapshot, ask);
+    let mut search = Search::new(&mut what_if, ask, pod, now);
+    if let Some(node) = search.free_node() {
+        return Outcome::Schedule(vec![(pod, node)]);
+    }
+    if let Some(law) = search.gate() {
+        return match law {
+            Law::Underway { .. } | Law::Delay { .. } => Outcome::Wait(law),
+            _ => Outcome::Unschedulable(Some(law)),
+        };
+    }
+    match search.best() {
+        Ok(plan) => Outcome::Preempt(plan),
+        Err(law) => Outcome::Unschedulable(law),
+    }
+}
+
+/// Explains an outcome of `decide`.
+pub(crate) fn explain(
+    snapshot: &mut Snapshot,
+    ask: &Ask,
+    pod: PodId,
+    now: Timestamp,
+    plan: Option<&Plan>,
+) -> Explanation {
+    let mut what_if = open(snapshot, ask);
+    let mut search = Search::new(&mut what_if, ask, pod, now);
+    let mut explanation = Explanation::default();
+    search.explain_nodes(&mut explanation, plan);
+    search.explain_spared(&mut explanation, plan);
+    explanation
+}
+
+/// The victims that landing on each node would take.
+pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
+    let mut what_if = open(snapshot, ask);
+    let mut search = Search::new(&mut what_if, ask, pod, now);
+    let nodes = search.what_if.snapshot().node_ids();
+    nodes.filter_map(|node| Some((node, search.plan_on(node, None).ok()?))).collect()
+}
+
+/// One pod's search for a place.
+struct Search<'w, 's, 'a> {
+    what_if: &'w mut WhatIf<'s>,
+    ask: &'a Ask,
+    pod: PodId,
+    now: Timestamp,
+    /// Its queue; a pod without one has nothing but the nodes.
+    queue: Option<QueueId>,
+    reach: fence::Reach,
+}
+
+/// Which plan is best: nobody who opted out, no originator, the fewest, the first by name. (Rule 14.)
+type Rank = (bool, bool, usize, NodeId);
+
+impl<'w, 's, 'a> Search<'w, 's, 'a> {
+    fn new(what_if: &'w mut WhatIf<'s>, ask: &'a Ask, pod: PodId, now: Timestamp) -> Self {
+        let snapshot = what_if.snapshot();
+        let queue = snapshot.pod(pod).queue;
+        let reach = fence::Reach::new(snapshot, pod);
+        Self { what_if, ask, pod, now, queue, reach }
+    }
+
+    fn snapshot(&self) -> &Snapshot {
+        self.what_if.snapshot()
+    }
+
+    fn wants(&self) -> &[i64] {
+        self.snapshot().requests(self.snapshot().pod(self.pod).shape)
+    }
+
+    fn is_daemon(&self) -> bool {
+        self.snapshot().pod(self.pod).daemon_of.is_some()
+    }
+
+    /// The queue that the pod would take over its ceiling, if any.
+    fn over_ceiling(&self) -> Option<Misfit> {
+        let (queue, resource, over) = self.snapshot().queues().over_ceiling(self.queue?, self.wants())?;
+        Some(Misfit::Ceiling { queue, resource, over })
+    }
+
+    /// Why the pod does not fit on the node as things are.
+    fn node_misfit(&self, node: NodeId) -> Option<Misfit> {
+        self.ask.closed(self.snapshot(), self.pod, node).or_else(|| fit::misfit_beside(self.what_if, self.pod, node))
+    }
+
+    /// Whether another pod has reserved the node. (Rules 13 and 19.)
+    fn reserved(&self, node: NodeId) -> Option<Law> {
+        let other = self.snapshot().nominees(node).iter().copied().find(|&pod| pod != self.pod)?;
+        Some(Law::Reserved { pod: other })
+    }
+
+    fn is_free(&self, node: NodeId) -> bool {
+        self.reserved(node).is_none() && self.node_misfit(node).is_none()
+    }
+
+    /// Where it fits with no victim, in its queues and on a node. (Rule 2.)
+    fn free_node(&self) -> Option<NodeId> {
+        self.over_ceiling().is_none().then(|| self.node_with_room())?
+    }
+
+    fn node_with_room(&self) -> Option<NodeId> {
+        let nominated = self.snapshot().pod(self.pod).nominated;
+        nominated.into_iter().chain(self.snapshot().node_ids()).find(|&node| self.is_free(node))
+    }
+
+    /// (Rule 3.)
+    fn gate(&mut self) -> Option<Law> {
+        let snapshot = self.snapshot();
+        if !snapshot.queues().enabled {
+            return Some(Law::PreemptionDisabled);
+        }
+        laws::never::refuses(snapshot, self.ask)
+            .or_else(|| underway::still_leaving(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+            .or_else(|| delay::refuses(snapshot, self.pod, self.now))
+    }
+
+    /// The best plan, or the law by which there is none.
+    fn best(&mut self) -> Result<Plan, Option<Law>> {
+        if self.is_daemon() {
+            if let Some(Misfit::Ceiling { queue, .. }) = self.over_ceiling() {
+                return Err(Some(Law::Ceiling { queue }));
+            }
+        } else if let Some(law) = guarantee::refuses(self.snapshot(), self.pod, &self.all_candidates()) {
+            return Err(Some(law));
+        }
+        if !self.is_daemon() && self.over_ceiling().is_some() {
+            if let Some(node) = self.node_with_room() {
+                return self.plan_for_quota(node, None).ok_or(None);
+            }
+        }
+        let mut best: Option<(Rank, Plan)> = None;
+        for node in self.snapshot().node_ids() {
+            if let Ok(plan) = self.plan_on(node, None) {
+                let rank = self.rank(&plan, node);
+                if best.as_ref().is_none_or(|(least, _)| rank < *least) {
+                    let perfect = (rank.0, rank.1, rank.2) == (false, false, 1);
+                    best = Some((rank, plan));
+                    if perfect {
+                        break;
+                    }
+                }
+            }
+        }
+        best.map(|(_, plan)| plan).ok_or(None)
+    }
+
+    fn rank(&self, plan: &Plan, node: NodeId) -> Rank {
+        let snapshot = self.snapshot();
+        let pods = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
+        let any = |is: fn(&crate::snapshot::Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
+        (any(|pod| pod.opted_out), any(|pod| pod.originator), pods().count(), node)
+    }
+
+    /// The law that spares a pod before anybody is taken. (Rules 5 to 9; rule 17 for a DaemonSet's pod.)
+    fn spares(&self, pod: PodId) -> Option<Law> {
+        let snapshot = self.snapshot();
+        let unit = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit))?;
+        let common = leaving::spares(snapshot, pod)
+            .or_else(|| unknown_class::spares(snapshot, unit))
+            .or_else(|| laws::toleration::spares(snapshot, unit, self.ask, self.now));
+        if self.is_daemon() {
+            let priority = snapshot.pod(pod).priority;
+            return common.or_else(|| (priority > self.ask.priority).then_some(Law::Priority { candidate: priority }));
+        }
+        common
+            .or_else(|| self.reach.spares(snapshot, pod))
+            .or_else(|| guarantee::spares(snapshot, self.pod, pod, &self.reach))
+    }
+
+    /// The pods anywhere that no law spares, in the order in which they are taken. (Rule 11.)
+    fn all_candidates(&self) -> Vec<PodId> {
+        let snapshot = self.snapshot();
+        let open = self.reach.open_queues(snapshot, self.pod);
+        let in_open_queue = |&pod: &PodId| {
+            let pod = snapshot.pod(pod);
+            pod.node.is_some() && pod.queue.is_some_and(|queue| open[queue.index()])
+        };
+        let pods = (0..snapshot.n_pods()).map(PodId::new).filter(in_open_queue);
+        let mut pods: Vec<PodId> = pods.filter(|&pod| self.spares(pod).is_none()).collect();
+        pods.sort_by_cached_key(|&pod| self.order(pod));
+        pods
+    }
+
+    /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower
+    /// priority, the newer, the smaller.
+    fn order(&self, id: PodId) -> impl Ord + use<> {
+        let snapshot = self.snapshot();
+        let pod = snapshot.pod(id);
+        let newest = Reverse(pod.created);
+        if self.is_daemon() {
+            let kind = if pod.originator { 2 } else { u8::from(pod.opted_out) };
+            let size: Vec<i64> = snapshot.requests(pod.shape).to_vec();
+            return (kind, pod.priority, newest, size, id);
+        }
+        (2 * u8::from(pod.opted_out) + u8::from(pod.originator), Priority(0), newest, Vec::new(), id)
+    }
+
+    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.)
+    fn plan_on(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Result<Plan, NodeRefusal> {
+        if let Some(misfit) = self.ask.closed(self.snapshot(), self.pod, node) {
+            return Err(NodeRefusal::Misfit(misfit));
+        }
+        let reserved = self.reserved(node).or_else(|| unknown_class::closes(self.snapshot(), self.ask, node));
+        if let Some(law) = reserved {
+            return Err(NodeRefusal::Law(law));
+        }
+        let before = match self.node_misfit(node) {
+            Some(misfit) if misfit.resolvable() => misfit,
+            Some(misfit) => return Err(NodeRefusal::Misfit(misfit)),
+            None => match self.over_ceiling() {
+                Some(misfit) => misfit,
+                None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection)),
+            },
+        };
+        let mut pods: Vec<PodId> = self.snapshot().pods_on(node).filter(|&pod| self.may_go(pod)).collect();
+        if pods.is_empty() {
+            return Err(NodeRefusal::NoCandidate(before));
+        }
+        pods.sort_by_cached_key(|&pod| self.order(pod));
+        let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods) };
+        let mark = self.what_if.mark();
+        let taken = self.take_until_it_fits(&queue, Some(node));
+        let misfit = self.misfit_with(Some(node));
+        let plan = match misfit {
+            Some(misfit) => Err(NodeRefusal::Misfit(misfit)),
+            None => Ok(self.give_back(taken, node, Some(node), reasons)),
+        };
+        self.what_if.back_to(mark);
+        plan
+    }
+
+    fn may_go(&self, pod: PodId) -> bool {
+        let snapshot = self.snapshot();
+        pod != self.pod && (self.is_daemon() || snapshot.pod(pod).queue.is_some()) && self.spares(pod).is_none()
+    }
+
+    /// Those who reduce what the node is short of, and behind them the others; it ends at the first who is larger than what is left
+    /// of the pod's own guarantee, which each one uses up. (Rule 12.)
+    fn useful_first(&mut self, node: NodeId, pods: &[PodId]) -> Vec<PodId> {
+        let Some(queue) = self.queue else {
+            return pods.to_vec();
+        };
+        let mark = self.what_if.mark();
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        for &pod in pods {
+            if guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_some() {
+                continue;
+            }
+            let step = self.what_if.mark();
+            let before = self.shortfall(node);
+            self.what_if.remove(pod);
+            if !guarantee::has_left(self.snapshot(), self.pod, pod) {
+                break;
+            }
+            if self.shortfall(node) == before {
+                self.what_if.back_to(step);
+                tail.push(pod);
+            } else {
+                let shape = self.snapshot().pod(pod).shape;
+                self.what_if.charge(queue, shape);
+                head.push(pod);
+            }
+        }
+        self.what_if.back_to(mark);
+        head.extend(tail);
+        head
+    }
+
+    /// What the node lacks of each resource.
+    fn shortfall(&self, node: NodeId) -> Vec<i64> {
+        let (allocatable, used) = (self.snapshot().allocatable(node), self.snapshot().used(node));
+        let short = |(at, want): (usize, &i64)| if *want > 0 { (want + used[at] - allocatable[at]).max(0) } else { 0 };
+        self.wants().iter().enumerate().map(short).collect()
+    }
+
+    /// Removes one after the other, each lawful given those before it, until the pod fits.
+    fn take_until_it_fits(&mut self, pods: &[PodId], node: Option<NodeId>) -> Vec<PodId> {
+        let mut taken = Vec::new();
+        for &pod in pods {
+            if self.misfit_with(node).is_none() {
+                break;
+            }
+            let lawful = self.is_daemon() || guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_none();
+            if lawful {
+                self.what_if.remove(pod);
+                taken.push(pod);
+            }
+        }
+        taken
+    }
+
+    /// Why the pod does not fit now: on the node, if one is meant, and in its queues.
+    fn misfit_with(&self, node: Option<NodeId>) -> Option<Misfit> {
+        node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
+    }
+
+    /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
+    /// the order is strict, and nobody is given back.
+    fn give_back(
+        &mut self,
+        taken: Vec<PodId>,
+        at: NodeId,
+        node: Option<NodeId>,
+        mut reasons: Option<&mut Vec<Reason>>,
+    ) -> Plan {
+        let mut victims: Vec<UnitId> = Vec::new();
+        for &pod in taken.iter().rev() {
+            let mark = self.what_if.mark();
+            let home = self.snapshot().home(pod).expect("a victim is bound");
+            self.what_if.place(pod, home);
+            let misfit = self.misfit_with(node);
+            if misfit.is_none() && !self.is_daemon() {
+                continue;
+            }
+            let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
+            if let (Some(reasons), Some(misfit)) = (&mut reasons, misfit) {
+                reasons.push(Reason { unit, pod: self.pod, node: at, misfit });
+            }
+            self.what_if.back_to(mark);
+            victims.push(unit);
+        }
+        let victims = victims.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();
+        Plan::new(self.snapshot(), vec![(self.pod, at)], victims)
+    }
+
+    /// A node has room, and only quota is short: victims from anywhere, until every ceiling holds. (Rule 15.)
+    fn plan_for_quota(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Option<Plan> {
+        let queue = self.queue?;
+        let pods = self.all_candidates();
+        let mark = self.what_if.mark();
+        let mut useful = Vec::new();
+        for pod in pods {
+            if guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_some() {
+                continue;
+            }
+            let step = self.what_if.mark();
+            self.what_if.remove(pod);
+            if !guarantee::has_left(self.snapshot(), self.pod, pod) {
+                break;
+            }
+            if guarantee::uses_up(self.snapshot(), self.pod, pod) {
+                let shape = self.snapshot().pod(pod).shape;
+                self.what_if.charge(queue, shape);
+                useful.push(pod);
+            } else {
+                self.what_if.back_to(step);
+            }
+        }
+        self.what_if.back_to(mark);
+        let taken = self.take_until_it_fits(&useful, None);
+        let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
+        self.what_if.back_to(mark);
+        plan
+    }
+
+    fn explain_nodes(&mut self, explanation: &mut Explanation, plan: Option<&Plan>) {
+        let chosen = plan.and_then(|plan| plan.placement.first()).map(|&(_, node)| node);
+        for node in self.snapshot().node_ids() {
+            let is_chosen = chosen == Some(node);
+            let reasons = is_chosen.then_some(&mut explanation.victims);
+            let quota_only = is_chosen && self.is_free(node);
+            let found = if quota_only {
+                self.plan_for_quota(node, reasons).ok_or(NodeRefusal::NoCandidate(Misfit::NodeSelection))
+            } else {
+                self.plan_on(node, reasons)
+            };
+            let verdict = match found {
+                Ok(_) if is_chosen => NodeVerdict::Chosen,
+                Ok(plan) => NodeVerdict::Dearer(plan),
+                Err(refusal) => NodeVerdict::Refused(refusal),
+            };
+            explanation.nodes.push((node, verdict));
+        }
+    }
+
+    fn explain_spared(&self, explanation: &mut Explanation, plan: Option<&Plan>) {
+        let snapshot = self.snapshot();
+        let chosen = plan.and_then(|plan| plan.placement.first()).map(|&(_, node)| node);
+        for unit in snapshot.unit_ids() {
+            if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
+                continue;
+            }
+            let &pod = snapshot.unit(unit).pods.first().expect("a unit has a pod");
+            match self.spares(pod) {
+                Some(law) => explanation.spared.push((unit, Spared::Law(law))),
+                None if snapshot.home(pod) == chosen => explanation.spared.push((unit, Spared::Reprieved)),
+                None => {}
+            }
+        }
+    }
+}
