@@ -106,6 +106,39 @@ impl Queues {
         }
     }
 
+    /// What is left of a queue's guarantee, by resource, seen by a pod that asks in the queue `asking`; `None` where neither it nor
+    /// a queue above it has one. A queue has no more left than the one above it; but the asking queue's own guarantee comes before
+    /// those above it, which then count for nobody. (Rule 8 of YuniKorn.)
+    pub fn left(&self, queue: QueueId, asking: QueueId) -> Option<Left> {
+        let path: Vec<QueueId> = self.path(queue).collect();
+        let mut left = Left(vec![UNDEFINED; self.n_resources]);
+        for &id in path.iter().rev() {
+            let own = self.own_left(id);
+            let guaranteed = self.is_guaranteed(id);
+            let above_asking = || self.get(id).parent.is_some() && self.path(asking).any(|above| above == id);
+            left = if guaranteed && id == asking {
+                Left(own.zip(&left.0).map(|(own, above)| if own == UNDEFINED { *above } else { own }).collect())
+            } else if guaranteed && self.is_guaranteed(asking) && above_asking() {
+                Left(vec![UNDEFINED; self.n_resources])
+            } else {
+                Left(own.zip(&left.0).map(|(own, above)| own.min(*above)).collect())
+            };
+        }
+        left.0.iter().any(|&left| left != UNDEFINED).then_some(left)
+    }
+
+    fn own_left(&self, id: QueueId) -> impl Iterator<Item = i64> + '_ {
+        let left = move |(at, &guarantee): (usize, &i64)| match guarantee {
+            UNDEFINED => UNDEFINED,
+            guarantee => guarantee - self.staying(id, at),
+        };
+        self.get(id).guarantee.iter().enumerate().map(left)
+    }
+
+    fn is_guaranteed(&self, id: QueueId) -> bool {
+        self.get(id).guarantee.iter().any(|&guarantee| guarantee != UNDEFINED)
+    }
+
     /// The lowest queue of the path that one more such use would take over its ceiling, with the resource and by how much.
     pub fn over_ceiling(&self, from: QueueId, amounts: &[i64]) -> Option<(QueueId, ResourceId, i64)> {
         self.path(from).find_map(|id| {
@@ -115,5 +148,33 @@ impl Queues {
                 (ceiling[at] != UNDEFINED && over > 0).then_some((id, ResourceId::new(at), over))
             })
         })
+    }
+}
+
+/// What is left of a guarantee, by resource; [`UNDEFINED`] where there is none, negative where more is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left(Vec<i64>);
+
+impl Left {
+    /// Whether so much fits into it; what is not guaranteed always does.
+    pub fn fits(&self, amounts: &[i64]) -> bool {
+        amounts.iter().zip(&self.0).all(|(amount, left)| *amount == 0 || amount <= left)
+    }
+
+    /// Whether more than the guarantee of something that is wanted is in use.
+    pub fn is_overdrawn(&self, wants: &[i64]) -> bool {
+        wants.iter().zip(&self.0).any(|(want, left)| *want > 0 && *left < 0)
+    }
+
+    /// Whether it is about any of these resources.
+    pub fn is_about(&self, amounts: &[i64]) -> bool {
+        amounts.iter().zip(&self.0).any(|(amount, left)| *amount > 0 && *left != UNDEFINED)
+    }
+
+    /// The wanted resource of which least is left, and how much.
+    pub fn least(&self, wants: &[i64]) -> Option<(ResourceId, i64)> {
+        let wanted =
+            wants.iter().zip(&self.0).enumerate().filter(|(_, (want, left))| **want > 0 && **left != UNDEFINED);
+        wanted.map(|(at, (_, left))| (ResourceId::new(at), *left)).min_by_key(|(_, left)| *left)
     }
 }

@@ -50,24 +50,24 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let member = names.pod(*member);
             words("Disagreement", format!("{member} has preemptionPolicy {own}, but its group has {group}"))
         }
-        Law::NotUnderGuarantee { queue, resource, left } => {
+        Law::NotUnderGuarantee { queue, left } => {
             let queue = names.queue(*queue);
-            words(
-                "NotUnderGuarantee",
-                match resource {
-                    Some(resource) => {
-                        let name = names.resource(*resource);
-                        format!("queue {queue} has only {} {} left of its guarantee", written(name, *left), unit(name))
-                    }
-                    None => format!("queue {queue} has no guarantee, and neither has a queue above it"),
-                },
-            )
+            let text = match left {
+                Some((resource, left)) => {
+                    let name = names.resource(*resource);
+                    format!("queue {queue} has only {} {} left of its guarantee", written(name, *left), unit(name))
+                }
+                None => {
+                    format!("queue {queue} is guaranteed nothing of what it asks for, and neither is a queue above it")
+                }
+            };
+            words("NotUnderGuarantee", text)
         }
-        Law::NotOverGuarantee { queue, resource, left } => {
+        Law::NotOverGuarantee { queue, left } => {
             let queue = names.queue(*queue);
-            let left = resource.map(|resource| {
+            let left = left.map(|(resource, left)| {
                 let name = names.resource(resource);
-                format!(": {} {} of it are left", written(name, *left), unit(name))
+                format!(": {} {} of it are left", written(name, left), unit(name))
             });
             words("NotOverGuarantee", format!("queue {queue} is not over its guarantee{}", left.unwrap_or_default()))
         }

@@ -1,6 +1,6 @@
 //! Law 7: nobody outside the preemption fence is taken. The search goes up from the pod's queue to the first that is fenced, that
 //! the pod would take over its ceiling, or that has none above it; it looks at everything below that. Fences do not keep anybody
-//! out. And law 6: only lower or equal priority, compared through the priority rules of the queues in between.
+//! out. (Rule 4 of YuniKorn.)
 
 use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::Law;
@@ -91,47 +91,25 @@ impl Reach {
         self.root
     }
 
-    /// By queue: whether any of its pods could be taken, as far as the queue tells.
-    pub fn open_queues(&self, snapshot: &Snapshot, pod: PodId) -> Vec<bool> {
-        let queues = snapshot.queues();
-        let own = snapshot.pod(pod).queue;
-        let open = |id: QueueId| self.limits[id.index()].is_some() && queues.get(id).yields && Some(id) != own;
-        queues.ids().map(open).collect()
-    }
-
-    /// The law of the fence, of the queue's own word, or of priority that spares the pod.
-    pub fn spares(&self, snapshot: &Snapshot, pod: PodId) -> Option<Law> {
-        let candidate = snapshot.pod(pod);
-        let Some(queue) = candidate.queue else {
-            return Some(Law::NoQueue);
-        };
-        if candidate.daemon_of.is_some() {
-            return Some(Law::DaemonSet);
-        }
-        let queues = snapshot.queues();
-        let inside = self.root.is_some_and(|root| queues.path(queue).any(|id| id == root));
-        if !inside {
-            return Some(Law::Fence { root: self.root });
-        }
-        if self.own[queue.index()] {
-            return Some(Law::OwnQueue);
-        }
-        if !queues.get(queue).yields {
-            return Some(Law::QueueDisabled { queue });
-        }
+    /// Whether pods of this priority may be taken from the queue.
+    pub fn yields(&self, queue: QueueId, priority: Priority) -> bool {
         match self.limits[queue.index()] {
-            Some(Limit::Everybody(_)) => None,
-            Some(Limit::UpTo(limit)) if i64::from(candidate.priority.0) <= limit => None,
-            Some(Limit::UpTo(_)) | None => {
-                Some(Law::HigherPriority { candidate: candidate.priority, limit: self.limit(queue) })
-            }
+            Some(Limit::Everybody(_)) => true,
+            Some(Limit::UpTo(limit)) => i64::from(priority.0) <= limit,
+            None => false,
         }
     }
 
-    fn limit(&self, queue: QueueId) -> Option<Priority> {
+    /// Up to which priority the queue yields.
+    pub fn limit(&self, queue: QueueId) -> Option<Priority> {
         let value = self.limits[queue.index()]?.value();
         i32::try_from(value).ok().map(Priority)
     }
+}
+
+pub(crate) fn spares(snapshot: &Snapshot, queue: QueueId, reach: &Reach) -> Option<Law> {
+    let inside = reach.root.is_some_and(|root| snapshot.queues().path(queue).any(|id| id == root));
+    (!inside).then_some(Law::Fence { root: reach.root })
 }
 
 /// Whether the use of the queue and the wants exceed the least ceiling of the queue and those above it.

@@ -3,12 +3,16 @@
 pub(crate) mod delay;
 pub mod disagreement;
 pub(crate) mod fence;
-pub(crate) mod guarantee;
+pub(crate) mod keeps_guarantee;
 pub(crate) mod leaving;
+pub(crate) mod lower_or_equal;
 pub mod never;
 pub mod opt_out;
+pub(crate) mod over_guarantee;
+pub(crate) mod own_queue;
 pub mod priority;
 pub mod toleration;
+pub(crate) mod under_guarantee;
 pub mod underway;
 pub mod unknown_class;
 
@@ -54,19 +58,15 @@ pub enum Law {
     NotUnderGuarantee {
         /// The queue.
         queue: QueueId,
-        /// The asked resource of which least is left; `None` where the queue has no guarantee.
-        resource: Option<ResourceId>,
-        /// How much of it is left.
-        left: i64,
+        /// The asked resource of which least is left, and how much; `None` where no guarantee is about what is asked for.
+        left: Option<(ResourceId, i64)>,
     },
     /// Law 5: the candidate's queue is not over its guarantee.
     NotOverGuarantee {
         /// The queue.
         queue: QueueId,
-        /// The asked resource of which least is left.
-        resource: Option<ResourceId>,
-        /// How much of it is left.
-        left: i64,
+        /// The asked resource of which least is left, and how much; `None` where no guarantee is about what is asked for.
+        left: Option<(ResourceId, i64)>,
     },
     /// Law 2: taking the candidate would leave a queue under its guarantee.
     KeepsGuarantee {

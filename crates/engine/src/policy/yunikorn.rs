@@ -11,7 +11,10 @@ use crate::explain::{Explanation, NodeVerdict, Spared};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, Priority, QueueId, Timestamp, UnitId};
-use crate::laws::{self, Law, delay, fence, guarantee, leaving, underway, unknown_class};
+use crate::laws::{
+    self, Law, delay, fence, keeps_guarantee, leaving, lower_or_equal, over_guarantee, own_queue, under_guarantee,
+    underway, unknown_class,
+};
 use crate::one_node::NodeRefusal;
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
@@ -142,7 +145,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             if let Some(Misfit::Ceiling { queue, .. }) = self.over_ceiling() {
                 return Err(Some(Law::Ceiling { queue }));
             }
-        } else if let Some(law) = guarantee::refuses(self.snapshot(), self.pod, &self.all_candidates()) {
+        } else if let Some(law) = under_guarantee::refuses(self.snapshot(), self.pod, &self.all_candidates()) {
             return Err(Some(law));
         }
         if !self.is_daemon() && self.over_ceiling().is_some() {
@@ -184,15 +187,43 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             let priority = snapshot.pod(pod).priority;
             return common.or_else(|| (priority > self.ask.priority).then_some(Law::Priority { candidate: priority }));
         }
-        common
-            .or_else(|| self.reach.spares(snapshot, pod))
-            .or_else(|| guarantee::spares(snapshot, self.pod, pod, &self.reach))
+        common.or_else(|| self.queue_spares(pod)).or_else(|| {
+            let queue = snapshot.pod(pod).queue?;
+            over_guarantee::spares(snapshot, self.pod, queue)
+                .or_else(|| keeps_guarantee::spares(snapshot, pod, &self.reach))
+        })
+    }
+
+    /// The laws that look at the pod's queue alone.
+    fn queue_spares(&self, pod: PodId) -> Option<Law> {
+        let snapshot = self.snapshot();
+        let Some(queue) = snapshot.pod(pod).queue else {
+            return Some(Law::NoQueue);
+        };
+        let disabled = !snapshot.queues().get(queue).yields;
+        fence::spares(snapshot, queue, &self.reach)
+            .or_else(|| own_queue::spares(queue, &self.reach))
+            .or_else(|| disabled.then_some(Law::QueueDisabled { queue }))
+            .or_else(|| lower_or_equal::spares(snapshot, pod, queue, &self.reach))
+    }
+
+    /// Laws 5 and 2, given those taken so far.
+    fn guarantees_allow(&self, pod: PodId) -> bool {
+        let snapshot = self.snapshot();
+        let queue = snapshot.pod(pod).queue;
+        queue.is_none_or(|queue| over_guarantee::spares(snapshot, self.pod, queue).is_none())
+            && keeps_guarantee::spares(snapshot, pod, &self.reach).is_none()
     }
 
     /// The pods anywhere that no law spares, in the order in which they are taken. (Rule 11.)
     fn all_candidates(&self) -> Vec<PodId> {
         let snapshot = self.snapshot();
-        let open = self.reach.open_queues(snapshot, self.pod);
+        let over = |id| over_guarantee::spares(snapshot, self.pod, id).is_none();
+        let open: Vec<bool> = snapshot
+            .queues()
+            .ids()
+            .map(|id| fence::spares(snapshot, id, &self.reach).is_none() && !self.reach.is_own(id) && over(id))
+            .collect();
         let in_open_queue = |&pod: &PodId| {
             let pod = snapshot.pod(pod);
             pod.node.is_some() && pod.queue.is_some_and(|queue| open[queue.index()])
@@ -265,13 +296,13 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let mark = self.what_if.mark();
         let (mut head, mut tail) = (Vec::new(), Vec::new());
         for &pod in pods {
-            if guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_some() {
+            if !self.guarantees_allow(pod) {
                 continue;
             }
             let step = self.what_if.mark();
             let before = self.shortfall(node);
             self.what_if.remove(pod);
-            if !guarantee::has_left(self.snapshot(), self.pod, pod) {
+            if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
                 break;
             }
             if self.shortfall(node) == before {
@@ -302,7 +333,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             if self.misfit_with(node).is_none() {
                 break;
             }
-            let lawful = self.is_daemon() || guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_none();
+            let lawful = self.is_daemon() || self.guarantees_allow(pod);
             if lawful {
                 self.what_if.remove(pod);
                 taken.push(pod);
@@ -352,15 +383,15 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let mark = self.what_if.mark();
         let mut useful = Vec::new();
         for pod in pods {
-            if guarantee::spares(self.snapshot(), self.pod, pod, &self.reach).is_some() {
+            if !self.guarantees_allow(pod) {
                 continue;
             }
             let step = self.what_if.mark();
             self.what_if.remove(pod);
-            if !guarantee::has_left(self.snapshot(), self.pod, pod) {
+            if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
                 break;
             }
-            if guarantee::uses_up(self.snapshot(), self.pod, pod) {
+            if under_guarantee::uses_up(self.snapshot(), self.pod, pod) {
                 let shape = self.snapshot().pod(pod).shape;
                 self.what_if.charge(queue, shape);
                 useful.push(pod);
