@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use reprieve_objects::load::Loaded;
+use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
 use reprieve_objects::report::{PlaceReport, Report, SparedReport, UnitReport, count};
 use reprieve_objects::test_file::OutcomeName;
 
@@ -33,6 +34,9 @@ pub fn decision(report: &Report, loaded: &Loaded, detail: Detail) -> String {
     part(spared(&report.explanation.spared, detail));
     part(places("NODE", &report.explanation.nodes, detail));
     part(places("DOMAIN", &report.explanation.domains, detail));
+    if detail == Detail::Wide {
+        part(queue_tree(&report.explanation.queues));
+    }
     for warning in &report.warnings {
         part(format!("warning: {warning}"));
     }
@@ -59,7 +63,8 @@ fn victims(report: &Report, loaded: &Loaded) -> String {
     let now: Option<Timestamp> = report.now.parse().ok();
     let rows = report.explanation.victims.iter().map(|victim| {
         let started = oldest_start(&victim.unit, loaded);
-        let ran = now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
+        let ran =
+            now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
         vec![
             unit_name(&victim.unit),
             victim.unit.priority.to_string(),
@@ -87,14 +92,21 @@ fn placed(report: &Report, detail: Detail) -> String {
     if nominated.len() > shown {
         rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
     }
-    table(["PLACED", "NODE"], rows.into_iter(), Some(Color::Green))
+    let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
+    table([title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> String {
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {
             let unit = &spared.unit;
-            vec![unit_name(unit), unit.priority.to_string(), unit.nodes.join(", "), spared.law.to_owned(), spared.text.clone()]
+            vec![
+                unit_name(unit),
+                unit.priority.to_string(),
+                unit.nodes.join(", "),
+                spared.law.to_owned(),
+                spared.text.clone(),
+            ]
         });
         return table(["SPARED", "PRIORITY", "NODE", "LAW", "WHY"], rows, None);
     }
@@ -121,6 +133,14 @@ fn meaning(spared: &SparedReport) -> String {
         "OptOut" => "they opted out of being preempted".to_owned(),
         "UnknownClass" => "their PriorityClass is not defined, so their rights are unknown".to_owned(),
         "Reprieved" => "the preemptor fits without taking them".to_owned(),
+        "OwnQueue" => "they are in the preemptor's own queue".to_owned(),
+        "DaemonSet" => "they belong to DaemonSets".to_owned(),
+        "Leaving" => "they are leaving already".to_owned(),
+        "NoQueue" => "they are in no queue".to_owned(),
+        "Fence" => spared.text.replacen("it is", "they are", 1),
+        "HigherPriority" => "their priorities are above those up to which their queues yield".to_owned(),
+        "NotOverGuarantee" => "their queues are not over their guarantees".to_owned(),
+        "KeepsGuarantee" => "their queues would be left with less than their guarantees".to_owned(),
         _ => spared.text.clone(),
     }
 }
@@ -137,7 +157,8 @@ fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
             vec![place.name.clone(), place.verdict.to_owned(), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
-        let lacking = table(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None);
+        let lacking =
+            table(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None);
         let places = table([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None);
         return if lacking.is_empty() { places } else { format!("{places}\n\n{lacking}") };
     }
@@ -154,6 +175,53 @@ fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
         vec![folded(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
     });
     table([kind, "VERDICT", "FILTER", "WHY"], rows, None)
+}
+
+/// The tree with a bar for each resource: what is used before and after, up to the guarantee and beyond it.
+fn queue_tree(queues: &[QueueReport]) -> String {
+    let rows = queues.iter().flat_map(|queue| {
+        let leaf = queue.name.rsplit('.').next().unwrap_or_default();
+        let name = format!("{}{leaf}", "  ".repeat(queue.depth));
+        let text =
+            |amount: &Option<Amount>| amount.as_ref().map_or_else(|| "-".to_owned(), |amount| amount.text.clone());
+        let row = move |(at, (resource, amounts)): (usize, (&String, &QueueAmounts))| {
+            let name = if at == 0 { name.clone() } else { String::new() };
+            let QueueAmounts { guarantee, maximum, used, after } = amounts;
+            let numbers = [used, after].into_iter().chain(guarantee).chain(maximum).map(|amount| amount.number);
+            let scale = numbers.max().unwrap_or(1).max(1);
+            let bar = |amount: &Amount| bar(amount.number, guarantee.as_ref().map(|amount| amount.number), scale);
+            vec![
+                name,
+                resource.clone(),
+                text(guarantee),
+                text(maximum),
+                format!("{} {}", bar(used), used.text),
+                format!("{} {}", bar(after), after.text),
+            ]
+        };
+        queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
+    });
+    table(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+}
+
+/// `####|##..`: what is used, with a stroke where the guarantee ends.
+fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
+    const WIDTH: i64 = 16;
+    let cells = |amount: i64| (i128::from(amount.clamp(0, scale)) * i128::from(WIDTH) / i128::from(scale)) as i64;
+    let (filled, mark) = (cells(used), guarantee.map(cells));
+    let mut bar = String::new();
+    for cell in 0..=WIDTH {
+        if mark == Some(cell) {
+            bar.push('|');
+        }
+        if cell < WIDTH {
+            bar.push(if cell < filled { '#' } else { '.' });
+        }
+    }
+    if mark.is_none() {
+        bar.push(' '); // so that all bars are of one length
+    }
+    bar
 }
 
 fn unit_name(unit: &UnitReport) -> String {
@@ -193,7 +261,8 @@ pub fn table<const N: usize>(
 ) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    let arrangement = if std::io::stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
+    let arrangement =
+        if std::io::stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     table.set_content_arrangement(arrangement);
     table.set_header(header.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for row in rows {

@@ -12,6 +12,7 @@ pub mod names;
 pub mod objects;
 pub mod quantity;
 pub mod question;
+pub mod queue_report;
 pub mod read;
 pub mod record;
 pub mod report;

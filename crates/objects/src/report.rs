@@ -7,6 +7,7 @@ use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, Spared, 
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::laws::Law;
 use reprieve_engine::one_domain::DomainRefusal;
+use reprieve_engine::policy::Policy;
 use reprieve_engine::reprieve::Reason;
 use reprieve_engine::{NodeId, Outcome, PodId, UnitId};
 use serde::Serialize;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use crate::answer::Answer;
 use crate::load::Loaded;
 use crate::question::{Question, policy_name};
+use crate::queue_report::{QueueReport, queues};
 use crate::words::{self, Words};
 
 /// A decision and its explanation.
@@ -75,6 +77,9 @@ pub struct ExplanationReport {
     pub nodes: Vec<PlaceReport>,
     /// For each domain, what landing there means to a group.
     pub domains: Vec<PlaceReport>,
+    /// The quota tree before and after, under a policy that has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueReport>,
 }
 
 /// A law.
@@ -189,7 +194,13 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
         policy: policy_name(&question.policy),
         now: words::moment(question.now),
         answer: Answer::new(loaded, &ask.members, &outcome),
-        explanation: naming.explanation(&preemptor, &outcome, &explanation),
+        explanation: ExplanationReport {
+            queues: match question.policy {
+                Policy::Kubernetes(_) => Vec::new(),
+                Policy::YuniKorn => queues(loaded, &ask.members, &outcome),
+            },
+            ..naming.explanation(&preemptor, &outcome, &explanation)
+        },
         preemptor,
         warnings: loaded.warnings.clone(),
     }
@@ -243,6 +254,7 @@ impl Naming<'_> {
                     self.domain(name, preemptor, verdict)
                 })
                 .collect(),
+            queues: Vec::new(),
         }
     }
 
