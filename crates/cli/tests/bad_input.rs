@@ -96,7 +96,10 @@ fn the_documents_themselves_are_fine() {
 
 #[test]
 fn broken_yaml() {
-    refused(&[&question(), NODE, "apiVersion: v1\nkind: [Pod\nmetadata: {name: x}"], &["document 3", "line 1", "not valid YAML"]);
+    refused(
+        &[&question(), NODE, "apiVersion: v1\nkind: [Pod\nmetadata: {name: x}"],
+        &["document 3", "line 1", "not valid YAML"],
+    );
 }
 
 #[test]
@@ -114,7 +117,26 @@ fn a_quantity_that_does_not_parse() {
 #[test]
 fn a_quantity_that_overflows() {
     let node = NODE.replace(r#"cpu: "2""#, r#"cpu: "9e30""#);
-    refused(&[&question(), &node, LOW, URGENT], &["document 2", "Node node-1", "status.allocatable.cpu", "9e30", "2^63-1"]);
+    refused(
+        &[&question(), &node, LOW, URGENT],
+        &["document 2", "Node node-1", "status.allocatable.cpu", "9e30", "2^63-1"],
+    );
+}
+
+#[test]
+fn requests_that_cannot_be_summed() {
+    let pods: Vec<String> = (0..3)
+        .map(|at| {
+            LOW.replace("name: low", &format!("name: low-{at}"))
+                .replace(r#"cpu: "2""#, r#"memory: "6000000000000000000""#)
+        })
+        .collect();
+    let folder = Folder::new();
+    let file = folder.file(&[&question(), NODE, &pods[0], &pods[1], &pods[2], URGENT]);
+    let output = reprieve(&["plan", "-f"], &file);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("all requests for memory") && text.contains("2^62"), "{text}");
 }
 
 #[test]
@@ -148,7 +170,10 @@ fn a_pod_on_a_node_that_is_missing_is_an_error_in_a_test_and_a_warning_in_a_plan
     let test = reprieve(&["test"], &file);
     let text = String::from_utf8_lossy(&test.stdout).into_owned();
     assert_eq!(test.status.code(), Some(2), "{text}");
-    assert!(text.contains("document 4: Pod default/lost: spec.nodeName: node \"node-9\" is not in the input"), "{text}");
+    assert!(
+        text.contains("document 4: Pod default/lost: spec.nodeName: node \"node-9\" is not in the input"),
+        "{text}"
+    );
     let plan = reprieve(&["plan", "-f"], &file);
     let text = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert_eq!(plan.status.code(), Some(2), "{text}");
@@ -184,7 +209,10 @@ fn an_unknown_policy_or_argument() {
     for (profile, part) in [
         ("{policy: Fair}", "spec.profile.policy: \"Fair\" is not a policy"),
         ("{policy: Kubernetes, args: {speed: 9}}", "spec.profile.args.speed: policy Kubernetes has no such argument"),
-        ("{policy: Kubernetes, args: {priorityCut: maybe}}", "spec.profile.args.priorityCut: \"maybe\" is neither true nor false"),
+        (
+            "{policy: Kubernetes, args: {priorityCut: maybe}}",
+            "spec.profile.args.priorityCut: \"maybe\" is neither true nor false",
+        ),
     ] {
         let question = test_document("{kind: Pod, namespace: default, name: urgent}", profile);
         let folder = Folder::new();
@@ -204,17 +232,24 @@ fn an_unknown_field_of_the_test() {
 #[test]
 fn a_priority_class_that_nothing_defines() {
     let pod = URGENT.replace("priority: 100", "priorityClassName: gold");
-    refused(&[&question(), NODE, LOW, &pod], &["Pod default/urgent", "spec.priorityClassName", "\"gold\"", "is not defined"]);
+    refused(
+        &[&question(), NODE, LOW, &pod],
+        &["Pod default/urgent", "spec.priorityClassName", "\"gold\"", "is not defined"],
+    );
 }
 
 #[test]
 fn a_cycle_of_aliases() {
-    refused(&[&question(), NODE, "apiVersion: v1\nkind: Pod\nmetadata: &m\n  name: x\n  labels: *m\n"], &["document 3"]);
+    refused(
+        &[&question(), NODE, "apiVersion: v1\nkind: Pod\nmetadata: &m\n  name: x\n  labels: *m\n"],
+        &["document 3"],
+    );
 }
 
 #[test]
 fn a_bomb_of_aliases() {
-    let mut bomb = String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nl0: &l0 [a, a, a, a, a, a, a, a, a, a]\n");
+    let mut bomb =
+        String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nl0: &l0 [a, a, a, a, a, a, a, a, a, a]\n");
     for level in 1..12 {
         let below = format!("*l{}", level - 1);
         bomb += &format!("l{level}: &l{level} [{}]\n", vec![below; 10].join(", "));
@@ -227,7 +262,10 @@ fn a_string_of_a_gibibyte() {
     let folder = Folder::new();
     let path = folder.path("case.yaml");
     let mut file = File::create(&path).expect("the file is made");
-    file.write_all(format!("{}\n---\n{NODE}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: \"", question()).as_bytes()).unwrap();
+    file.write_all(
+        format!("{}\n---\n{NODE}\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: \"", question()).as_bytes(),
+    )
+    .unwrap();
     let block = vec![b'a'; 1 << 20];
     for _ in 0..1024 {
         file.write_all(&block).expect("there is room on the disk");

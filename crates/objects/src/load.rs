@@ -76,6 +76,7 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         queues: Queues::default(),
         numbers: loader.vocabulary.values.names().iter().map(|value| value.parse().ok()).collect(),
     };
+    refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
     for (group, topology) in cluster.groups.iter_mut().zip(topologies_of_groups) {
         group.topology = topology;
     }
@@ -309,6 +310,21 @@ impl Loader<'_> {
         }
         Ok(())
     }
+}
+
+/// Sums over the cluster are made all the time; what cannot be summed is refused once, here.
+fn refuse_uncountable(cluster: &Cluster, resources: &[String]) -> Result<(), InputError> {
+    const MOST: i128 = 1 << 62;
+    for (at, resource) in resources.iter().enumerate() {
+        let asked = cluster.pods.iter().map(|pod| i128::from(cluster.shapes[pod.shape.index()].requests[at]));
+        let offered = cluster.nodes.iter().map(|node| i128::from(node.allocatable[at]));
+        if asked.sum::<i128>() > MOST || offered.sum::<i128>() > MOST {
+            let problem =
+                format!("all requests for {resource}, or all that nodes offer of it, add up to more than 2^62");
+            return Err(InputError::new(problem));
+        }
+    }
+    Ok(())
 }
 
 /// The oldest pod of each application is its originator; of two of one age the first by name.
