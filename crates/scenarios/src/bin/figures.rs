@@ -1,5 +1,5 @@
-//! Times every decision and prints a line for each: name, what is measured, goal, figure, and kube-scheduler's figure with a note,
-//! separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
+//! Times every decision and prints a line for each: name, what is measured, goal, median, fastest, and kube-scheduler's figure with a
+//! note, separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
 //!
 //!     figures [--quick] [NAME...]
 
@@ -36,14 +36,14 @@ fn decision(benchmark: &Benchmark, patience: Duration) {
     let scenario = (benchmark.build)();
     let (mut loaded, question) = scenario.load();
     scenario.check(&mut loaded, &question);
-    let time = decision_time(&mut loaded, &question, patience);
+    let times = Times::of(repeated(patience, || question.decide(&mut loaded)));
     let peer = benchmark.peer.map(|peer| (peer.median, peer.note));
-    line(benchmark.name, "decision", benchmark.goal, time, peer);
+    line(benchmark.name, "decision", benchmark.goal, &times, peer);
     if EXPLAINED.contains(&benchmark.name) {
         let outcome = question.decide(&mut loaded);
         let Question { policy, now, preemptor } = question;
-        let time = median(patience, || explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome));
-        line(&format!("explain-{}", benchmark.name), "time", None, time, None);
+        let times = Times::of(repeated(patience, || explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome)));
+        line(&format!("explain-{}", benchmark.name), "time", None, &times, None);
     }
 }
 
@@ -62,16 +62,16 @@ fn growth(patience: Duration) {
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); asked.len()];
     for _ in 0..ROUNDS {
         for ((loaded, question), times) in asked.iter_mut().zip(&mut times) {
-            times.push(decision_time(loaded, question, patience / ROUNDS as u32));
+            times.extend(repeated(patience / ROUNDS as u32, || question.decide(loaded)));
         }
     }
-    let medians: Vec<Duration> = times.into_iter().map(middle).collect();
-    for (benchmark, &time) in GROWTH.iter().zip(&medians) {
-        line(benchmark.name, "time", None, time, None);
+    let times: Vec<Times> = times.into_iter().map(Times::of).collect();
+    for (benchmark, times) in GROWTH.iter().zip(&times) {
+        line(benchmark.name, "time", None, times, None);
     }
-    for (pair, sizes) in medians.windows(2).zip(GROWTH.windows(2)) {
-        let ratio = pair[1].as_secs_f64() / pair[0].as_secs_f64();
-        println!("{} to {}\tratio\t{GROWTH_GOAL}\t{ratio:.2}\t\t", sizes[0].name, sizes[1].name);
+    for (pair, sizes) in times.windows(2).zip(GROWTH.windows(2)) {
+        let ratio = pair[1].median.as_secs_f64() / pair[0].median.as_secs_f64();
+        println!("{} to {}\tratio\t{GROWTH_GOAL}\t{ratio:.2}\t\t\t", sizes[0].name, sizes[1].name);
     }
 }
 
@@ -82,24 +82,24 @@ fn loading(times: usize) {
         ("load-yaml-5000x20", LOAD_YAML_GOAL, scenario.yaml()),
     ];
     for (name, goal, text) in texts {
-        line(name, "time", Some(goal), load_time(&scenario, times, || load_text(&text)), None);
+        line(name, "time", Some(goal), &load_times(&scenario, times, || load_text(&text)), None);
     }
     // How much of it is not reading text.
     let load = || load(&scenario.objects, Strictness::Test).expect("the scenario's objects are sound");
-    line("load-objects-5000x20", "time", None, load_time(&scenario, times, load), None);
+    line("load-objects-5000x20", "time", None, &load_times(&scenario, times, load), None);
 }
 
-/// What is loaded is checked after the clock stops.
-fn load_time(scenario: &Scenario, times: usize, load: impl Fn() -> Loaded) -> Duration {
+/// What is loaded is checked after the watch stops.
+fn load_times(scenario: &Scenario, times: usize, load: impl Fn() -> Loaded) -> Times {
     let time = |_| {
-        let start = Instant::now();
+        let watch = Watch::start();
         let mut loaded = load();
-        let time = start.elapsed();
+        let time = watch.stop();
         let question = scenario.question(&loaded);
         scenario.check(&mut loaded, &question);
         time
     };
-    middle((0..times).map(time).collect())
+    Times::of((0..times).map(time).collect())
 }
 
 fn load_text(text: &str) -> Loaded {
@@ -110,12 +110,8 @@ fn load_text(text: &str) -> Loaded {
     load(&objects, Strictness::Test).expect("the scenario's objects are sound")
 }
 
-fn decision_time(loaded: &mut Loaded, question: &Question, patience: Duration) -> Duration {
-    median(patience, || question.decide(loaded))
-}
-
-/// The median of as many runs as fit into `patience`, and of at least five. What a run returns is dropped after the clock stops.
-fn median<T>(patience: Duration, mut run: impl FnMut() -> T) -> Duration {
+/// As many runs as fit into `patience`, and at least five. What a run returns is dropped after the clock stops.
+fn repeated<T>(patience: Duration, mut run: impl FnMut() -> T) -> Vec<Duration> {
     black_box(run());
     let began = Instant::now();
     let mut times = Vec::new();
@@ -125,16 +121,48 @@ fn median<T>(patience: Duration, mut run: impl FnMut() -> T) -> Duration {
         times.push(start.elapsed());
         drop(result);
     }
-    middle(times)
+    times
 }
 
-fn middle(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
+/// Measures what takes seconds. Other programs cannot be kept off the processor that long, so their part is left out where the
+/// system tells how long this thread was on it.
+struct Watch {
+    start: Instant,
+    on_processor: Option<Duration>,
 }
 
-fn line(name: &str, kind: &str, goal: Option<Duration>, time: Duration, peer: Option<(Duration, &str)>) {
+impl Watch {
+    fn start() -> Self {
+        Self { start: Instant::now(), on_processor: time_on_processor() }
+    }
+
+    fn stop(&self) -> Duration {
+        let on_processor = time_on_processor().zip(self.on_processor).map(|(now, then)| now - then);
+        on_processor.unwrap_or_else(|| self.start.elapsed())
+    }
+}
+
+fn time_on_processor() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
+}
+
+/// What came of several runs. Where the fastest is far from the median, the machine was busy with something else.
+struct Times {
+    median: Duration,
+    fastest: Duration,
+}
+
+impl Times {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self { median: times[times.len() / 2], fastest: times[0] }
+    }
+}
+
+fn line(name: &str, kind: &str, goal: Option<Duration>, times: &Times, peer: Option<(Duration, &str)>) {
     let nanos = |time: Duration| time.as_nanos().to_string();
+    let (median, fastest) = (nanos(times.median), nanos(times.fastest));
     let (peer, note) = peer.map_or_else(Default::default, |(peer, note)| (nanos(peer), note));
-    println!("{name}\t{kind}\t{}\t{}\t{peer}\t{note}", goal.map(nanos).unwrap_or_default(), nanos(time));
+    println!("{name}\t{kind}\t{}\t{median}\t{fastest}\t{peer}\t{note}", goal.map(nanos).unwrap_or_default());
 }

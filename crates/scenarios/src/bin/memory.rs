@@ -21,6 +21,6 @@ fn main() {
     drop((names, warnings));
     let alone = ALLOCATOR.current_usage() - before;
     drop(snapshot);
-    println!("snapshot-5000x20\tbytes\t{BYTES_PER_POD_GOAL}\t{}\t\t", alone / pods);
-    println!("names-5000x20\tbytes\t\t{}\t\t", (with_names - alone) / pods);
+    println!("snapshot-5000x20\tbytes\t{BYTES_PER_POD_GOAL}\t{}\t\t\t", alone / pods);
+    println!("names-5000x20\tbytes\t\t{}\t\t\t", (with_names - alone) / pods);
 }
