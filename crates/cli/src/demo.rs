@@ -38,7 +38,9 @@ pub fn run() -> Result<u8, Error> {
         Outcome::Schedule(placement) => (Vec::new(), placement.clone()),
         Outcome::Wait(_) | Outcome::Unschedulable(_) => (Vec::new(), Vec::new()),
     };
-    anstream::println!("An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n");
+    anstream::println!(
+        "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n"
+    );
     if let Some(picture) = Picture::new(&loaded, "nvidia.com/gpu") {
         let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
         let mut legend = picture.legend().into_iter();

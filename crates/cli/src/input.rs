@@ -104,10 +104,7 @@ pub fn text_of(path: &Path) -> Result<String, Error> {
     })
 }
 
-fn each_document(
-    paths: &[PathBuf],
-    mut take: impl FnMut(&Document<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn each_document(paths: &[PathBuf], mut take: impl FnMut(&Document<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let mut all = Vec::new();
     for path in paths {
         if path == Path::new("-") {
