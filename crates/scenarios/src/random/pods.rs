@@ -1,0 +1,247 @@
+//! Pods: what they ask for, who they are, and how long they have run.
+
+use serde_json::{Value, json};
+
+use super::Maker;
+use super::nodes::{Amounts, Port};
+
+/// What pods made from one template share.
+pub(super) struct Template {
+    pub asks: Amounts,
+    pub namespace: &'static str,
+    pub labels: Value,
+    pub port: Option<Port>,
+    pub spec: Value,
+}
+
+impl Maker {
+    /// Priority classes: one for each level, and with some luck a default.
+    pub(super) fn classes(&mut self) {
+        for level in self.levels.clone() {
+            let mut class = json!({
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": { "name": class_name(level) },
+                "value": level,
+            });
+            if self.features.tolerations {
+                self.tolerate(&mut class, level);
+            }
+            if self.features.opt_out && self.rng.chance(25) {
+                let word = *self.rng.pick(&["false", "false", "true"]);
+                class["metadata"]["annotations"]["yunikorn.apache.org/allow-preemption"] = json!(word);
+            }
+            if self.global_default.is_none() && self.rng.chance(5) {
+                class["globalDefault"] = json!(true);
+                self.global_default = Some(level);
+            }
+            self.objects.push(class);
+        }
+    }
+
+    fn tolerate(&mut self, class: &mut Value, level: i32) {
+        const PREFIX: &str = "preemption-toleration.scheduling.x-k8s.io";
+        if self.rng.chance(75) {
+            let minimum = match self.rng.below(10) {
+                0 => "1_000".to_owned(),
+                1 => format!("+{}", self.priority.max(0) + 5),
+                2 => (level - 1).to_string(),
+                3 | 4 => self.priority.to_string(),
+                _ => (self.priority + 1).to_string(),
+            };
+            class["metadata"]["annotations"][format!("{PREFIX}/minimum-preemptable-priority")] = json!(minimum);
+        }
+        if self.rng.chance(80) {
+            let seconds =
+                *self.rng.pick(&["-1", "0", "60", "600", "1200", "1800", "3000", "600s", "1000000000", "0600"]);
+            class["metadata"]["annotations"][format!("{PREFIX}/toleration-seconds")] = json!(seconds);
+        }
+    }
+
+    /// Lone pods, until they are enough or nothing fits any more.
+    pub(super) fn running(&mut self) {
+        let most = if self.rng.chance(20) { 8 } else { 17 };
+        let wanted = self.rng.within(2 * self.nodes.len(), most.max(3 * self.nodes.len())).min(17);
+        let mut misses = 0;
+        while self.n_pods < wanted && misses < 8 {
+            let template = self.template();
+            let copies = if self.rng.chance(25) { 2 } else { 1 };
+            let priority = *self.rng.pick(&self.levels);
+            for _ in 0..copies {
+                match self.room_for(&template) {
+                    Some(node) => {
+                        let name = format!("pod-{:02}", self.n_pods + 1);
+                        let mut pod = self.pod(&name, &template, priority);
+                        self.bind(&mut pod, node, &template);
+                        self.objects.push(pod);
+                    }
+                    None => misses += 1,
+                }
+            }
+        }
+        if self.rng.chance(5) {
+            let template = self.template();
+            let mut done = self.pod("done", &template, 0);
+            done["spec"]["nodeName"] = json!(self.nodes[0].name);
+            done["status"] = json!({ "phase": *self.rng.pick(&["Succeeded", "Failed"]) });
+            self.objects.push(done);
+        }
+    }
+
+    /// A node with room; once in a while one without. No port is given twice: kube-scheduler loses count of those.
+    pub(super) fn room_for(&mut self, template: &Template) -> Option<usize> {
+        let n_nodes = self.nodes.len();
+        let (first, overcommits) = (self.rng.below(n_nodes), self.rng.chance(2));
+        let has_room = |&at: &usize| {
+            let node = &self.nodes[at];
+            (overcommits || template.asks.fits_in(node.free)) && template.port.is_none_or(|port| node.lends(port))
+        };
+        (first..first + n_nodes).map(|at| at % n_nodes).find(has_room)
+    }
+
+    pub(super) fn template(&mut self) -> Template {
+        let asks = Amounts {
+            cpu: *self.rng.pick(&[0, 1, 1, 2, 2, 2, 3, 4]),
+            memory: *self.rng.pick(&[0, 0, 1, 1, 2, 3]),
+            devices: usize::from(self.nodes.iter().any(|node| node.has.devices > 0) && self.rng.chance(30)),
+            pods: 1,
+        };
+        let mut template = self.template_of(asks);
+        self.wish_a_little(&mut template);
+        template
+    }
+
+    pub(super) fn template_of(&mut self, asks: Amounts) -> Template {
+        let mut labels = json!({});
+        if self.rng.chance(88) {
+            labels["app"] = json!(self.rng.pick(&["a", "b", "c"]));
+        }
+        if self.rng.chance(30) {
+            labels["track"] = json!(self.rng.pick(&["stable", "canary"]));
+        }
+        let spec = self.containers(asks);
+        Template { asks, namespace: self.namespace(), labels, port: None, spec }
+    }
+
+    /// Containers that together ask for these amounts.
+    fn containers(&mut self, asks: Amounts) -> Value {
+        let whole = self.requests(asks);
+        let one = |name: &str, requests: Value| json!({ "name": name, "resources": { "requests": requests } });
+        let Amounts { cpu, memory, devices, .. } = asks;
+        let half = Amounts { cpu: cpu / 2, memory: memory / 2, devices, pods: 0 };
+        match self.rng.below(24) {
+            0 => {
+                let (first, second) = (self.requests(half), self.requests(asks.minus(half)));
+                json!({ "containers": [one("c", first), one("d", second)] })
+            }
+            1 => {
+                let running = self.requests(half);
+                json!({ "containers": [one("c", running)], "initContainers": [one("init", whole)] })
+            }
+            2 => {
+                let (sidecar, running) = (self.requests(half), self.requests(asks.minus(half)));
+                let mut sidecar = one("sidecar", sidecar);
+                sidecar["restartPolicy"] = json!("Always");
+                json!({ "containers": [one("c", running)], "initContainers": [sidecar] })
+            }
+            3 => {
+                let half = Amounts { devices: 0, ..half };
+                let (overhead, running) = (self.requests(half), self.requests(asks.minus(half)));
+                json!({ "containers": [one("c", running)], "overhead": overhead })
+            }
+            _ => json!({ "containers": [one("c", whole)] }),
+        }
+    }
+
+    pub(super) fn requests(&mut self, asks: Amounts) -> Value {
+        let mut requests = json!({});
+        if asks.cpu > 0 {
+            requests["cpu"] = json!(self.cpu(asks.cpu));
+        }
+        if asks.memory > 0 {
+            requests["memory"] = json!(self.memory(asks.memory));
+        }
+        if asks.devices > 0 {
+            requests["example.com/device"] = json!(asks.devices.to_string());
+        }
+        requests
+    }
+
+    /// A pending pod.
+    pub(super) fn pod(&mut self, name: &str, template: &Template, priority: i32) -> Value {
+        let mut pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": { "namespace": template.namespace, "name": name },
+            "spec": template.spec,
+            "status": { "phase": "Pending" },
+        });
+        if template.labels != json!({}) {
+            pod["metadata"]["labels"] = template.labels.clone();
+        }
+        let has_class = self.levels.contains(&priority);
+        let names_class = has_class && self.rng.chance(if self.features.tolerations { 85 } else { 25 });
+        if names_class {
+            pod["spec"]["priorityClassName"] = json!(class_name(priority));
+        }
+        let implied = names_class || self.global_default.unwrap_or(0) == priority;
+        if !implied || self.rng.chance(80) {
+            pod["spec"]["priority"] = json!(priority);
+        }
+        if self.features.tolerations && self.rng.chance(2) {
+            pod["spec"]["priorityClassName"] = json!("undefined");
+            pod["spec"]["priority"] = json!(priority);
+        }
+        if self.features.opt_out && self.rng.chance(8) {
+            let word = *self.rng.pick(&["false", "true"]);
+            pod["metadata"]["annotations"]["yunikorn.apache.org/allow-preemption"] = json!(word);
+        }
+        pod
+    }
+
+    /// Lets a pod run on the node.
+    pub(super) fn bind(&mut self, pod: &mut Value, node: usize, template: &Template) {
+        self.n_pods += 1;
+        self.nodes[node].free = self.nodes[node].free.minus(template.asks);
+        self.nodes[node].ports.extend(template.port);
+        pod["spec"]["nodeName"] = json!(self.nodes[node].name);
+        let started = self.rng.within(60, 3_500);
+        let started = if self.rng.chance(12) { 1_200 * (started / 1_200) } else { started };
+        let mut conditions = Vec::new();
+        if self.rng.chance(if self.features.tolerations { 90 } else { 20 }) {
+            let scheduled = clock(started - self.rng.below(60).min(started));
+            conditions.push(json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled }));
+        }
+        if self.rng.chance(95) {
+            pod["status"]["phase"] = json!("Running");
+            if self.rng.chance(97) {
+                pod["status"]["startTime"] = json!(clock(started));
+            }
+        }
+        if self.features.terminating && self.rng.chance(if self.nominated == Some(node) { 50 } else { 15 }) {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:20Z");
+            if self.rng.chance(70) {
+                let reason = *self.rng.pick(&[
+                    "PreemptionByScheduler",
+                    "PreemptionByScheduler",
+                    "PreemptionByScheduler",
+                    "EvictionByEvictionAPI",
+                ]);
+                let status = if self.rng.chance(92) { "True" } else { "False" };
+                conditions.push(json!({ "type": "DisruptionTarget", "status": status, "reason": reason }));
+            }
+        }
+        if !conditions.is_empty() {
+            pod["status"]["conditions"] = json!(conditions);
+        }
+    }
+}
+
+fn class_name(level: i32) -> String {
+    if level < 0 { format!("minus-{}", level.unsigned_abs()) } else { format!("level-{level}") }
+}
+
+/// So many seconds past midnight; the question is asked at one o'clock.
+fn clock(seconds: usize) -> String {
+    format!("2026-01-01T00:{:02}:{:02}Z", seconds / 60, seconds % 60)
+}
