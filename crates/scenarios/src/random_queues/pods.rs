@@ -1,0 +1,268 @@
+//! Who runs, who is leaving, who has a node reserved, and who asks.
+
+use std::fmt::Write as _;
+
+use super::tree::Tree;
+use super::{Amounts, Node, RESOURCES, Rng, quantities};
+
+/// The second, before the question, at which the oldest pod was created.
+const OLDEST: i64 = 3000;
+
+pub(super) struct Pods<'a> {
+    tree: &'a Tree,
+    nodes: &'a [Node],
+    leaves: Vec<usize>,
+    /// The leaf that asks; it gets few pods.
+    asking: usize,
+    /// By queue.
+    used: Vec<Amounts>,
+    n_pods: Vec<usize>,
+    /// By node: what is free, and for how many pods.
+    room: Vec<(Amounts, usize)>,
+    /// Nodes that somebody is leaving.
+    left: Vec<usize>,
+    /// Seconds before the question; each pod is younger than the one before it.
+    age: i64,
+    pub documents: Vec<String>,
+}
+
+/// What is special about a pod.
+#[derive(Default)]
+struct Pod {
+    name: String,
+    labels: String,
+    metadata: String,
+    spec: String,
+    status: String,
+    wants: Amounts,
+}
+
+impl<'a> Pods<'a> {
+    pub fn new(tree: &'a Tree, nodes: &'a [Node]) -> Self {
+        let leaves = tree.leaves();
+        let n = tree.queues.len();
+        let asking = leaves[0];
+        Self {
+            tree,
+            nodes,
+            leaves,
+            asking,
+            used: vec![[0; RESOURCES.len()]; n],
+            n_pods: vec![0; n],
+            room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
+            left: Vec::new(),
+            age: OLDEST,
+            documents: Vec::new(),
+        }
+    }
+
+    /// Puts pods on every node until little is left.
+    pub fn fill(&mut self, rng: &mut Rng) {
+        let guaranteed = |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
+        let hopeful: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
+        let richest = hopeful.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
+        self.asking = match (richest, rng.below(20)) {
+            (Some(richest), 0..=11) => richest,
+            (Some(_), 12..=18) => rng.pick(&hopeful),
+            _ => rng.pick(&self.leaves),
+        };
+        let shy = rng.chance(90);
+        let spare = rng.pick(&[1, 2, 8]);
+        let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 16)).collect();
+        rng.shuffle(&mut places);
+        for node in places {
+            if rng.chance(spare) {
+                continue;
+            }
+            let mut queue = rng.pick(&self.leaves);
+            if queue == self.asking && shy && rng.chance(85) {
+                queue = rng.pick(&self.leaves);
+            }
+            let wants = self.size(rng);
+            if self.fits(node, &wants) && self.allowed(queue, &wants) {
+                self.take(node, &wants);
+                self.run(rng, node, queue, wants);
+            }
+        }
+        self.top_up(rng);
+    }
+
+    /// Small pods take what is left of the cpu, so that hardly anything fits.
+    fn top_up(&mut self, rng: &mut Rng) {
+        let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.asking).copied().collect();
+        let small = [1, 0, 0];
+        for node in 0..self.nodes.len() {
+            for _ in 0..12 {
+                let Some(&queue) = others.get(rng.below(self.leaves.len())) else { continue };
+                if self.fits(node, &small) && self.allowed(queue, &small) && rng.chance(97) {
+                    self.take(node, &small);
+                    self.run(rng, node, queue, small);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, node: usize, wants: &Amounts) {
+        let (free, n) = &mut self.room[node];
+        for (free, want) in free.iter_mut().zip(wants) {
+            *free -= want;
+        }
+        *n -= 1;
+    }
+
+    fn size(&self, rng: &mut Rng) -> Amounts {
+        let offered = |at: usize| self.nodes.iter().any(|node| node.offers[at] > 0);
+        let wants = [
+            rng.pick(&[1, 1, 1, 2, 2, 3, 4]),
+            if rng.chance(80) { rng.pick(&[1, 1, 2, 2, 4, 6]) } else { 0 },
+            if rng.chance(40) { rng.pick(&[1, 1, 2]) } else { 0 },
+        ];
+        let mut wants: Amounts = std::array::from_fn(|at| if offered(at) { wants[at] } else { 0 });
+        if offered(2) && rng.chance(10) {
+            wants[0] = 0;
+        }
+        wants
+    }
+
+    fn fits(&self, node: usize, wants: &Amounts) -> bool {
+        let (free, n) = &self.room[node];
+        (0..RESOURCES.len()).all(|at| wants[at] == 0 || wants[at] <= free[at]) && *n > 0
+    }
+
+    fn allowed(&self, queue: usize, wants: &Amounts) -> bool {
+        std::iter::successors(Some(queue), |&at| self.tree.queues[at].parent).all(|at| {
+            let limits = &self.tree.queues[at];
+            let held = |of: usize| limits.max[of].is_none_or(|max| wants[of] == 0 || self.used[at][of] + wants[of] <= max);
+            (0..RESOURCES.len()).all(held) && limits.max_pods.is_none_or(|max| self.n_pods[at] < max)
+        })
+    }
+
+    fn charge(&mut self, queue: usize, wants: &Amounts) {
+        let mut next = Some(queue);
+        while let Some(at) = next {
+            for (used, want) in self.used[at].iter_mut().zip(wants) {
+                *used += want;
+            }
+            self.n_pods[at] += 1;
+            next = self.tree.queues[at].parent;
+        }
+    }
+
+    fn run(&mut self, rng: &mut Rng, node: usize, queue: usize, wants: Amounts) {
+        self.charge(queue, &wants);
+        let name = format!("pod-{}", self.documents.len() + 1);
+        let mut pod = Pod { name, labels: self.labels(rng, queue), wants, ..Pod::default() };
+        let _ = write!(pod.spec, "nodeName: {}, ", self.nodes[node].name);
+        match rng.below(100) {
+            0..=4 => pod.metadata.push_str(DAEMON),
+            5..=10 => pod.metadata.push_str(", annotations: {yunikorn.apache.org/allow-preemption: \"false\"}"),
+            11..=14 => pod.spec.push_str("priorityClassName: precious, "),
+            15..=19 => {
+                pod.metadata.push_str(", deletionTimestamp: \"2026-01-01T00:59:50Z\"");
+                self.left.push(node);
+            }
+            20..=22 => {
+                pod.spec.push_str("priorityClassName: precious, ");
+                pod.metadata.push_str(", annotations: {yunikorn.apache.org/allow-preemption: \"true\"}");
+            }
+            _ => {}
+        }
+        let priority = rng.pick(&[0, 0, 0, 0, -5, 1, 5, 10]);
+        let _ = write!(pod.spec, "priority: {priority}, ");
+        pod.status = "phase: Running".to_owned();
+        self.age -= rng.within(1, 20) as i64;
+        let age = self.age;
+        self.push(pod, age);
+    }
+
+    fn labels(&self, rng: &mut Rng, queue: usize) -> String {
+        let path = &self.tree.queues[queue].path;
+        format!("queue: {path}, applicationId: {}-app-{}", path.replace('.', "-"), rng.within(1, 3))
+    }
+
+    fn push(&mut self, pod: Pod, age: i64) {
+        let Pod { name, labels, metadata, spec, status, wants } = pod;
+        let created = clock(age);
+        let wants = quantities(&wants, "cpu");
+        let wants = wants.trim_end_matches(", ");
+        self.documents.push(format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default, creationTimestamp: \"{created}\", \
+             labels: {{{labels}}}{metadata}}}\nspec: {{{spec}containers: [{{name: main, resources: {{requests: \
+             {{{wants}}}}}}}]}}\nstatus: {{{status}}}\n"
+        ));
+    }
+
+    /// The pod that asks; gives its name.
+    pub fn preemptor(&mut self, rng: &mut Rng) -> String {
+        let queue = self.asking;
+        let mut pod = Pod { name: "asking".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        pod.wants = self.size(rng);
+        // Mostly something that its queue is still owed.
+        if rng.chance(75) {
+            for at in 0..RESOURCES.len() {
+                let owed = self.tree.queues[queue].guarantee[at].map(|guarantee| guarantee - self.used[queue][at]);
+                if let Some(owed) = owed {
+                    pod.wants[at] = pod.wants[at].min(owed.max(0));
+                }
+            }
+        }
+        if pod.wants.iter().all(|&want| want == 0) {
+            pod.wants[0] = 1;
+        }
+        let delay = self.tree.queues[queue].delay_seconds;
+        let mut age = delay + rng.pick(&[10, 20, 60, 0]);
+        if rng.chance(4) {
+            age = delay - 1;
+        }
+        pod.status = "phase: Pending".to_owned();
+        if rng.chance(10) {
+            let open: Vec<&Node> = self.nodes.iter().filter(|node| node.closed.is_none()).collect();
+            let node = if open.is_empty() { &self.nodes[0].name } else { &rng.pick(&open).name };
+            pod.metadata.push_str(DAEMON);
+            let field = format!("{{key: metadata.name, operator: In, values: [{node}]}}");
+            let _ = write!(
+                pod.spec,
+                "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: \
+                 [{{matchFields: [{field}]}}]}}}}}}, "
+            );
+            age = rng.within(1, 60) as i64;
+        } else if rng.chance(15) {
+            pod.spec.push_str(rng.pick(&["nodeSelector: {zone: a}, ", "nodeSelector: {kubernetes.io/hostname: node-1}, "]));
+        }
+        if rng.chance(2) {
+            pod.spec.push_str("priorityClassName: meek, ");
+        }
+        let priority = rng.pick(&[0, 0, 5, 10, 10, 20]);
+        let _ = write!(pod.spec, "priority: {priority}, ");
+        if !self.left.is_empty() && rng.chance(8) {
+            let node = &self.nodes[rng.pick(&self.left)].name;
+            let _ = write!(pod.status, ", nominatedNodeName: {node}");
+        }
+        let name = pod.name.clone();
+        self.push(pod, age);
+        name
+    }
+
+    /// Pending pods that have a node reserved.
+    pub fn nominees(&mut self, rng: &mut Rng) {
+        if !rng.chance(8) {
+            return;
+        }
+        let queue = rng.pick(&self.leaves);
+        let mut pod = Pod { name: "reserving".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
+        pod.wants = self.size(rng);
+        pod.wants[0] = pod.wants[0].max(1);
+        let node = &self.nodes[rng.below(self.nodes.len())].name;
+        pod.status = format!("phase: Pending, nominatedNodeName: {node}");
+        pod.spec.push_str("priority: 0, ");
+        self.push(pod, 45);
+    }
+}
+
+const DAEMON: &str = ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: agent}]";
+
+/// So many seconds before the question.
+fn clock(age: i64) -> String {
+    let second = 3600 - age;
+    format!("2026-01-01T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
