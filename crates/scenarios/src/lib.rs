@@ -3,4 +3,5 @@
 
 pub mod goals;
 pub mod random;
+pub mod random_queues;
 pub mod scale;
