@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use crate::candidates::Candidate;
 use crate::fit::Placement;
 use crate::ids::{Priority, Timestamp, UnitId};
+use crate::policy::kueue::Ground;
 use crate::snapshot::Snapshot;
 
 /// A placement of the preemptor, the victims it takes, and what they cost.
@@ -16,6 +17,8 @@ pub struct Plan {
     pub victims: Vec<UnitId>,
     /// What that costs.
     pub cost: Cost,
+    /// For each victim, on what ground it is taken, under a policy that has several.
+    pub grounds: Vec<Ground>,
 }
 
 impl Plan {
@@ -25,7 +28,18 @@ impl Plan {
         for victim in &victims {
             cost.add(snapshot, victim.unit, victim.violations);
         }
-        Self { placement, victims: victims.into_iter().map(|victim| victim.unit).collect(), cost }
+        let victims = victims.into_iter().map(|victim| victim.unit).collect();
+        Self { placement, victims, cost, grounds: Vec::new() }
+    }
+
+    /// A plan without places: workloads that give up quota.
+    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, grounds: Vec<Ground>) -> Self {
+        let mut cost = Cost::NOTHING;
+        for &unit in &victims {
+            let unit = snapshot.unit(unit);
+            cost.add_pods(unit.priority, 1, unit.start, 0);
+        }
+        Self { placement: Placement::new(), victims, cost, grounds }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::one_domain;
 use crate::one_node::{self, Arithmetic};
 use crate::place::place;
 use crate::policy::kubernetes::Kubernetes;
-use crate::policy::{Policy, yunikorn};
+use crate::policy::{Policy, kueue, yunikorn};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -31,9 +31,16 @@ pub enum Outcome {
 pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, now: Timestamp) -> Outcome {
     let ask = Ask::new(snapshot, preemptor);
     match (policy, preemptor) {
-        (Policy::Kubernetes(policy), _) => take_all_then_reprieve(snapshot, policy, &ask, now),
+        (Policy::Kubernetes(policy), Preemptor::Pod(_) | Preemptor::Group(_)) => {
+            take_all_then_reprieve(snapshot, policy, &ask, now)
+        }
         (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, &ask, pod, now),
-        (Policy::YuniKorn, Preemptor::Group(_)) => unreachable!("under YuniKorn only pods ask"),
+        (Policy::Kueue(policy), Preemptor::Workload(workload)) => kueue::decide(snapshot, policy, workload),
+        (Policy::Kubernetes(_), Preemptor::Workload(_))
+        | (Policy::YuniKorn, Preemptor::Group(_) | Preemptor::Workload(_))
+        | (Policy::Kueue(_), Preemptor::Pod(_) | Preemptor::Group(_)) => {
+            unreachable!("a question is about a preemptor that its policy knows")
+        }
     }
 }
 
@@ -55,7 +62,7 @@ fn take_all_then_reprieve(snapshot: &mut Snapshot, policy: &Kubernetes, ask: &As
     }
     let plan = match ask.preemptor {
         Preemptor::Pod(pod) => best_node(what_if, ask, pod, now),
-        Preemptor::Group(_) => domains
+        Preemptor::Group(_) | Preemptor::Workload(_) => domains
             .iter()
             .filter_map(|domain| one_domain::plan(what_if, policy, ask, domain, now, None))
             .fold(None, cheaper),
@@ -77,7 +84,7 @@ pub(crate) fn open<'s>(snapshot: &'s mut Snapshot, ask: &Ask) -> WhatIf<'s> {
 fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Placement> {
     match ask.preemptor {
         Preemptor::Pod(pod) => free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
-        Preemptor::Group(_) => {
+        Preemptor::Group(_) | Preemptor::Workload(_) => {
             let mut best: Option<Placement> = None;
             for domain in domains {
                 let mark = what_if.mark();

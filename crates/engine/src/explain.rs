@@ -75,7 +75,7 @@ pub fn explain(
     let policy = match (policy, preemptor) {
         (Policy::Kubernetes(policy), _) => policy,
         (Policy::YuniKorn, Preemptor::Pod(pod)) => return yunikorn::explain(snapshot, &ask, pod, now, plan),
-        (Policy::YuniKorn, Preemptor::Group(_)) => unreachable!("under YuniKorn only pods ask"),
+        (Policy::YuniKorn | Policy::Kueue(_), _) => return Explanation::default(),
     };
     let mut explanation = Explanation::default();
     let domains = domains(snapshot, &ask);
@@ -83,7 +83,9 @@ pub fn explain(
     let what_if = &mut what_if;
     match preemptor {
         Preemptor::Pod(pod) => explanation.explain_nodes(what_if, &ask, pod, plan, now),
-        Preemptor::Group(_) => explanation.explain_domains(what_if, policy, &ask, domains, plan, now),
+        Preemptor::Group(_) | Preemptor::Workload(_) => {
+            explanation.explain_domains(what_if, policy, &ask, domains, plan, now)
+        }
     }
     explanation.explain_spared(what_if.snapshot(), &ask, plan, now);
     explanation

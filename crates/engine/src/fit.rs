@@ -1,7 +1,7 @@
 //! Does it fit, and where? The preemptor as the search sees it, and the check of one pod on one node.
 
 use crate::filters::{Misfit, node};
-use crate::ids::{GroupId, NodeId, PodId, Priority, ResourceId, ShapeId};
+use crate::ids::{GroupId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -12,6 +12,8 @@ pub enum Preemptor {
     Pod(PodId),
     /// A group with its pending pods.
     Group(GroupId),
+    /// A workload that asks for quota.
+    Workload(WorkloadId),
 }
 
 /// Pod to node, for every pod of the preemptor that is placed.
@@ -36,6 +38,10 @@ impl Ask {
     /// Reads the preemptor off the snapshot.
     pub fn new(snapshot: &Snapshot, preemptor: Preemptor) -> Self {
         match preemptor {
+            Preemptor::Workload(id) => {
+                let priority = snapshot.workload(id).priority;
+                Self { preemptor, members: Vec::new(), needed: 0, priority, resizes_on: None }
+            }
             Preemptor::Pod(id) => {
                 let pod = snapshot.pod(id);
                 let resizes_on = pod.node.filter(|_| pod.resizing);
@@ -68,6 +74,7 @@ impl Ask {
         match self.preemptor {
             Preemptor::Pod(own) => pod == own,
             Preemptor::Group(own) => snapshot.pod(pod).group == Some(own),
+            Preemptor::Workload(_) => false,
         }
     }
 

@@ -44,6 +44,14 @@ id! {
     TopologyId,
     /// An account in the quota tree.
     QueueId,
+    /// A workload, admitted or pending. The order of ids is the order of namespaces, then names.
+    WorkloadId,
+    /// A resource flavor.
+    FlavorId,
+    /// A resource that quota is about.
+    QuotaResourceId,
+    /// A flavor and a resource: what quota is counted in.
+    CellId,
     /// An application: pods that belong together in one queue.
     ApplicationId,
 }

@@ -27,6 +27,7 @@ pub mod reprieve;
 pub mod shape;
 pub mod snapshot;
 pub mod what_if;
+pub mod workloads;
 
 pub use decide::{Outcome, decide};
 pub use ids::*;

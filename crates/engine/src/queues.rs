@@ -92,18 +92,34 @@ impl Queues {
         }
     }
 
-    fn add(&mut self, from: QueueId, resource: usize, mut delta: i64, leaving: bool) {
+    pub(crate) fn add(&mut self, from: QueueId, resource: usize, delta: i64, leaving: bool) {
+        let mut used = std::mem::take(if leaving { &mut self.leaving } else { &mut self.used });
+        self.add_to(&mut used, from, resource, delta);
+        *(if leaving { &mut self.leaving } else { &mut self.used }) = used;
+    }
+
+    /// The same on a copy of the use, by queue and resource.
+    pub(crate) fn add_to(&self, used: &mut [i64], from: QueueId, resource: usize, mut delta: i64) {
         let mut next = Some(from);
         while let Some(id) = next.filter(|_| delta != 0) {
-            let at = id.index() * self.n_resources + resource;
             let Queue { keeps, parent, .. } = &self.queues[id.index()];
             let beyond = |used: i64| (used - keeps[resource]).max(0);
-            let used = if leaving { &mut self.leaving[at] } else { &mut self.used[at] };
+            let used = &mut used[id.index() * self.n_resources + resource];
             let before = beyond(*used);
             *used += delta;
             delta = beyond(*used) - before;
             next = *parent;
         }
+    }
+
+    /// The use by queue and resource.
+    pub(crate) fn all_used(&self) -> &[i64] {
+        &self.used
+    }
+
+    /// How many resources there are.
+    pub(crate) fn n_resources(&self) -> usize {
+        self.n_resources
     }
 
     /// What is left of a queue's guarantee, by resource, seen by a pod that asks in the queue `asking`; `None` where neither it nor

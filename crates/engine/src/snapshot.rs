@@ -7,12 +7,13 @@ use std::cmp::Reverse;
 
 use crate::ids::{
     ApplicationId, BudgetId, GroupId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp, TopologyId,
-    UnitId, ValueId,
+    UnitId, ValueId, WorkloadId,
 };
 use crate::labels::Labels;
 use crate::laws::toleration::Toleration;
 use crate::queues::Queues;
 use crate::shape::{Shape, Taint};
+use crate::workloads::{QuotaRules, Workload};
 
 /// The tables that a snapshot is made from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +34,10 @@ pub struct Cluster {
     pub topologies: Vec<Topology>,
     /// The quota tree.
     pub queues: Queues,
+    /// All workloads, by namespace and name.
+    pub workloads: Vec<Workload>,
+    /// What Kueue's objects say of the tree.
+    pub quota_rules: QuotaRules,
     /// By value: the whole number that it spells, if it spells one.
     pub numbers: Vec<Option<i64>>,
 }
@@ -158,6 +163,8 @@ pub struct Unit {
     pub start: Timestamp,
     /// Whether a law other than that of priority may spare it.
     pub shielded: bool,
+    /// The workload that it is, if it is one that was admitted.
+    pub workload: Option<WorkloadId>,
 }
 
 /// A pod on a node, with what a search over the node reads of it.
@@ -218,6 +225,15 @@ impl Snapshot {
         for index in 0..snapshot.cluster.pods.len() {
             snapshot.enter(PodId::new(index));
         }
+        let Cluster { workloads, queues, quota_rules, .. } = &mut snapshot.cluster;
+        quota_rules.index(queues, workloads);
+        for workload in workloads.iter() {
+            if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
+                for &(cell, amount) in &admission.usage {
+                    queues.add(queue, cell.index(), amount, false);
+                }
+            }
+        }
         let Self { slots, units, .. } = &mut snapshot;
         for slots in slots {
             slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), slot.pod));
@@ -275,6 +291,21 @@ impl Snapshot {
     pub(crate) fn charge_queue(&mut self, queue: QueueId, shape: ShapeId, sign: i64) {
         let n = self.cluster.n_resources;
         self.cluster.queues.charge(queue, &self.requests[shape.index() * n..][..n], sign, false);
+    }
+
+    /// A workload.
+    pub fn workload(&self, id: WorkloadId) -> &Workload {
+        &self.cluster.workloads[id.index()]
+    }
+
+    /// All workloads.
+    pub fn workload_ids(&self) -> impl ExactSizeIterator<Item = WorkloadId> + use<> {
+        (0..self.cluster.workloads.len()).map(WorkloadId::new)
+    }
+
+    /// What Kueue's objects say of the tree.
+    pub fn quota_rules(&self) -> &QuotaRules {
+        &self.cluster.quota_rules
     }
 
     /// The quota tree.
@@ -423,6 +454,7 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
                 grouped: pod.names_group,
                 start: Timestamp::NOT_YET,
                 shielded: false,
+                workload: None,
             });
             let id = UnitId::new(units.len() - 1);
             if let Some(group) = whole_group {
@@ -435,6 +467,18 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
         unit.start = unit.start.min(pod.start);
         unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
         unit_of[index] = Some(id);
+    }
+    for (at, workload) in cluster.workloads.iter().enumerate() {
+        if let Some(admission) = &workload.admission {
+            units.push(Unit {
+                pods: Vec::new(),
+                priority: workload.priority,
+                grouped: false,
+                start: admission.since,
+                shielded: false,
+                workload: Some(WorkloadId::new(at)),
+            });
+        }
     }
     (units, unit_of)
 }

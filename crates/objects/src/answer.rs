@@ -27,10 +27,18 @@ impl Answer {
         match outcome {
             Outcome::Schedule(placement) => name(OutcomeName::Schedule, Vec::new(), nominated(loaded, placement)),
             Outcome::Preempt(plan) => {
-                let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
-                let victim =
-                    |&pod: &PodId| VictimRef { pod: Some(loaded.names.pod(pod).to_string()), ..VictimRef::default() };
-                let mut victims: Vec<VictimRef> = pods.map(victim).collect();
+                let mut victims: Vec<VictimRef> = Vec::new();
+                for (at, &unit) in plan.victims.iter().enumerate() {
+                    let unit = loaded.snapshot.unit(unit);
+                    let reason = plan.grounds.get(at).map(|ground| format!("{ground:?}"));
+                    let workload = unit.workload.map(|workload| loaded.names.workload(workload).to_string());
+                    if workload.is_some() {
+                        victims.push(VictimRef { workload, reason, pod: None });
+                        continue;
+                    }
+                    let pods = unit.pods.iter().map(|&pod| Some(loaded.names.pod(pod).to_string()));
+                    victims.extend(pods.map(|pod| VictimRef { pod, reason: reason.clone(), workload: None }));
+                }
                 victims.sort_unstable();
                 name(OutcomeName::Preempt, victims, nominated(loaded, &plan.placement))
             }

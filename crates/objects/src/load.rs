@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodStatus};
 use reprieve_engine::queues::Queues;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Snapshot, Topology};
+use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, NodeId, PodId, Selector, ShapeId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
@@ -14,6 +15,7 @@ use crate::groups::{group_of, groups};
 use crate::intern::Interner;
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::quota::world;
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Sourced};
@@ -74,6 +76,8 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         budgets: Vec::new(),
         topologies,
         queues: Queues::default(),
+        workloads: Vec::new(),
+        quota_rules: QuotaRules::default(),
         numbers: loader.vocabulary.values.names().iter().map(|value| value.parse().ok()).collect(),
     };
     refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
@@ -89,13 +93,19 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
     let resources = loader.vocabulary.resources.names();
     let offered: Vec<i64> =
         (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
-    cluster.queues = loader.tree.queues(resources, &offered);
+    let kueue = world(objects)?.unwrap_or_default();
+    let has_tree = !loader.tree.paths.is_empty();
+    cluster.queues = if has_tree { loader.tree.queues(resources, &offered) } else { kueue.queues };
+    if !has_tree {
+        (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
+    }
     loader.budgets(objects, &mut cluster, &pods)?;
     let names = Names {
         nodes: loader.nodes.into_keys().collect(),
         pods: pods.into_iter().map(|(name, _)| name).collect(),
         groups: loader.groups.into_keys().collect(),
-        queues: loader.tree.paths,
+        queues: if has_tree { loader.tree.paths } else { kueue.queue_names },
+        workloads: if has_tree { Vec::new() } else { kueue.workload_names },
         resources: loader.vocabulary.resources.into_names(),
         topologies: loader.vocabulary.topologies.into_names(),
         domains,

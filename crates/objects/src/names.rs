@@ -1,7 +1,7 @@
 //! The names that numbers stand for, for output.
 
 use reprieve_engine::shape::{Effect, Taint};
-use reprieve_engine::{GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId};
+use reprieve_engine::{GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
 
 use crate::objects::FullName;
 
@@ -12,6 +12,7 @@ pub struct Names {
     pub(crate) pods: Vec<FullName>,
     pub(crate) groups: Vec<FullName>,
     pub(crate) queues: Vec<String>,
+    pub(crate) workloads: Vec<FullName>,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
     /// By topology and domain.
@@ -39,6 +40,16 @@ impl Names {
     /// A group's namespace and name.
     pub fn group(&self, id: GroupId) -> &FullName {
         &self.groups[id.index()]
+    }
+
+    /// A workload's namespace and name.
+    pub fn workload(&self, id: WorkloadId) -> &FullName {
+        &self.workloads[id.index()]
+    }
+
+    /// A workload by name.
+    pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
+        self.workloads.binary_search(name).ok().map(WorkloadId::new)
     }
 
     /// A queue's path.

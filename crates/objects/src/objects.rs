@@ -10,6 +10,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
 use crate::source::{InputError, Sourced};
 use crate::workload::Workload;
 
@@ -32,6 +33,16 @@ pub struct Objects {
     pub workloads: Vec<Sourced<Workload>>,
     /// `v1` ConfigMap, if it holds YuniKorn's queues.
     pub config_maps: Vec<Sourced<ConfigMap>>,
+    /// `kueue.x-k8s.io` ResourceFlavor.
+    pub resource_flavors: Vec<Sourced<ResourceFlavor>>,
+    /// `kueue.x-k8s.io` ClusterQueue.
+    pub cluster_queues: Vec<Sourced<ClusterQueue>>,
+    /// `kueue.x-k8s.io` Cohort.
+    pub cohorts: Vec<Sourced<Cohort>>,
+    /// `kueue.x-k8s.io` LocalQueue.
+    pub local_queues: Vec<Sourced<LocalQueue>>,
+    /// `kueue.x-k8s.io` Workload.
+    pub kueue_workloads: Vec<Sourced<KueueWorkload>>,
     /// Kinds that no decision reads, and how many of each there were.
     pub skipped: BTreeMap<String, usize>,
 }
@@ -47,6 +58,11 @@ impl Objects {
         self.pod_groups.extend(other.pod_groups);
         self.workloads.extend(other.workloads);
         self.config_maps.extend(other.config_maps);
+        self.resource_flavors.extend(other.resource_flavors);
+        self.cluster_queues.extend(other.cluster_queues);
+        self.cohorts.extend(other.cohorts);
+        self.local_queues.extend(other.local_queues);
+        self.kueue_workloads.extend(other.kueue_workloads);
         for (kind, count) in other.skipped {
             *self.skipped.entry(kind).or_default() += count;
         }
@@ -62,6 +78,11 @@ impl Objects {
             + self.pod_groups.len()
             + self.workloads.len()
             + self.config_maps.len()
+            + self.resource_flavors.len()
+            + self.cluster_queues.len()
+            + self.cohorts.len()
+            + self.local_queues.len()
+            + self.kueue_workloads.len()
     }
 
     /// Whether there is none.

@@ -4,6 +4,7 @@ use jiff::Timestamp as Time;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, Strategy};
 use reprieve_engine::{Outcome, Timestamp, decide};
 use serde_json::Value;
 
@@ -65,8 +66,9 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
                 Err(InputError::new(problem).field(format!("spec.profile.args.{argument}")))
             }
         },
+        "kueue" => kueue(profile).map(Policy::Kueue),
         _ => {
-            let problem = format!("{:?} is not a policy; write Kubernetes or YuniKorn", profile.policy);
+            let problem = format!("{:?} is not a policy; write Kubernetes, YuniKorn or Kueue", profile.policy);
             Err(InputError::new(problem).field("spec.profile.policy"))
         }
     }
@@ -77,7 +79,52 @@ pub fn policy_name(policy: &Policy) -> &'static str {
     match policy {
         Policy::Kubernetes(_) => "Kubernetes",
         Policy::YuniKorn => "YuniKorn",
+        Policy::Kueue(_) => "Kueue",
     }
+}
+
+fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
+    let mut policy = Kueue::default();
+    for (argument, value) in &profile.args {
+        let field = format!("spec.profile.args.{argument}");
+        match argument.as_str() {
+            "placement" if value == "QuotaOnly" => {}
+            "placement" => {
+                return Err(InputError::new(format!("{value} is not understood; write QuotaOnly")).field(field));
+            }
+            "fairSharing" => {
+                policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?
+            }
+            _ => {
+                let problem = "policy Kueue has no such argument; it has placement and fairSharing";
+                return Err(InputError::new(problem).field(field));
+            }
+        }
+    }
+    Ok(policy)
+}
+
+fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Written {
+        #[serde(default)]
+        enable: bool,
+        #[serde(default)]
+        preemption_strategies: Vec<String>,
+    }
+    let written: Written = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let strategy = |name: &String| match name.as_str() {
+        "LessThanOrEqualToFinalShare" => Ok(Strategy::LessThanOrEqualToFinalShare),
+        "LessThanInitialShare" => Ok(Strategy::LessThanInitialShare),
+        other => Err(format!("{other:?} is not a strategy; write LessThanOrEqualToFinalShare or LessThanInitialShare")),
+    };
+    let strategies = written.preemption_strategies.iter().map(strategy).collect::<Result<Vec<_>, _>>()?;
+    let (first, second) = match strategies.as_slice() {
+        [] => (Strategy::LessThanOrEqualToFinalShare, Some(Strategy::LessThanInitialShare)),
+        [first, rest @ ..] => (*first, rest.first().copied()),
+    };
+    Ok(written.enable.then_some(FairSharing { first, second }))
 }
 
 fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
@@ -102,8 +149,18 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
 pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<Preemptor, InputError> {
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
+    let is = |name: &str| policy.eq_ignore_ascii_case(name);
     match reference.kind.as_str() {
-        "Pod" => {
+        "Workload" if is("Kueue") => {
+            let Some(id) = loaded.names.workload_id(&name) else {
+                return error(format!("there is no workload {name}; add it to the input, or name another"));
+            };
+            if loaded.snapshot.workload(id).admission.is_some() {
+                return error(format!("workload {name} holds quota already; name one that is pending"));
+            }
+            Ok(Preemptor::Workload(id))
+        }
+        "Pod" if !is("Kueue") => {
             let Some(id) = loaded.names.pod_id(&name) else {
                 return error(format!(
                     "there is no pod {name} that runs or waits; add it to the input, or name another"
@@ -118,7 +175,7 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
                 Some(_) | None => Ok(Preemptor::Pod(id)),
             }
         }
-        "PodGroup" if !policy.eq_ignore_ascii_case("YuniKorn") => {
+        "PodGroup" if is("Kubernetes") => {
             let Some(id) = loaded.names.group_id(&name) else {
                 return error(format!("there is no pod group {name}; add it to the input, or name another"));
             };
@@ -128,8 +185,9 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
             }
             Ok(Preemptor::Group(id))
         }
-        other => error(format!(
-            "{other:?} cannot preempt under policy {policy}; write kind Pod, or under Kubernetes PodGroup"
-        )),
+        other => {
+            let known = if is("Kueue") { "kind Workload" } else { "kind Pod, and under Kubernetes PodGroup" };
+            error(format!("{other:?} cannot preempt under policy {policy}; it knows {known}"))
+        }
     }
 }

@@ -37,7 +37,7 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
         text.push_str("---\n");
         object.map(|object| text.push_str(&object))
     };
-    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, skipped: _ } =
+    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, .. } =
         objects;
     for Sourced { object, .. } in nodes {
         push(without_managed_fields(object))?;
@@ -52,6 +52,21 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
         push(without_managed_fields(object))?;
     }
     for Sourced { object, .. } in config_maps {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.resource_flavors {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.cohorts {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.cluster_queues {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.local_queues {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.kueue_workloads {
         push(without_managed_fields(object))?;
     }
     for Sourced { object, .. } in workloads {

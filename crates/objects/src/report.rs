@@ -196,7 +196,7 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
         answer: Answer::new(loaded, &ask.members, &outcome),
         explanation: ExplanationReport {
             queues: match question.policy {
-                Policy::Kubernetes(_) => Vec::new(),
+                Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
                 Policy::YuniKorn => queues(loaded, &ask.members, &outcome),
             },
             ..naming.explanation(&preemptor, &outcome, &explanation)
@@ -219,6 +219,7 @@ impl Naming<'_> {
         let (kind, name) = match ask.preemptor {
             Preemptor::Pod(pod) => ("Pod", self.pod(pod)),
             Preemptor::Group(group) => ("PodGroup", self.loaded.names.group(group).to_string()),
+            Preemptor::Workload(workload) => ("Workload", self.loaded.names.workload(workload).to_string()),
         };
         let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
         PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
@@ -267,6 +268,10 @@ impl Naming<'_> {
         match (outcome, law) {
             (Outcome::Schedule(placement), _) => format!("{name} fits now, with no victim{}", placed(placement.len())),
             (Outcome::Preempt(plan), _) => {
+                if preemptor.kind == "Workload" {
+                    let n = plan.victims.len();
+                    return format!("{name} gets its quota once {} gone", count(n, "workload is", "workloads are"));
+                }
                 let (pods, nodes) = (plan.cost.pods, self.nodes_of(plan));
                 format!(
                     "{name} fits once {} gone{} on {nodes}",

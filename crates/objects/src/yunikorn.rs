@@ -148,20 +148,21 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<(), InputError> {
+    /// Adds a queue and all below it, and returns what they are guaranteed together.
+    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<BTreeMap<String, i64>, InputError> {
         let path = match parent {
             None => config.name.to_ascii_lowercase(),
             Some(parent) => format!("{}.{}", self.tree.paths[parent], config.name.to_ascii_lowercase()),
         };
         let wrong = |problem: String| Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
-        if config.name.is_empty() || config.name.contains('.') {
-            return wrong(format!("{:?} is not a queue's name; it needs one, without a full stop", config.name));
+        if !is_queue_name(&config.name) {
+            let problem = "is not a queue's name; write 1 to 64 letters, digits or any of _ - : # / @";
+            return wrong(format!("{:?} {problem}", config.name));
         }
         if self.tree.paths.contains(&path) {
             return wrong("two queues have this name; give each its own".to_owned());
         }
-        let guarantee = amounts(&config.resources.guaranteed, &path)?;
-        let ceiling = amounts(&config.resources.max, &path)?;
+        let (guarantee, ceiling) = self.limits(&config.resources, parent, &path)?;
         self.check(&path, parent, &guarantee, &ceiling)?;
         let inherited = parent.map(|parent| self.tree.queues[parent].settings.policy);
         let settings = self.settings(&path, &config.properties, inherited);
@@ -177,13 +178,64 @@ impl Reading<'_> {
             ceiling,
             settings,
         });
+        let mut together: BTreeMap<String, i64> = BTreeMap::new();
         for child in &config.queues {
-            self.add(child, Some(at))?;
+            for (resource, amount) in self.add(child, Some(at))? {
+                let sum = together.entry(resource).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        self.check_children(at, &together)?;
+        let own = &self.tree.queues[at].guarantee;
+        Ok(if own.is_empty() { together } else { own.clone() })
+    }
+
+    /// Guarantee and maximum. One of nothing but zeros is none, and the root has none of its own: both as in YuniKorn.
+    fn limits(
+        &mut self,
+        resources: &Resources,
+        parent: Option<usize>,
+        path: &str,
+    ) -> Result<(BTreeMap<String, i64>, BTreeMap<String, i64>), InputError> {
+        let mut read = |written: &BTreeMap<String, Value>, what: &str| {
+            let amounts = amounts(written, path)?;
+            let instead = if parent.is_none() {
+                "the root has none of its own; what the nodes offer is its maximum"
+            } else if positive(amounts.clone()).is_empty() {
+                "zero of everything counts as none"
+            } else {
+                return Ok(amounts);
+            };
+            if !amounts.is_empty() {
+                self.warnings.push(format!("queue {path}: {what}: {instead}, as in YuniKorn"));
+            }
+            Ok(BTreeMap::new())
+        };
+        Ok((read(&resources.guaranteed, "guaranteed")?, read(&resources.max, "max")?))
+    }
+
+    /// What the children are guaranteed together is at most the parent's guarantee and its ceiling, as YuniKorn itself demands.
+    fn check_children(&self, at: usize, together: &BTreeMap<String, i64>) -> Result<(), InputError> {
+        let path = &self.tree.paths[at];
+        for (resource, sum) in together {
+            let NamedQueue { guarantee, ceiling, .. } = &self.tree.queues[at];
+            for (limit, what) in [(guarantee.get(resource), "a guarantee"), (ceiling.get(resource), "a maximum")] {
+                if let Some(limit) = limit.filter(|limit| *limit < sum) {
+                    let written = |amount: i64| quantity::written(resource, amount);
+                    let problem = format!(
+                        "its children are guaranteed {} {resource} together, but it has {what} of {}; lower the ones or raise \
+                         the other",
+                        written(*sum),
+                        written(*limit)
+                    );
+                    return Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
+                }
+            }
         }
         Ok(())
     }
 
-    /// A guarantee is at most its own ceiling and those above, as YuniKorn itself demands.
+    /// Guarantee and ceiling are at most its own ceiling and those above, as YuniKorn itself demands.
     fn check(
         &self,
         path: &str,
@@ -191,7 +243,9 @@ impl Reading<'_> {
         guarantee: &BTreeMap<String, i64>,
         ceiling: &BTreeMap<String, i64>,
     ) -> Result<(), InputError> {
-        for (resource, amount) in guarantee {
+        let guarantees = guarantee.iter().map(|(resource, amount)| ("guarantees", resource, amount));
+        let ceilings = ceiling.iter().map(|(resource, amount)| ("has a maximum of", resource, amount));
+        for (what, resource, amount) in guarantees.chain(ceilings) {
             let mut above = parent;
             let mut limits = vec![(path, ceiling)];
             while let Some(at) = above {
@@ -202,7 +256,7 @@ impl Reading<'_> {
                 if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
                     let written = |amount: i64| quantity::written(resource, amount);
                     let problem = format!(
-                        "guarantees {} {resource}, but {owner} has a maximum of {}; lower the one or raise the other",
+                        "{what} {} {resource}, but {owner} has a maximum of {}; lower the one or raise the other",
                         written(*amount),
                         written(*limit)
                     );
@@ -241,8 +295,8 @@ impl Reading<'_> {
                 parent: Some(parent),
                 leaf,
                 dynamic: true,
-                guarantee: amounts(&own.resources.guaranteed, &path)?,
-                ceiling: amounts(&own.resources.max, &path)?,
+                guarantee: positive(amounts(&own.resources.guaranteed, &path)?),
+                ceiling: positive(amounts(&own.resources.max, &path)?),
                 settings: self.settings(&path, &own.properties, inherited),
                 template,
             };
@@ -372,6 +426,16 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<BTreeMap<Str
         Ok((name.to_owned(), amount.map_err(wrong)?))
     };
     written.iter().map(amount).collect()
+}
+
+/// Zero of everything counts as nothing said.
+fn positive(amounts: BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    if amounts.values().all(|amount| *amount == 0) { BTreeMap::new() } else { amounts }
+}
+
+/// Whether YuniKorn lets a queue be called this.
+fn is_queue_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:#/@".contains(&byte))
 }
 
 /// The queue that a pod names, as a full path.

@@ -9,6 +9,7 @@ pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
     let preempts = match ask.preemptor {
         Preemptor::Pod(pod) => snapshot.pod(pod).preempts,
         Preemptor::Group(group) => snapshot.group(group).preempts,
+        Preemptor::Workload(_) => true,
     };
     (!preempts).then_some(Law::Never)
 }

@@ -1,9 +1,11 @@
 //! The designs: what sets each apart from the others.
 
 pub mod kubernetes;
+pub mod kueue;
 pub mod yunikorn;
 
 use kubernetes::Kubernetes;
+use kueue::Kueue;
 
 /// A design, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,4 +14,6 @@ pub enum Policy {
     Kubernetes(Kubernetes),
     /// Queues by guarantee.
     YuniKorn,
+    /// Workloads by quota.
+    Kueue(Kueue),
 }

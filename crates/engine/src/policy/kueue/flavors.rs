@@ -1,0 +1,182 @@
+//! Which flavor each resource of each pod set takes. (Rules 5 to 11 of the flat cohorts, 5 to 9 of the trees.)
+
+use std::collections::BTreeMap;
+
+use crate::ids::{CellId, FlavorId, QuotaResourceId};
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Ground, Search};
+use crate::workloads::{BorrowWithin, Fungibility, PodSet, Reclaim, ResourceGroup};
+
+/// What all pod sets ask for, and of that what does not fit as things are.
+pub(super) struct Assigned {
+    pub requests: Vec<(CellId, i64)>,
+    pub contested: Vec<CellId>,
+}
+
+/// How a resource could be had in a flavor, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mode {
+    NoFit,
+    NoCandidates,
+    Preempt,
+    Reclaim,
+    Fit,
+}
+
+/// How a flavor would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Grade {
+    mode: Mode,
+    /// How far up it would borrow.
+    level: usize,
+}
+
+impl Grade {
+    /// Greater is better.
+    fn key(self, preempts_before_borrowing: bool) -> (bool, i64, i64) {
+        let (mode, level) = (self.mode as i64, -(self.level as i64));
+        let usable = self.mode > Mode::NoCandidates;
+        match (usable, preempts_before_borrowing) {
+            (true, true) => (true, level, mode),
+            (true, false) => (true, mode, level),
+            (false, _) => (false, mode, level),
+        }
+    }
+}
+
+/// The assignment with so many pods of each set; `None` where a resource has no flavor that could ever do.
+pub(super) fn assign(search: &Search<'_>, quota: &mut Quota<'_>, counts: &[i64]) -> Option<Assigned> {
+    let mut taken: BTreeMap<CellId, i64> = BTreeMap::new();
+    let mut contested = Vec::new();
+    for (set, &count) in search.workload.pod_sets.iter().zip(counts) {
+        let requests = requests_of(search, quota, set, count);
+        let groups = &quota.rules.queues[search.queue.index()].groups;
+        let covered = |resource: QuotaResourceId| groups.iter().any(|group| group.resources.contains(&resource));
+        if requests.iter().any(|&(resource, amount)| amount > 0 && !covered(resource)) {
+            return None;
+        }
+        for group in groups {
+            let wanted: Vec<(QuotaResourceId, i64)> = requests
+                .iter()
+                .copied()
+                .filter(|(resource, amount)| *amount > 0 && group.resources.contains(resource))
+                .collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let choice = best_flavor(search, quota, set, group, &wanted, &taken)?;
+            for (cell, amount, mode) in choice {
+                *taken.entry(cell).or_default() += amount;
+                if mode != Mode::Fit && !contested.contains(&cell) {
+                    contested.push(cell);
+                }
+            }
+        }
+    }
+    Some(Assigned { requests: taken.into_iter().collect(), contested })
+}
+
+fn requests_of(search: &Search<'_>, quota: &Quota<'_>, set: &PodSet, count: i64) -> Vec<(QuotaResourceId, i64)> {
+    let mut requests: Vec<(QuotaResourceId, i64)> =
+        set.requests.iter().map(|&(resource, amount)| (resource, amount.saturating_mul(count))).collect();
+    let groups = &quota.rules.queues[search.queue.index()].groups;
+    if let Some(pods) = quota.rules.pods
+        && groups.iter().any(|group| group.resources.contains(&pods))
+    {
+        requests.retain(|(resource, _)| *resource != pods);
+        requests.push((pods, count));
+    }
+    requests
+}
+
+type Choice = Vec<(CellId, i64, Mode)>;
+
+/// The first of the best flavors, or the first that is good enough to stop at.
+fn best_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
+    set: &PodSet,
+    group: &ResourceGroup,
+    wanted: &[(QuotaResourceId, i64)],
+    taken: &BTreeMap<CellId, i64>,
+) -> Option<Choice> {
+    let rules = &quota.rules.queues[search.queue.index()];
+    let mut best: Option<(Grade, Choice)> = None;
+    for &flavor in group.flavors.iter().filter(|flavor| set.may_use[flavor.index()]) {
+        let Some((grade, choice)) = grade_flavor(search, quota, flavor, wanted, taken) else {
+            continue;
+        };
+        let key = grade.key(rules.preempts_before_borrowing);
+        if best.as_ref().is_none_or(|(best, _)| key > best.key(rules.preempts_before_borrowing)) {
+            best = Some((grade, choice));
+        }
+        let goes_on = grade.mode <= Mode::NoCandidates
+            || grade.mode < Mode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
+            || grade.level > 0 && rules.when_can_borrow == Fungibility::TryNextFlavor;
+        if !goes_on {
+            break;
+        }
+    }
+    best.filter(|(grade, _)| grade.mode != Mode::NoFit).map(|(_, choice)| choice)
+}
+
+/// A flavor is as good as its worst resource.
+fn grade_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
+    flavor: FlavorId,
+    wanted: &[(QuotaResourceId, i64)],
+    taken: &BTreeMap<CellId, i64>,
+) -> Option<(Grade, Choice)> {
+    let preempts_before_borrowing = quota.rules.queues[search.queue.index()].preempts_before_borrowing;
+    let mut worst: Option<Grade> = None;
+    let mut choice = Vec::new();
+    for &(resource, amount) in wanted {
+        let cell = quota.rules.cell(flavor, resource)?;
+        let grade = grade_cell(search, quota, cell, amount + taken.get(&cell).copied().unwrap_or_default());
+        choice.push((cell, amount, grade.mode));
+        worst = Some(match worst {
+            None => grade,
+            Some(worst) if preempts_before_borrowing => {
+                Grade { mode: worst.mode.min(grade.mode), level: worst.level.max(grade.level) }
+            }
+            Some(worst) if grade.key(false) < worst.key(false) => grade,
+            Some(worst) => worst,
+        });
+    }
+    worst.map(|worst| (worst, choice))
+}
+
+fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: i64) -> Grade {
+    let queue = search.queue;
+    let no_fit = Grade { mode: Mode::NoFit, level: 0 };
+    if amount > quota.potential(queue, cell) {
+        return no_fit;
+    }
+    let level = quota.borrowing_level(queue, cell, amount);
+    if amount <= quota.available(queue, cell).max(0) {
+        return Grade { mode: Mode::Fit, level };
+    }
+    let rules = &quota.rules.queues[queue.index()];
+    let below_the_root =
+        quota.fitting_subtree(queue, cell, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
+    let may_search = quota.quota(queue, cell) >= amount
+        || below_the_root
+        || rules.borrow != BorrowWithin::Never
+        || search.policy.fair_sharing.is_some() && rules.reclaim != Reclaim::Never;
+    if !may_search {
+        return no_fit;
+    }
+    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell]) else {
+        return Grade { mode: Mode::NoCandidates, level };
+    };
+    let at_home = victims.iter().any(|(_, ground)| *ground == Ground::InClusterQueue);
+    for (victim, _) in &victims {
+        quota.take(*victim);
+    }
+    let level = quota.borrowing_level(queue, cell, amount);
+    for (victim, _) in &victims {
+        quota.put_back(*victim);
+    }
+    Grade { mode: if at_home { Mode::Preempt } else { Mode::Reclaim }, level }
+}

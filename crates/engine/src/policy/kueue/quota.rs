@@ -1,0 +1,142 @@
+//! What is used, lent and available in the tree, while workloads are taken and put back. (Rules 1 to 6 of the cohort trees.)
+
+use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::queues::Queues;
+use crate::snapshot::Snapshot;
+use crate::workloads::QuotaRules;
+
+/// The use of the tree, as it would be.
+pub(super) struct Quota<'a> {
+    pub snapshot: &'a Snapshot,
+    pub tree: &'a Queues,
+    pub rules: &'a QuotaRules,
+    used: Vec<i64>,
+    n_cells: usize,
+}
+
+impl<'a> Quota<'a> {
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        let tree = snapshot.queues();
+        Self {
+            snapshot,
+            tree,
+            rules: snapshot.quota_rules(),
+            used: tree.all_used().to_vec(),
+            n_cells: tree.n_resources(),
+        }
+    }
+
+    pub fn take(&mut self, workload: WorkloadId) {
+        self.change(workload, -1);
+    }
+
+    pub fn put_back(&mut self, workload: WorkloadId) {
+        self.change(workload, 1);
+    }
+
+    fn change(&mut self, workload: WorkloadId, sign: i64) {
+        let workload = self.snapshot.workload(workload);
+        if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
+            for &(cell, amount) in &admission.usage {
+                self.tree.add_to(&mut self.used, queue, cell.index(), sign * amount);
+            }
+        }
+    }
+
+    /// Adds the requests to the use of a queue, or takes them away.
+    pub fn charge(&mut self, queue: QueueId, requests: &[(CellId, i64)], sign: i64) {
+        for &(cell, amount) in requests {
+            self.tree.add_to(&mut self.used, queue, cell.index(), sign * amount);
+        }
+    }
+
+    pub fn used(&self, queue: QueueId, cell: CellId) -> i64 {
+        self.used[queue.index() * self.n_cells + cell.index()]
+    }
+
+    /// What the queue, or everything below it, has of its own.
+    pub fn quota(&self, queue: QueueId, cell: CellId) -> i64 {
+        self.tree.get(queue).guarantee[cell.index()]
+    }
+
+    /// The part of it that is not lent.
+    fn kept(&self, queue: QueueId, cell: CellId) -> i64 {
+        self.tree.get(queue).keeps[cell.index()]
+    }
+
+    /// What is free of the part that is not lent.
+    pub fn kept_free(&self, queue: QueueId, cell: CellId) -> i64 {
+        (self.kept(queue, cell) - self.used(queue, cell)).max(0)
+    }
+
+    fn borrowing_limit(&self, queue: QueueId, cell: CellId) -> Option<i64> {
+        self.rules.queues[queue.index()].borrowing_limit[cell.index()]
+    }
+
+    /// What is available to the queue; it may be negative.
+    pub fn available(&self, queue: QueueId, cell: CellId) -> i64 {
+        let Some(parent) = self.tree.get(queue).parent else {
+            return self.quota(queue, cell) - self.used(queue, cell);
+        };
+        let mut above = self.available(parent, cell);
+        if let Some(limit) = self.borrowing_limit(queue, cell) {
+            let (kept, used) = (self.kept(queue, cell), self.used(queue, cell));
+            let lent = self.quota(queue, cell) - kept;
+            above = above.min((lent - (used - kept).max(0)).saturating_add(limit));
+        }
+        self.kept_free(queue, cell) + above
+    }
+
+    /// What could be available to the queue if nobody used anything.
+    pub fn potential(&self, queue: QueueId, cell: CellId) -> i64 {
+        let quota = self.quota(queue, cell);
+        let Some(parent) = self.tree.get(queue).parent else {
+            return quota;
+        };
+        let most = self.kept(queue, cell) + self.potential(parent, cell);
+        self.borrowing_limit(queue, cell).map_or(most, |limit| most.min(quota.saturating_add(limit)))
+    }
+
+    /// The lowest subtree, from the queue upwards, in which so much more fits; `None` where not even the whole tree will do.
+    pub fn fitting_subtree(&self, queue: QueueId, cell: CellId, amount: i64) -> Option<QueueId> {
+        let mut rest = amount;
+        self.tree.path(queue).find(|&id| {
+            let fits = self.used(id, cell) + rest <= self.quota(id, cell);
+            rest -= self.kept_free(id, cell);
+            fits
+        })
+    }
+
+    /// How far up the queue borrows for so much more.
+    pub fn borrowing_level(&self, queue: QueueId, cell: CellId, amount: i64) -> usize {
+        let root = || self.tree.path(queue).last().unwrap_or(queue);
+        self.height(self.fitting_subtree(queue, cell, amount).unwrap_or_else(root))
+    }
+
+    /// The queues directly below one.
+    pub fn children(&self, id: QueueId) -> &'a [QueueId] {
+        &self.rules.children[id.index()]
+    }
+
+    /// The workloads that hold a queue's quota.
+    pub fn workloads_of(&self, id: QueueId) -> &'a [WorkloadId] {
+        &self.rules.admitted[id.index()]
+    }
+
+    fn height(&self, id: QueueId) -> usize {
+        self.rules.heights[id.index()]
+    }
+
+    /// Whether the queue uses no more than its own of any of these cells.
+    pub fn within(&self, queue: QueueId, cells: &[CellId]) -> bool {
+        cells.iter().all(|&cell| self.used(queue, cell) <= self.quota(queue, cell))
+    }
+
+    /// Whether all requests are available, and, unless it may borrow, within what the queue has of its own.
+    pub fn fits(&self, queue: QueueId, requests: &[(CellId, i64)], may_borrow: bool) -> bool {
+        requests.iter().all(|&(cell, amount)| {
+            amount <= self.available(queue, cell).max(0)
+                && (may_borrow || self.used(queue, cell) + amount <= self.quota(queue, cell))
+        })
+    }
+}

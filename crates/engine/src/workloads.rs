@@ -1,0 +1,179 @@
+//! Workloads: what holds quota, or asks for it, without a word about nodes.
+
+use crate::ids::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp, WorkloadId};
+use crate::queues::Queues;
+
+/// What asks for quota or holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// The queue that admitted it, or that it waits in; `None` where there is no such queue.
+    pub queue: Option<QueueId>,
+    /// What it holds, if it was admitted.
+    pub admission: Option<Admission>,
+    /// Its priority.
+    pub priority: Priority,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Its place in the order of uids, which decides the last ties.
+    pub rank: u32,
+    /// Its pod sets.
+    pub pod_sets: Vec<PodSet>,
+}
+
+/// What a workload holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admission {
+    /// How much of each cell of quota.
+    pub usage: Vec<(CellId, i64)>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether it was evicted and has yet to leave.
+    pub evicted: bool,
+}
+
+/// Pods of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodSet {
+    /// How many.
+    pub count: i64,
+    /// How few will do.
+    pub min_count: Option<i64>,
+    /// What each asks for.
+    pub requests: Vec<(QuotaResourceId, i64)>,
+    /// By flavor: whether they may use it.
+    pub may_use: Vec<bool>,
+}
+
+/// What Kueue's objects say beyond the tree itself; by queue, in the tree's order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QuotaRules {
+    /// By queue.
+    pub queues: Vec<QueueRules>,
+    /// By flavor and resource: the cell of quota, if any queue has one.
+    pub cells: Vec<Vec<Option<CellId>>>,
+    /// By cell: its resource.
+    pub resource_of: Vec<QuotaResourceId>,
+    /// The resource `pods`, where any queue lists it.
+    pub pods: Option<QuotaResourceId>,
+    /// By queue: how many levels are below it.
+    pub(crate) heights: Vec<usize>,
+    /// By queue: those directly below it.
+    pub(crate) children: Vec<Vec<QueueId>>,
+    /// By queue: the workloads that hold its quota.
+    pub(crate) admitted: Vec<Vec<WorkloadId>>,
+}
+
+impl QuotaRules {
+    /// From its tables; `cells` is by flavor and resource, `resource_of` by cell.
+    pub fn new(
+        queues: Vec<QueueRules>,
+        cells: Vec<Vec<Option<CellId>>>,
+        resource_of: Vec<QuotaResourceId>,
+        pods: Option<QuotaResourceId>,
+    ) -> Self {
+        Self { queues, cells, resource_of, pods, ..Self::default() }
+    }
+
+    /// Works out what a search looks up all the time.
+    pub(crate) fn index(&mut self, queues: &Queues, workloads: &[Workload]) {
+        let n = queues.ids().len();
+        (self.heights, self.children, self.admitted) = (vec![0; n], vec![Vec::new(); n], vec![Vec::new(); n]);
+        for at in (0..n).rev() {
+            if let Some(parent) = queues.get(QueueId::new(at)).parent {
+                self.heights[parent.index()] = self.heights[parent.index()].max(self.heights[at] + 1);
+            }
+        }
+        for id in queues.ids() {
+            if let Some(parent) = queues.get(id).parent {
+                self.children[parent.index()].push(id);
+            }
+        }
+        for (at, workload) in workloads.iter().enumerate() {
+            if let (Some(queue), Some(_)) = (workload.queue, &workload.admission) {
+                self.admitted[queue.index()].push(WorkloadId::new(at));
+            }
+        }
+    }
+
+    /// The cell of a flavor and a resource.
+    pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<CellId> {
+        self.cells[flavor.index()][resource.index()]
+    }
+}
+
+/// The rules of one queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueRules {
+    /// Whether it holds no workloads of its own, only queues.
+    pub is_cohort: bool,
+    /// By cell: how much it may borrow; `None` is as much as there is.
+    pub borrowing_limit: Vec<Option<i64>>,
+    /// Whom of its own workloads it may preempt.
+    pub within: Within,
+    /// Whom in its cohort it may preempt for what it has lent.
+    pub reclaim: Reclaim,
+    /// Whether, and whom, it may preempt in order to borrow.
+    pub borrow: BorrowWithin,
+    /// What it does with a flavor in which it could borrow.
+    pub when_can_borrow: Fungibility,
+    /// What it does with a flavor in which it could preempt.
+    pub when_can_preempt: Fungibility,
+    /// Whether it would rather preempt than borrow.
+    pub preempts_before_borrowing: bool,
+    /// Its weight in billionths, for fair sharing.
+    pub weight: i64,
+    /// Its resources in groups, each with its flavors in order; a cohort has none.
+    pub groups: Vec<ResourceGroup>,
+}
+
+/// Resources that take one flavor together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceGroup {
+    /// The resources.
+    pub resources: Vec<QuotaResourceId>,
+    /// The flavors, in the order in which they are tried.
+    pub flavors: Vec<FlavorId>,
+}
+
+/// `withinClusterQueue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// Nobody.
+    Never,
+    /// Whoever is lower.
+    LowerPriority,
+    /// Also equals that are newer.
+    LowerOrNewerEqualPriority,
+}
+
+/// `reclaimWithinCohort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaim {
+    /// Nobody.
+    Never,
+    /// Whoever is lower.
+    LowerPriority,
+    /// Anybody.
+    Any,
+}
+
+/// `borrowWithinCohort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BorrowWithin {
+    /// It may not.
+    Never,
+    /// Whoever is lower, and not above the threshold where there is one.
+    LowerPriority {
+        /// `maxPriorityThreshold`.
+        threshold: Option<Priority>,
+    },
+}
+
+/// What happens at a flavor that would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fungibility {
+    /// It is taken.
+    MayStopSearch,
+    /// The next is looked at too.
+    TryNextFlavor,
+}

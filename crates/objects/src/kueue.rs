@@ -1,0 +1,250 @@
+//! Kueue's objects: the fields that a decision reads, in today's words, last version's, and those of the design they come from.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{PodTemplateSpec, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+macro_rules! object {
+    ($(#[$doc:meta])* $name:ident, $spec:ty $(, $status:ty)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct $name {
+            /// `kueue.x-k8s.io` and a version.
+            pub api_version: String,
+            /// What it is.
+            pub kind: String,
+            /// Its metadata.
+            pub metadata: ObjectMeta,
+            /// What it asks for.
+            pub spec: $spec,
+            $(
+                /// What came of it.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub status: Option<$status>,
+            )?
+        }
+    };
+}
+
+object!(
+    /// A kind of node that quota is about.
+    ResourceFlavor, FlavorSpec);
+object!(
+    /// A queue with quota.
+    ClusterQueue, ClusterQueueSpec);
+object!(
+    /// Queues, or cohorts, that lend to each other.
+    Cohort, CohortSpec);
+object!(
+    /// A namespace's way to a ClusterQueue.
+    LocalQueue, LocalQueueSpec);
+object!(
+    /// A job that asks for quota or holds it.
+    KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
+
+/// What nodes of a flavor are like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FlavorSpec {
+    /// Their labels.
+    pub node_labels: BTreeMap<String, String>,
+    /// Their taints.
+    pub node_taints: Vec<Taint>,
+    /// What is tolerated for whoever uses the flavor.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// A queue's quota and rules.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterQueueSpec {
+    /// The cohort that it lends to and borrows from.
+    #[serde(alias = "cohort", skip_serializing_if = "Option::is_none")]
+    pub cohort_name: Option<String>,
+    /// Its quota.
+    pub resource_groups: Vec<ResourceGroupSpec>,
+    /// Whom it may preempt.
+    pub preemption: PreemptionSpec,
+    /// How it chooses a flavor.
+    pub flavor_fungibility: FungibilitySpec,
+    /// Its weight.
+    pub fair_sharing: FairSharingSpec,
+}
+
+/// A cohort's own quota.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CohortSpec {
+    /// The cohort above it.
+    #[serde(alias = "parent", skip_serializing_if = "Option::is_none")]
+    pub parent_name: Option<String>,
+    /// Its quota.
+    pub resource_groups: Vec<ResourceGroupSpec>,
+    /// Its weight.
+    pub fair_sharing: FairSharingSpec,
+}
+
+/// Which ClusterQueue a LocalQueue leads to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LocalQueueSpec {
+    /// Its name.
+    pub cluster_queue: String,
+}
+
+/// Resources that take one flavor together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceGroupSpec {
+    /// The resources.
+    pub covered_resources: Vec<String>,
+    /// The flavors, in order.
+    pub flavors: Vec<FlavorQuotas>,
+}
+
+/// Quota of one flavor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FlavorQuotas {
+    /// The flavor.
+    pub name: String,
+    /// By resource.
+    pub resources: Vec<ResourceQuota>,
+}
+
+/// Quota of one resource of a flavor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceQuota {
+    /// The resource.
+    pub name: String,
+    /// What it has of its own.
+    #[serde(alias = "min")]
+    pub nominal_quota: Value,
+    /// How much it may borrow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub borrowing_limit: Option<Value>,
+    /// How much it lends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lending_limit: Option<Value>,
+    /// The design's word for what it may use in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Value>,
+}
+
+/// Whom a queue may preempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PreemptionSpec {
+    /// At home.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_cluster_queue: Option<String>,
+    /// For what it has lent.
+    #[serde(alias = "withinCohort", skip_serializing_if = "Option::is_none")]
+    pub reclaim_within_cohort: Option<String>,
+    /// In order to borrow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub borrow_within_cohort: Option<BorrowSpec>,
+}
+
+/// Whom a queue may preempt in order to borrow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BorrowSpec {
+    /// `Never` or `LowerPriority`.
+    pub policy: Option<String>,
+    /// Nobody above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_priority_threshold: Option<i32>,
+}
+
+/// How a queue chooses a flavor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FungibilitySpec {
+    /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_can_borrow: Option<String>,
+    /// `MayStopSearch` (`Preempt`) or `TryNextFlavor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when_can_preempt: Option<String>,
+    /// `BorrowingOverPreemption` or `PreemptionOverBorrowing`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preference: Option<String>,
+}
+
+/// A weight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FairSharingSpec {
+    /// 1 where none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Value>,
+}
+
+/// What a workload asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KueueWorkloadSpec {
+    /// The LocalQueue.
+    pub queue_name: String,
+    /// Its priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Its pods.
+    pub pod_sets: Vec<PodSetSpec>,
+}
+
+/// Pods of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSetSpec {
+    /// Its name.
+    pub name: String,
+    /// How many.
+    pub count: i64,
+    /// How few will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_count: Option<i64>,
+    /// What each is like.
+    pub template: PodTemplateSpec,
+}
+
+/// What came of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KueueWorkloadStatus {
+    /// The quota that it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionSpec>,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// The quota that a workload holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AdmissionSpec {
+    /// Whose.
+    pub cluster_queue: String,
+    /// By pod set.
+    pub pod_set_assignments: Vec<PodSetAssignment>,
+}
+
+/// The quota that a pod set holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSetAssignment {
+    /// Its name.
+    pub name: String,
+    /// By resource: its flavor.
+    pub flavors: BTreeMap<String, String>,
+    /// By resource: how much.
+    pub resource_usage: BTreeMap<String, Value>,
+    /// How many pods.
+    pub count: Option<i64>,
+}

@@ -1,0 +1,508 @@
+//! Kueue's objects become the quota tree, its rules, and workloads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
+use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
+use reprieve_engine::workloads::{
+    Admission, BorrowWithin, Fungibility, PodSet, QueueRules, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
+};
+use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp};
+use serde_json::Value;
+
+use crate::kueue::{
+    ClusterQueue, KueueWorkload, PodSetSpec, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
+};
+use crate::load::timestamp;
+use crate::objects::{FullName, Objects, by_name};
+use crate::quantity;
+use crate::request;
+use crate::source::{InputError, Sourced};
+
+const BILLION: i64 = 1_000_000_000;
+
+/// What Kueue's objects add to a snapshot.
+#[derive(Default)]
+pub(crate) struct KueueWorld {
+    pub queues: Queues,
+    pub rules: QuotaRules,
+    pub workloads: Vec<Workload>,
+    pub queue_names: Vec<String>,
+    pub workload_names: Vec<FullName>,
+}
+
+/// `None` where there is no ClusterQueue.
+pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError> {
+    if objects.cluster_queues.is_empty() {
+        return Ok(None);
+    }
+    let mut reading = Reading::new(objects)?;
+    reading.add_cohorts(objects)?;
+    reading.add_queues(objects)?;
+    let (queues, rules) = reading.tree()?;
+    let (workload_names, workloads) = reading.workloads(objects, &rules)?;
+    let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
+    Ok(Some(KueueWorld { queues, rules, workloads, queue_names, workload_names }))
+}
+
+/// A queue or cohort before quotas are summed.
+struct Node {
+    name: String,
+    is_cohort: bool,
+    parent: Option<usize>,
+    quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
+    groups: Vec<ResourceGroup>,
+    preemption: PreemptionSpec,
+    when_can_borrow: Fungibility,
+    when_can_preempt: Fungibility,
+    preempts_before_borrowing: bool,
+    weight: i64,
+}
+
+#[derive(Clone, Copy)]
+struct CellQuota {
+    nominal: i64,
+    borrowing_limit: Option<i64>,
+    lending_limit: Option<i64>,
+}
+
+struct Reading<'o> {
+    flavors: BTreeMap<String, (FlavorId, &'o ResourceFlavor)>,
+    resources: BTreeMap<String, QuotaResourceId>,
+    nodes: Vec<Node>,
+    cohorts: BTreeMap<String, usize>,
+    queues: BTreeMap<String, usize>,
+}
+
+impl<'o> Reading<'o> {
+    fn new(objects: &'o Objects) -> Result<Self, InputError> {
+        let named = by_name("ResourceFlavor", &objects.resource_flavors, |flavor| {
+            flavor.metadata.name.clone().unwrap_or_default()
+        })?;
+        let flavors = named.into_iter().enumerate();
+        let flavors = flavors.map(|(at, (name, flavor))| (name, (FlavorId::new(at), &flavor.object))).collect();
+        let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
+        let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
+        let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
+        let resources = named.into_iter().enumerate();
+        let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
+        Ok(Self { flavors, resources, nodes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() })
+    }
+
+    /// Cohorts, those that are only named among them, parents first.
+    fn add_cohorts(&mut self, objects: &'o Objects) -> Result<(), InputError> {
+        let defined = by_name("Cohort", &objects.cohorts, |cohort| cohort.metadata.name.clone().unwrap_or_default())?;
+        let mut names: BTreeSet<String> = defined.keys().cloned().collect();
+        names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
+        names.extend(objects.cluster_queues.iter().filter_map(|queue| queue.object.spec.cohort_name.clone()));
+        names.retain(|name| !name.is_empty());
+        let parent_of = |name: &String| {
+            defined.get(name).and_then(|cohort| cohort.object.spec.parent_name.clone()).filter(|name| !name.is_empty())
+        };
+        for name in &names {
+            let mut path = vec![name.clone()];
+            while let Some(parent) = parent_of(&path[path.len() - 1]) {
+                if path.contains(&parent) {
+                    let cohort = defined[name];
+                    let problem = format!("cohort {parent:?} is above itself; break the cycle");
+                    return Err(InputError::new(problem)
+                        .at(&cohort.source)
+                        .object(format!("Cohort {name}"))
+                        .field("spec.parentName"));
+                }
+                path.push(parent);
+            }
+            for name in path.into_iter().rev() {
+                if self.cohorts.contains_key(&name) {
+                    continue;
+                }
+                let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
+                let spec = defined.get(&name).map(|cohort| (&cohort.object.spec, &cohort.source));
+                let object = format!("Cohort {name}");
+                let (quota, groups) = match spec {
+                    Some((spec, source)) => {
+                        self.quota(&spec.resource_groups).map_err(|error| error.at(source).object(object.clone()))?
+                    }
+                    None => (BTreeMap::new(), Vec::new()),
+                };
+                let weight = spec.and_then(|(spec, _)| spec.fair_sharing.weight.as_ref());
+                let weight = weight_of(weight).map_err(|error| match spec {
+                    Some((_, source)) => error.at(source).object(object.clone()),
+                    None => error,
+                })?;
+                self.cohorts.insert(name.clone(), self.nodes.len());
+                self.nodes.push(Node {
+                    name,
+                    is_cohort: true,
+                    parent,
+                    quota,
+                    groups,
+                    preemption: PreemptionSpec::default(),
+                    when_can_borrow: Fungibility::MayStopSearch,
+                    when_can_preempt: Fungibility::TryNextFlavor,
+                    preempts_before_borrowing: false,
+                    weight,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_queues(&mut self, objects: &'o Objects) -> Result<(), InputError> {
+        let named =
+            by_name("ClusterQueue", &objects.cluster_queues, |queue| queue.metadata.name.clone().unwrap_or_default())?;
+        for (name, Sourced { object, source }) in named {
+            let node =
+                self.queue(&name, object).map_err(|error| error.at(source).object(format!("ClusterQueue {name}")))?;
+            self.queues.insert(name, self.nodes.len());
+            self.nodes.push(node);
+        }
+        Ok(())
+    }
+
+    fn queue(&self, name: &str, object: &ClusterQueue) -> Result<Node, InputError> {
+        let spec = &object.spec;
+        let (quota, groups) = self.quota(&spec.resource_groups)?;
+        let fungibility = |value: Option<&str>, stops: [&str; 2], default, field: &str| match value {
+            None => Ok(default),
+            Some("TryNextFlavor") => Ok(Fungibility::TryNextFlavor),
+            Some(value) if stops.contains(&value) => Ok(Fungibility::MayStopSearch),
+            Some(other) => {
+                let problem = format!("{other:?} is not understood; write MayStopSearch or TryNextFlavor");
+                Err(InputError::new(problem).field(format!("spec.flavorFungibility.{field}")))
+            }
+        };
+        let chosen = &spec.flavor_fungibility;
+        Ok(Node {
+            name: name.to_owned(),
+            is_cohort: false,
+            parent: spec.cohort_name.as_ref().filter(|name| !name.is_empty()).map(|cohort| self.cohorts[cohort]),
+            quota,
+            groups,
+            preemption: spec.preemption.clone(),
+            when_can_borrow: fungibility(
+                chosen.when_can_borrow.as_deref(),
+                ["MayStopSearch", "Borrow"],
+                Fungibility::MayStopSearch,
+                "whenCanBorrow",
+            )?,
+            when_can_preempt: fungibility(
+                chosen.when_can_preempt.as_deref(),
+                ["MayStopSearch", "Preempt"],
+                Fungibility::TryNextFlavor,
+                "whenCanPreempt",
+            )?,
+            preempts_before_borrowing: chosen.preference.as_deref() == Some("PreemptionOverBorrowing"),
+            weight: weight_of(spec.fair_sharing.weight.as_ref())?,
+        })
+    }
+
+    #[allow(clippy::type_complexity, reason = "the pair has no name of its own")]
+    fn quota(
+        &self,
+        groups: &[ResourceGroupSpec],
+    ) -> Result<(BTreeMap<(FlavorId, QuotaResourceId), CellQuota>, Vec<ResourceGroup>), InputError> {
+        let mut quota = BTreeMap::new();
+        let mut read = Vec::new();
+        for (at, group) in groups.iter().enumerate() {
+            let mut flavors = Vec::new();
+            for (flavor_at, flavor) in group.flavors.iter().enumerate() {
+                let path = format!("spec.resourceGroups[{at}].flavors[{flavor_at}]");
+                let Some((id, _)) = self.flavors.get(&flavor.name) else {
+                    let problem = format!("ResourceFlavor {:?} is not in the input; add it", flavor.name);
+                    return Err(InputError::new(problem).field(format!("{path}.name")));
+                };
+                flavors.push(*id);
+                for resource in &flavor.resources {
+                    let Some(&of) = self.resources.get(&resource.name) else {
+                        let problem = format!("{:?} is not among the covered resources", resource.name);
+                        return Err(InputError::new(problem).field(format!("{path}.resources")));
+                    };
+                    let cell = cell_quota(resource).map_err(|error| {
+                        let field = error.field.clone().unwrap_or_default();
+                        error.field(format!("{path}.{}.{field}", resource.name))
+                    })?;
+                    quota.insert((*id, of), cell);
+                }
+            }
+            let resources = group.covered_resources.iter().map(|resource| self.resources[resource]).collect();
+            read.push(ResourceGroup { resources, flavors });
+        }
+        Ok((quota, read))
+    }
+
+    /// Sums the quotas from the leaves up.
+    fn tree(&self) -> Result<(Queues, QuotaRules), InputError> {
+        let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
+        for node in &self.nodes {
+            cells.extend(node.quota.keys());
+        }
+        let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
+        let n = cells.len();
+        let quota = |node: &Node, cell: usize| node.quota.get(&cells[cell]).copied();
+        let mut subtree: Vec<Vec<i64>> = self
+            .nodes
+            .iter()
+            .map(|node| (0..n).map(|cell| quota(node, cell).map_or(0, |quota| quota.nominal)).collect())
+            .collect();
+        let mut kept: Vec<Vec<i64>> = vec![vec![0; n]; self.nodes.len()];
+        // Cohorts stand before what is in them only among themselves, so depth decides the order of the sums.
+        let depth = |at: usize| std::iter::successors(Some(at), |&at| self.nodes[at].parent).count();
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(depth(at)));
+        for at in order {
+            for cell in 0..n {
+                let lending = quota(&self.nodes[at], cell).and_then(|quota| quota.lending_limit);
+                kept[at][cell] = lending.map_or(0, |limit| (subtree[at][cell] - limit).max(0));
+                if let Some(parent) = self.nodes[at].parent {
+                    let lent = subtree[at][cell] - kept[at][cell];
+                    subtree[parent][cell] = subtree[parent][cell].checked_add(lent).ok_or_else(|| {
+                        InputError::new(format!(
+                            "the quotas below cohort {} add up to more than 2^63-1",
+                            self.nodes[parent].name
+                        ))
+                    })?;
+                }
+            }
+        }
+        let queues = self.nodes.iter().enumerate().map(|(at, node)| Queue {
+            parent: node.parent.map(QueueId::new),
+            guarantee: subtree[at].clone(),
+            ceiling: vec![UNDEFINED; n],
+            keeps: kept[at].clone(),
+            fence: false,
+            yields: true,
+            delay_micros: 0,
+            priority: PriorityRule::Offset(0),
+        });
+        let queues = Queues::new(true, n, queues.collect());
+        let mut table = vec![vec![None; self.resources.len()]; self.flavors.len()];
+        for (at, (flavor, resource)) in cells.iter().enumerate() {
+            table[flavor.index()][resource.index()] = Some(CellId::new(at));
+        }
+        let rules = self.nodes.iter().map(|node| node_rules(node, &cells)).collect::<Result<_, _>>()?;
+        let resource_of = cells.iter().map(|(_, resource)| *resource).collect();
+        let rules = QuotaRules::new(rules, table, resource_of, self.resources.get("pods").copied());
+        Ok((queues, rules))
+    }
+
+    fn workloads(&self, objects: &Objects, rules: &QuotaRules) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
+        let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        let mut uids: Vec<(String, &FullName)> = named
+            .iter()
+            .map(|(name, workload)| (workload.object.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name))
+            .collect();
+        uids.sort();
+        let rank: BTreeMap<&FullName, u32> =
+            uids.iter().enumerate().map(|(at, (_, name))| (*name, at as u32)).collect();
+        let mut workloads = Vec::new();
+        for (name, Sourced { object, source }) in &named {
+            let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
+            let mut workload = self.workload(object, rules).map_err(located)?;
+            workload.rank = rank[name];
+            if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
+                let local = FullName::new(&name.namespace, &object.spec.queue_name);
+                let to = locals.get(&local).map(|queue| &queue.object.spec.cluster_queue);
+                workload.queue = to.and_then(|queue| self.queues.get(queue)).map(|&at| QueueId::new(at));
+                if workload.queue.is_none() {
+                    let problem = match to {
+                        None => format!("LocalQueue {local} is not in the input; add it, or name another"),
+                        Some(queue) => {
+                            format!("LocalQueue {local} leads to ClusterQueue {queue:?}, which is not in the input")
+                        }
+                    };
+                    return Err(located(InputError::new(problem).field("spec.queueName")));
+                }
+            }
+            workloads.push(workload);
+        }
+        Ok((named.into_keys().collect(), workloads))
+    }
+
+    fn workload(&self, object: &KueueWorkload, rules: &QuotaRules) -> Result<Workload, InputError> {
+        let status = object.status.clone().unwrap_or_default();
+        let condition = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind && one.status == "True");
+        let mut queue = None;
+        let admission = match &status.admission {
+            None => None,
+            Some(admission) => {
+                let Some(&at) = self.queues.get(&admission.cluster_queue) else {
+                    let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
+                    return Err(InputError::new(problem).field("status.admission.clusterQueue"));
+                };
+                queue = Some(QueueId::new(at));
+                let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
+                for set in &admission.pod_set_assignments {
+                    for (resource, amount) in &set.resource_usage {
+                        let flavor = set.flavors.get(resource).and_then(|flavor| self.flavors.get(flavor));
+                        let cell = flavor
+                            .zip(self.resources.get(resource))
+                            .and_then(|((flavor, _), of)| rules.cell(*flavor, *of));
+                        if let Some(cell) = cell {
+                            let field = format!("status.admission.podSetAssignments.resourceUsage.{resource}");
+                            *usage.entry(cell).or_default() +=
+                                amount_of(resource, amount).map_err(|error| error.field(field))?;
+                        }
+                    }
+                }
+                let since =
+                    condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
+                Some(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
+            }
+        };
+        let created = object.metadata.creation_timestamp.as_ref();
+        Ok(Workload {
+            queue,
+            admission,
+            rank: 0,
+            priority: Priority(object.spec.priority.unwrap_or(0)),
+            created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
+            pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn pod_set(&self, set: &PodSetSpec) -> Result<PodSet, InputError> {
+        let spec = set.template.spec.clone().unwrap_or_default();
+        let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
+        let amounts = request::requests(&pod).map_err(|error| {
+            let field = error.field.clone().unwrap_or_default();
+            error.field(format!("spec.podSets[{}].template.{field}", set.name))
+        })?;
+        let mut requests = Vec::new();
+        for (resource, amount) in amounts {
+            match self.resources.get(&resource) {
+                Some(&of) => requests.push((of, amount)),
+                // A resource that no queue covers has no number; asking for it is asking for what nobody has.
+                None if amount > 0 => requests.push((QuotaResourceId::new(self.resources.len()), amount)),
+                None => {}
+            }
+        }
+        let mut may_use = vec![false; self.flavors.len()];
+        for (id, flavor) in self.flavors.values() {
+            may_use[id.index()] = may_use_flavor(&spec, flavor);
+        }
+        Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use })
+    }
+}
+
+fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<QueueRules, InputError> {
+    let wrong = |field: &str, value: &str, known: &str| {
+        let problem = format!("{value:?} is not understood; write {known}");
+        Err(InputError::new(problem)
+            .object(format!("ClusterQueue {}", node.name))
+            .field(format!("spec.preemption.{field}")))
+    };
+    let preemption = &node.preemption;
+    let within = match preemption.within_cluster_queue.as_deref() {
+        None | Some("Never") => Within::Never,
+        Some("LowerPriority") => Within::LowerPriority,
+        Some("LowerOrNewerEqualPriority") => Within::LowerOrNewerEqualPriority,
+        Some(other) => return wrong("withinClusterQueue", other, "Never, LowerPriority or LowerOrNewerEqualPriority"),
+    };
+    let reclaim = match preemption.reclaim_within_cohort.as_deref() {
+        None | Some("Never") => Reclaim::Never,
+        Some("LowerPriority" | "ReclaimFromLowerPriority") => Reclaim::LowerPriority,
+        Some("Any" | "ReclaimFromAny" | "ReclaimAny") => Reclaim::Any,
+        Some(other) => return wrong("reclaimWithinCohort", other, "Never, LowerPriority or Any"),
+    };
+    let borrow = match &preemption.borrow_within_cohort {
+        None => BorrowWithin::Never,
+        Some(spec) => match spec.policy.as_deref() {
+            None | Some("Never") => BorrowWithin::Never,
+            Some("LowerPriority") => {
+                BorrowWithin::LowerPriority { threshold: spec.max_priority_threshold.map(Priority) }
+            }
+            Some(other) => return wrong("borrowWithinCohort.policy", other, "Never or LowerPriority"),
+        },
+    };
+    let limit = |cell: &(FlavorId, QuotaResourceId)| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
+    Ok(QueueRules {
+        is_cohort: node.is_cohort,
+        borrowing_limit: cells.iter().map(limit).collect(),
+        within,
+        reclaim,
+        borrow,
+        when_can_borrow: node.when_can_borrow,
+        when_can_preempt: node.when_can_preempt,
+        preempts_before_borrowing: node.preempts_before_borrowing,
+        weight: node.weight,
+        groups: node.groups.clone(),
+    })
+}
+
+fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
+    let amount = |value: &Value, field: &str| amount_of(&resource.name, value).map_err(|error| error.field(field));
+    let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
+    let nominal = if resource.nominal_quota.is_null() { 0 } else { amount(&resource.nominal_quota, "nominalQuota")? };
+    let borrowing_limit = match limit(&resource.max, "max")? {
+        Some(max) => Some((max - nominal).max(0)),
+        None => limit(&resource.borrowing_limit, "borrowingLimit")?,
+    };
+    Ok(CellQuota { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
+}
+
+fn amount_of(resource: &str, value: &Value) -> Result<i64, InputError> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let exact = quantity::billionths(&text);
+    let amount =
+        exact.and_then(|exact| if resource == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) });
+    amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
+}
+
+fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
+    let Some(value) = weight else {
+        return Ok(BILLION);
+    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let wrong =
+        |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");
+    let exact = quantity::billionths(&text).map_err(wrong)?;
+    i64::try_from(exact).map_err(|_| wrong(quantity::QuantityError::Overflow))
+}
+
+/// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.
+fn may_use_flavor(spec: &PodSpec, flavor: &ResourceFlavor) -> bool {
+    let tolerations: Vec<&Toleration> = spec.tolerations.iter().flatten().chain(&flavor.spec.tolerations).collect();
+    let closes = |taint: &&Taint| {
+        taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
+    };
+    if flavor.spec.node_taints.iter().any(|taint| closes(&taint)) {
+        return false;
+    }
+    let labels = &flavor.spec.node_labels;
+    let selector = spec.node_selector.iter().flatten();
+    if selector.into_iter().any(|(key, value)| labels.get(key).is_some_and(|own| own != value)) {
+        return false;
+    }
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, labels)))
+}
+
+fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>) -> bool {
+    term.match_expressions.iter().flatten().all(|requirement| {
+        let Some(own) = labels.get(&requirement.key) else {
+            return true;
+        };
+        let values = requirement.values.as_deref().unwrap_or_default();
+        let number = || own.parse::<i64>().ok().zip(values.first().and_then(|value| value.parse::<i64>().ok()));
+        match requirement.operator.as_str() {
+            "In" => values.contains(own),
+            "NotIn" => !values.contains(own),
+            "Exists" => true,
+            "Gt" => number().is_some_and(|(own, bound)| own > bound),
+            "Lt" => number().is_some_and(|(own, bound)| own < bound),
+            _ => false,
+        }
+    })
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
+    let key = given(&toleration.key).is_none_or(|key| key == taint.key);
+    let value = toleration.operator.as_deref() == Some("Exists")
+        || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
+    effect && key && value
+}
