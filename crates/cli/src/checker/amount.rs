@@ -1,0 +1,206 @@
+//! Quantities and requests, read the long way: exact in billionths, summed, and only then rounded up. It leaves to others
+//! what a node has room for.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+/// By resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of all else.
+pub type Amounts = BTreeMap<String, i128>;
+
+const BILLION: i128 = 1_000_000_000;
+/// Kubernetes holds no quantity above 2^63 - 1.
+const LARGEST: i128 = (i64::MAX as i128) * BILLION;
+
+/// What a pod asks of a node, rounded, with the place that it takes among the node's pods. `Err` names the unreadable field.
+/// A pending pod, and one that asks to grow, asks for what its spec says.
+pub fn asked(pod: &Pod) -> Result<Amounts, String> {
+    pod_request(pod, &|container, _| requests_of(container))
+}
+
+/// What a bound pod holds, rounded. Where its size is being changed, that is the larger of what it has and what it wants; a
+/// wish that can never be met holds nothing.
+pub fn held(pod: &Pod) -> Result<Amounts, String> {
+    let infeasible =
+        pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).any(|condition| {
+            condition.type_ == "PodResizePending" && condition.reason.as_deref() == Some("Infeasible")
+        });
+    pod_request(pod, &|container, status| {
+        let wanted = requests_of(container)?;
+        let Some(status) = status else { return Ok(wanted) };
+        let allocated = exact(status.allocated_resources.as_ref(), "status.containerStatuses.allocatedResources")?;
+        let actual = status.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        let mut largest = exact(actual, "status.containerStatuses.resources.requests")?;
+        raise(&mut largest, &allocated);
+        if !infeasible || largest.is_empty() {
+            raise(&mut largest, &wanted);
+        }
+        Ok(largest)
+    })
+}
+
+/// A list of amounts, rounded: what a node offers.
+pub fn offered(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result<Amounts, String> {
+    Ok(rounded(&exact(list, field)?))
+}
+
+type OfContainer<'a> = &'a dyn Fn(&Container, Option<&ContainerStatus>) -> Result<Amounts, String>;
+
+/// The containers run together. The init containers run before them, one by one, beside the sidecars that were started earlier;
+/// the pod needs the most that is ever needed at once. What the pod itself asks for cpu, memory and huge pages beats the sum.
+fn pod_request(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts, String> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let status = pod.status.clone().unwrap_or_default();
+    let statuses: Vec<&ContainerStatus> =
+        status.container_statuses.iter().flatten().chain(status.init_container_statuses.iter().flatten()).collect();
+    let amounts_of = |container: &Container| {
+        of_container(container, statuses.iter().find(|status| status.name == container.name).copied())
+    };
+    let mut together = Amounts::new();
+    for container in &spec.containers {
+        add(&mut together, &amounts_of(container)?);
+    }
+    let mut sidecars = Amounts::new();
+    let mut before = Amounts::new();
+    for container in spec.init_containers.iter().flatten() {
+        let amounts = amounts_of(container)?;
+        if container.restart_policy.as_deref() == Some("Always") {
+            add(&mut together, &amounts);
+            add(&mut sidecars, &amounts);
+            raise(&mut before, &sidecars);
+        } else {
+            let mut at_once = sidecars.clone();
+            add(&mut at_once, &amounts);
+            raise(&mut before, &at_once);
+        }
+    }
+    raise(&mut together, &before);
+    let own = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    for (resource, amount) in exact(own, "spec.resources.requests")? {
+        if resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-") {
+            together.insert(resource, amount);
+        }
+    }
+    add(&mut together, &exact(spec.overhead.as_ref(), "spec.overhead")?);
+    let mut request = rounded(&together);
+    request.insert("pods".to_owned(), 1);
+    Ok(request)
+}
+
+fn requests_of(container: &Container) -> Result<Amounts, String> {
+    let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    exact(requests, "spec.containers.resources.requests")
+}
+
+fn exact(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result<Amounts, String> {
+    let read = |(resource, text): (&String, &Quantity)| {
+        let amount = quantity(&text.0).ok_or_else(|| format!("{field}.{resource}"))?;
+        Ok((resource.clone(), amount))
+    };
+    list.into_iter().flatten().map(read).collect()
+}
+
+fn rounded(amounts: &Amounts) -> Amounts {
+    let round = |(resource, amount): (&String, &i128)| {
+        let unit = if resource == "cpu" { BILLION / 1000 } else { BILLION };
+        (resource.clone(), divide_up(*amount, unit))
+    };
+    amounts.iter().map(round).collect()
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (resource, amount) in more {
+        *sum.entry(resource.clone()).or_default() += amount;
+    }
+}
+
+fn raise(most: &mut Amounts, other: &Amounts) {
+    for (resource, amount) in other {
+        let entry = most.entry(resource.clone()).or_default();
+        *entry = (*entry).max(*amount);
+    }
+}
+
+/// A quantity in billionths, rounded up if it is finer: sign, digits with at most one point, and a suffix.
+fn quantity(text: &str) -> Option<i128> {
+    let (negative, text) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    let mantissa: i128 = digits.parse().ok()?;
+    let (factor, exponent) = scale(suffix)?;
+    let exponent = exponent.checked_add(9)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    let power = 10_i128.checked_pow(exponent.unsigned_abs());
+    let product = mantissa.checked_mul(factor);
+    let size = match (product, power) {
+        (Some(0), _) => 0,
+        (Some(product), Some(power)) if exponent < 0 => divide_up(product, power),
+        (Some(_), None) if exponent < 0 => 1,
+        (Some(product), Some(power)) => product.checked_mul(power).unwrap_or(LARGEST),
+        (None, _) | (_, None) => LARGEST,
+    };
+    let size = size.min(LARGEST);
+    Some(if negative { -size } else { size })
+}
+
+/// What a suffix multiplies by, and the power of ten that comes on top.
+fn scale(suffix: &str) -> Option<(i128, i32)> {
+    let known = match suffix {
+        "" => (1, 0),
+        "n" => (1, -9),
+        "u" => (1, -6),
+        "m" => (1, -3),
+        "k" => (1, 3),
+        "M" => (1, 6),
+        "G" => (1, 9),
+        "T" => (1, 12),
+        "P" => (1, 15),
+        "E" => (1, 18),
+        "Ki" => (1 << 10, 0),
+        "Mi" => (1 << 20, 0),
+        "Gi" => (1 << 30, 0),
+        "Ti" => (1 << 40, 0),
+        "Pi" => (1 << 50, 0),
+        "Ei" => (1 << 60, 0),
+        _ => (1, suffix.strip_prefix(['e', 'E'])?.parse().ok()?),
+    };
+    Some(known)
+}
+
+fn divide_up(amount: i128, by: i128) -> i128 {
+    amount.div_euclid(by) + i128::from(amount.rem_euclid(by) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_exact_in_billionths() {
+        for (text, billionths) in [
+            ("1", Some(BILLION)),
+            ("0.5", Some(BILLION / 2)),
+            (".5", Some(BILLION / 2)),
+            ("5.", Some(5 * BILLION)),
+            ("100m", Some(BILLION / 10)),
+            ("1.5Gi", Some(3 * (1 << 29) * BILLION)),
+            ("2e3", Some(2000 * BILLION)),
+            ("2E", Some(2_000_000_000_000_000_000 * BILLION)),
+            ("1n", Some(1)),
+            ("0.1n", Some(1)), // finer than a billionth: rounded up
+            ("-1", Some(-BILLION)),
+            ("9e99", Some(LARGEST)),
+            ("1x", None),
+            ("", None),
+            ("1 ", None),
+        ] {
+            assert_eq!(quantity(text), billionths, "{text:?}");
+        }
+    }
+}

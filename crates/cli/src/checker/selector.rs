@@ -1,0 +1,132 @@
+//! Labels against selectors, nodes against what a pod asks of them, taints against tolerations. Each is a plain reading of the
+//! Kubernetes API; a word that it does not know matches nothing.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+/// Labels by key.
+pub type Labels = BTreeMap<String, String>;
+
+/// Whether a selector selects the labels. One that is missing selects nothing; an empty one selects everything.
+pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
+    let Some(selector) = selector else { return false };
+    let mut wanted = selector.match_labels.iter().flatten();
+    let mut requirements = selector.match_expressions.iter().flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value)) && requirements.all(|required| meets(required, labels))
+}
+
+/// Whether a selector asks for nothing.
+pub fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.iter().flatten().next().is_none()
+        && selector.match_expressions.iter().flatten().next().is_none()
+}
+
+/// A selector that also asks for the pod's own value of each of the keys, or for any other value. A key that the pod lacks asks
+/// for nothing.
+pub fn with_keys(
+    selector: Option<&LabelSelector>,
+    own: &Labels,
+    same: Option<&Vec<String>>,
+    other: Option<&Vec<String>>,
+) -> Option<LabelSelector> {
+    let mut selector = selector?.clone();
+    let requirements = selector.match_expressions.get_or_insert_default();
+    for (keys, operator) in [(same, "In"), (other, "NotIn")] {
+        for key in keys.into_iter().flatten() {
+            if let Some(value) = own.get(key) {
+                requirements.push(LabelSelectorRequirement {
+                    key: key.clone(),
+                    operator: operator.to_owned(),
+                    values: Some(vec![value.clone()]),
+                });
+            }
+        }
+    }
+    Some(selector)
+}
+
+fn meets(required: &LabelSelectorRequirement, labels: &Labels) -> bool {
+    let value = labels.get(&required.key);
+    let listed = value.is_some_and(|value| required.values.iter().flatten().any(|one| one == value));
+    match required.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the pod's nodeSelector and its required node affinity let it onto a node of this name with these labels.
+pub fn node_is_wanted(spec: &PodSpec, name: &str, labels: &Labels) -> bool {
+    let selected = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required: Option<&NodeSelector> =
+        affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    selected
+        && required
+            .is_none_or(|required| required.node_selector_terms.iter().any(|term| term_allows(term, name, labels)))
+}
+
+/// All that a term asks must hold, and a term that asks nothing allows no node.
+fn term_allows(term: &NodeSelectorTerm, name: &str, labels: &Labels) -> bool {
+    let expressions: Vec<&NodeSelectorRequirement> = term.match_expressions.iter().flatten().collect();
+    let fields: Vec<&NodeSelectorRequirement> = term.match_fields.iter().flatten().collect();
+    let fields_of_node = Labels::from([("metadata.name".to_owned(), name.to_owned())]);
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions.iter().all(|required| node_meets(required, labels))
+        && fields.iter().all(|required| node_meets(required, &fields_of_node))
+}
+
+fn node_meets(required: &NodeSelectorRequirement, labels: &Labels) -> bool {
+    let value = labels.get(&required.key);
+    let listed = value.is_some_and(|value| required.values.iter().flatten().any(|one| one == value));
+    let compare = |holds: fn(i64, i64) -> bool| {
+        let bound = required.values.iter().flatten().next().and_then(|bound| bound.parse().ok());
+        let value = value.and_then(|value| value.parse().ok());
+        matches!((value, bound), (Some(value), Some(bound)) if holds(value, bound))
+    };
+    match required.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compare(|value, bound| value > bound),
+        "Lt" => compare(|value, bound| value < bound),
+        _ => false,
+    }
+}
+
+/// Whether a taint keeps the pod off. PreferNoSchedule keeps nobody off.
+pub fn keeps_off(taint: &Taint, spec: &PodSpec) -> bool {
+    matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+        && !spec.tolerations.iter().flatten().any(|toleration| tolerates(toleration, taint))
+}
+
+/// What must be tolerated where a node is cordoned.
+pub fn cordon() -> Taint {
+    Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        effect: "NoSchedule".to_owned(),
+        value: None,
+        time_added: None,
+    }
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let same_or_any = |own: Option<&String>, of_taint: &str| own.is_none_or(|own| own.is_empty() || own == of_taint);
+    let own_value = toleration.value.as_deref().unwrap_or_default();
+    let value = taint.value.as_deref().unwrap_or_default();
+    let compare = |holds: fn(i64, i64) -> bool| matches!((value.parse(), own_value.parse()), (Ok(value), Ok(bound)) if holds(value, bound));
+    same_or_any(toleration.effect.as_ref(), &taint.effect)
+        && same_or_any(toleration.key.as_ref(), &taint.key)
+        && match toleration.operator.as_deref().unwrap_or_default() {
+            "" | "Equal" => own_value == value,
+            "Exists" => true,
+            "Gt" => compare(|value, bound| value > bound),
+            "Lt" => compare(|value, bound| value < bound),
+            _ => false,
+        }
+}

@@ -1,0 +1,266 @@
+//! Wrong answers, each made from the right one of a conformance case, and what the checker must say of them.
+
+use reprieve::checker::Complaint;
+use reprieve_objects::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
+
+use crate::case::Case;
+
+/// The case's answer, made wrong, draws the complaint.
+fn assert_complains(name: &str, make_wrong: impl FnOnce(&mut Case), expected: impl Fn(&Complaint) -> bool) {
+    let mut case = Case::named(name);
+    assert_eq!(case.complaints(), [], "{name}: the right answer is accepted");
+    make_wrong(&mut case);
+    let complaints = case.complaints();
+    assert!(complaints.iter().any(expected), "{name}: {complaints:?}");
+}
+
+#[test]
+fn a_victim_too_few() {
+    assert_complains(
+        "kubernetes-pod/nominated-room-counts-during-reprieve",
+        |case| case.drop_victim("default/victim-4"),
+        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "node"),
+    );
+    assert_complains(
+        "kubernetes-group/gang-takes-two-nodes-of-three",
+        |case| case.drop_victim("default/pod3"),
+        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "node3"),
+    );
+    assert_complains(
+        "kubernetes-pod/resize-preempts-on-its-own-node",
+        |case| case.drop_victim("default/victim-1"),
+        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "preempt-node"),
+    );
+}
+
+#[test]
+fn a_spare_victim() {
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| case.add_victim("default/mid-prio"),
+        |complaint| matches!(complaint, Complaint::SpareVictim { pods } if pods == &["default/mid-prio"]),
+    );
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| case.add_victim("default/mid-prio"),
+        |complaint| matches!(complaint, Complaint::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+    );
+    assert_complains(
+        "kubernetes-group/two-oldest-of-four-are-reprieved",
+        |case| case.add_victim("default/p1"),
+        |complaint| matches!(complaint, Complaint::SpareVictim { pods } if pods == &["default/p1"]),
+    );
+    assert_complains(
+        "kubernetes-group/two-oldest-of-four-are-reprieved",
+        |case| {
+            case.drop_victim("default/p4");
+            case.add_victim("default/p1");
+        },
+        |complaint| matches!(complaint, Complaint::WrongVictimsOfPlacement { expected } if expected == &["default/p3", "default/p4"]),
+    );
+}
+
+#[test]
+fn another_victim_of_the_same_room() {
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| {
+            case.drop_victim("default/low-prio");
+            case.add_victim("default/mid-prio");
+        },
+        |complaint| matches!(complaint, Complaint::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+    );
+}
+
+#[test]
+fn half_a_gang() {
+    assert_complains(
+        "kubernetes-group/gang-goes-whole-across-nodes",
+        |case| {
+            case.nominate("default/p", "node1");
+            case.drop_victim("default/p2");
+        },
+        |complaint| matches!(complaint, Complaint::TakenInPart { taken, left } if taken == "default/p1" && left == "default/p2"),
+    );
+}
+
+#[test]
+fn the_wrong_node() {
+    assert_complains(
+        "kubernetes-pod/score-lowest-top-victim",
+        |case| {
+            case.answer.victims.clear();
+            case.add_victim("default/p2.1");
+            case.add_victim("default/p2.2");
+            case.nominate("default/p", "node2");
+        },
+        |complaint| matches!(complaint, Complaint::WrongNode { best, .. } if best == "node3"),
+    );
+    assert_complains(
+        "kubernetes-pod/nominated-node-is-free-now",
+        |case| case.nominate("default/preemptor-pod", "node-2"),
+        |complaint| matches!(complaint, Complaint::NominatedNodePassedOver { node } if node == "node-1"),
+    );
+    assert_complains(
+        "kubernetes-group/single-mode-member-on-other-node-stays",
+        |case| case.add_victim("default/pg-single-multi-node2"),
+        |complaint| matches!(complaint, Complaint::VictimElsewhere { node, .. } if node == "node1"),
+    );
+}
+
+#[test]
+fn a_victim_that_is_spared_by_a_law() {
+    assert_complains(
+        "kubernetes-group/equal-priority-is-safe-from-a-group",
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/p1");
+            case.nominate("default/p", "node1");
+        },
+        |complaint| matches!(complaint, Complaint::VictimNotLower { priority: 100, preemptor: 100, .. }),
+    );
+    assert_complains(
+        "toleration/high-takes-low-and-leaves-the-exempt-pod",
+        |case| {
+            case.drop_victim("default/plain");
+            case.add_victim("default/exempt");
+        },
+        |complaint| matches!(complaint, Complaint::VictimTolerates { pod } if pod == "default/exempt"),
+    );
+    assert_complains(
+        "toleration/missing-class-object-rules-its-node-out",
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/orphan");
+            case.nominate("default/preemptor", "node-1");
+        },
+        |complaint| matches!(complaint, Complaint::UnknownClassOnNode { node, .. } if node == "node-1"),
+    );
+    assert_complains(
+        "kubernetes-pod/fits-now-without-a-victim",
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/p");
+            case.nominate("default/p", "node1");
+        },
+        |complaint| matches!(complaint, Complaint::VictimNotBound { pod } if pod == "default/p"),
+    );
+}
+
+#[test]
+fn a_preemptor_that_may_not_preempt() {
+    assert_complains(
+        "kubernetes-group/group-that-never-preempts",
+        |case| {
+            case.claim(Preempt);
+            for at in 1..=3 {
+                case.add_victim(&format!("default/low-{at}"));
+                case.nominate(&format!("default/high-{at}"), "node1");
+            }
+        },
+        |complaint| matches!(complaint, Complaint::MayNotPreempt { .. }),
+    );
+}
+
+#[test]
+fn the_wrong_outcome() {
+    let fits_now = "kubernetes-pod/fits-now-without-a-victim";
+    for outcome in [Unschedulable, Wait] {
+        assert_complains(
+            fits_now,
+            |case| case.claim(outcome),
+            |complaint| matches!(complaint, Complaint::FitsNow { .. }),
+        );
+    }
+    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Complaint::NothingUnderWay);
+    let waits = "kubernetes-pod/wait-while-victim-terminates-on-nominated-node";
+    assert_complains(
+        waits,
+        |case| case.claim(Unschedulable),
+        |complaint| matches!(complaint, Complaint::UnderWay { .. }),
+    );
+    assert_complains(
+        waits,
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/p1");
+            case.nominate("default/p", "node1");
+        },
+        |complaint| matches!(complaint, Complaint::UnderWay { .. }),
+    );
+    assert_complains(waits, |case| case.claim(Wait), |complaint| matches!(complaint, Complaint::Nominations { .. }));
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| case.claim(Unschedulable),
+        |complaint| matches!(complaint, Complaint::LawfulPlan { victims, .. } if victims == &["default/low-prio"]),
+    );
+    assert_complains(
+        "kubernetes-group/gang-takes-two-nodes-of-three",
+        |case| case.claim(Unschedulable),
+        |complaint| matches!(complaint, Complaint::LawfulPlanForGroup { members: 2 }),
+    );
+    assert_complains(
+        "kubernetes-group/gang-takes-two-nodes-of-three",
+        |case| case.answer.outcome = Schedule,
+        |complaint| matches!(complaint, Complaint::NeedlessVictims { .. }),
+    );
+}
+
+#[test]
+fn a_group_that_is_placed_wrongly() {
+    assert_complains(
+        "kubernetes-group/gang-takes-two-nodes-of-three",
+        |case| {
+            case.answer.nominated.remove("default/preemptor-2");
+        },
+        |complaint| matches!(complaint, Complaint::TooFewPlaced { running: 0, placed: 1, min_count: 2 }),
+    );
+    assert_complains(
+        "kubernetes-group/zone-constraint-clears-one-zone-never-halves",
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/low-1");
+            case.add_victim("default/low-3");
+            case.nominate("default/high-1", "node1");
+            case.nominate("default/high-2", "node3");
+        },
+        |complaint| matches!(complaint, Complaint::SeveralDomains { .. }),
+    );
+    assert_complains(
+        "kubernetes-group/own-two-low-victims-before-one-higher",
+        |case| {
+            case.claim(Preempt);
+            case.add_victim("default/mid");
+            case.nominate("default/urgent-1", "node1");
+            case.nominate("default/urgent-2", "node1");
+        },
+        |complaint| matches!(complaint, Complaint::AboveTheCut { pod, priority: 50 } if pod == "default/mid"),
+    );
+    assert_complains(
+        "kubernetes-group/basic-group-binds-what-fits-before-it-preempts",
+        |case| {
+            let first = case.answer.nominated.keys().next().cloned().unwrap_or_default();
+            case.answer.nominated.remove(&first);
+        },
+        |complaint| matches!(complaint, Complaint::MemberLeftOut { .. } | Complaint::TooFewPlaced { placed: 0, .. }),
+    );
+}
+
+#[test]
+fn names_of_nobody() {
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| case.add_victim("default/nobody"),
+        |complaint| matches!(complaint, Complaint::Unknown { name } if name == "default/nobody"),
+    );
+    assert_complains(
+        "kubernetes-pod/lowest-of-three-is-enough",
+        |case| case.nominate("default/mid-prio", "node1"),
+        |complaint| matches!(complaint, Complaint::NotOfThePreemptor { pod } if pod == "default/mid-prio"),
+    );
+    assert_complains(
+        "kubernetes-pod/resize-preempts-on-its-own-node",
+        |case| case.nominate("default/preemptor-pod", "preempt-node"),
+        |complaint| matches!(complaint, Complaint::Nominations { expected } if expected.is_empty()),
+    );
+}
