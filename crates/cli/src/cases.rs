@@ -246,7 +246,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         };
         problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
     }
-    let table = if problems.is_empty() { String::new() } else { render::decision(&report, &loaded, Detail::Short) };
+    let table = if problems.is_empty() { String::new() } else { render::decision(&report, Detail::Short) };
     Ok(Judged { problems, report: Box::new(report), table })
 }
 

@@ -50,7 +50,7 @@ pub fn run() -> Result<u8, Error> {
         }
         anstream::println!();
     }
-    anstream::print!("{}", render::decision(&report, &loaded, Detail::Short));
+    anstream::print!("{}", render::decision(&report, Detail::Short));
     anstream::println!("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
     Ok(0)
 }

@@ -132,8 +132,8 @@ fn skipped(objects: &Objects) -> String {
 
 fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
     match output {
-        Output::Table => anstream::print!("{}", render::decision(report, loaded, Detail::Short)),
-        Output::Wide => anstream::print!("{}", render::decision(report, loaded, Detail::Wide)),
+        Output::Table => anstream::print!("{}", render::decision(report, Detail::Short)),
+        Output::Wide => anstream::print!("{}", render::decision(report, Detail::Wide)),
         Output::Json => println!("{}", serde_json::to_string_pretty(report).map_err(unprintable)?),
         Output::Yaml => print!("{}", serde_saphyr::to_string(report).map_err(unprintable)?),
         Output::Name => {

@@ -6,9 +6,8 @@ use std::io::IsTerminal;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
-use reprieve_objects::load::Loaded;
 use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
-use reprieve_objects::report::{PlaceReport, Report, SparedReport, UnitReport, count};
+use reprieve_objects::report::{FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
 use reprieve_objects::test_file::OutcomeName;
 
 /// How much is shown.
@@ -21,7 +20,7 @@ pub enum Detail {
 }
 
 /// The whole decision.
-pub fn decision(report: &Report, loaded: &Loaded, detail: Detail) -> String {
+pub fn decision(report: &Report, detail: Detail) -> String {
     let mut text = headline(report);
     text.push('\n');
     let mut part = |table: String| {
@@ -29,8 +28,9 @@ pub fn decision(report: &Report, loaded: &Loaded, detail: Detail) -> String {
             let _ = write!(text, "\n{table}\n");
         }
     };
-    part(victims(report, loaded));
+    part(victims(report));
     part(placed(report, detail));
+    part(flavors(&report.explanation.flavors));
     part(spared(&report.explanation.spared, detail));
     part(places("NODE", &report.explanation.nodes, detail));
     part(places("DOMAIN", &report.explanation.domains, detail));
@@ -59,29 +59,23 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
     }
 }
 
-fn victims(report: &Report, loaded: &Loaded) -> String {
+fn victims(report: &Report) -> String {
     let now: Option<Timestamp> = report.now.parse().ok();
     let rows = report.explanation.victims.iter().map(|victim| {
-        let started = oldest_start(&victim.unit, loaded);
+        let started: Option<Timestamp> = victim.unit.started.as_ref().and_then(|start| start.parse().ok());
         let ran =
             now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
-        vec![
-            unit_name(&victim.unit),
-            victim.unit.priority.to_string(),
-            folded(&victim.unit.nodes, 2),
-            ran,
-            victim.text.clone(),
-        ]
+        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, victim.text.clone()]
     });
-    table(["VICTIM", "PRIORITY", "NODE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
+    table(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
 }
 
-fn oldest_start(unit: &UnitReport, loaded: &Loaded) -> Option<Timestamp> {
-    let ids = unit.pods.iter().filter_map(|name| {
-        let (namespace, name) = name.split_once('/')?;
-        loaded.names.pod_id(&reprieve_objects::objects::FullName::new(namespace, name))
-    });
-    ids.map(|pod| loaded.snapshot.pod(pod).start).min().and_then(reprieve_objects::load::time)
+/// The nodes of a unit; a workload's queue.
+fn place(unit: &UnitReport) -> String {
+    match (&unit.workload, &unit.queue) {
+        (Some(_), Some(queue)) => queue.clone(),
+        _ => folded(&unit.nodes, 2),
+    }
 }
 
 fn placed(report: &Report, detail: Detail) -> String {
@@ -96,19 +90,27 @@ fn placed(report: &Report, detail: Detail) -> String {
     table([title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
+fn flavors(flavors: &[FlavorReport]) -> String {
+    let row = |flavor: &FlavorReport| {
+        let taken = if flavor.chosen { "taken" } else { "" };
+        vec![
+            flavor.name.clone(),
+            flavor.pod_set.to_string(),
+            flavor.mode.clone(),
+            flavor.borrowing_level.to_string(),
+            taken.to_owned(),
+        ]
+    };
+    table(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None)
+}
+
 fn spared(spared: &[SparedReport], detail: Detail) -> String {
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {
             let unit = &spared.unit;
-            vec![
-                unit_name(unit),
-                unit.priority.to_string(),
-                unit.nodes.join(", "),
-                spared.law.to_owned(),
-                spared.text.clone(),
-            ]
+            vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
-        return table(["SPARED", "PRIORITY", "NODE", "LAW", "WHY"], rows, None);
+        return table(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows, None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -133,6 +135,10 @@ fn meaning(spared: &SparedReport) -> String {
         "OptOut" => "they opted out of being preempted".to_owned(),
         "UnknownClass" => "their PriorityClass is not defined, so their rights are unknown".to_owned(),
         "Reprieved" => "the preemptor fits without taking them".to_owned(),
+        "OtherCohort" => "their queues are in no cohort with the preemptor's".to_owned(),
+        "NotContested" => "they hold nothing of what is short".to_owned(),
+        "KeepsPeace" => "the preemptor's queue has the policy Never for them".to_owned(),
+        "WithinQuota" => "their queues use no more than their own quota".to_owned(),
         "OwnQueue" => "they are in the preemptor's own queue".to_owned(),
         "DaemonSet" => "they belong to DaemonSets".to_owned(),
         "Leaving" => "they are leaving already".to_owned(),
@@ -225,6 +231,9 @@ fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
 }
 
 fn unit_name(unit: &UnitReport) -> String {
+    if let Some(workload) = &unit.workload {
+        return workload.clone();
+    }
     match (&unit.group, unit.pods.as_slice()) {
         (Some(group), pods) => format!("{group} ({})", count(pods.len(), "pod", "pods")),
         (None, pods) => pods.join(", "),

@@ -9,6 +9,7 @@ use crate::laws::{self, Law};
 use crate::one_domain::{self, DomainRefusal};
 use crate::one_node::{self, NodeRefusal};
 use crate::policy::kubernetes::Kubernetes;
+use crate::policy::kueue::{self, Tried};
 use crate::policy::{Policy, yunikorn};
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
@@ -25,6 +26,8 @@ pub struct Explanation {
     pub nodes: Vec<(NodeId, NodeVerdict)>,
     /// For a group: each domain, and what landing there would mean.
     pub domains: Vec<(Domain, DomainVerdict)>,
+    /// For a workload: each flavor that was looked at.
+    pub flavors: Vec<Tried>,
 }
 
 /// Why a unit is not taken.
@@ -75,6 +78,9 @@ pub fn explain(
     let policy = match (policy, preemptor) {
         (Policy::Kubernetes(policy), _) => policy,
         (Policy::YuniKorn, Preemptor::Pod(pod)) => return yunikorn::explain(snapshot, &ask, pod, now, plan),
+        (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
+            return kueue::explain(snapshot, policy, workload, plan);
+        }
         (Policy::YuniKorn | Policy::Kueue(_), _) => return Explanation::default(),
     };
     let mut explanation = Explanation::default();

@@ -106,6 +106,7 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         groups: loader.groups.into_keys().collect(),
         queues: if has_tree { loader.tree.paths } else { kueue.queue_names },
         workloads: if has_tree { Vec::new() } else { kueue.workload_names },
+        flavors: kueue.flavor_names,
         resources: loader.vocabulary.resources.into_names(),
         topologies: loader.vocabulary.topologies.into_names(),
         domains,

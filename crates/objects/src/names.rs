@@ -1,7 +1,7 @@
 //! The names that numbers stand for, for output.
 
 use reprieve_engine::shape::{Effect, Taint};
-use reprieve_engine::{GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
+use reprieve_engine::{FlavorId, GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
 
 use crate::objects::FullName;
 
@@ -13,6 +13,7 @@ pub struct Names {
     pub(crate) groups: Vec<FullName>,
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
+    pub(crate) flavors: Vec<String>,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
     /// By topology and domain.
@@ -45,6 +46,11 @@ impl Names {
     /// A workload's namespace and name.
     pub fn workload(&self, id: WorkloadId) -> &FullName {
         &self.workloads[id.index()]
+    }
+
+    /// A flavor's name.
+    pub fn flavor(&self, id: FlavorId) -> &str {
+        &self.flavors[id.index()]
     }
 
     /// A workload by name.

@@ -29,6 +29,7 @@ pub(crate) struct KueueWorld {
     pub workloads: Vec<Workload>,
     pub queue_names: Vec<String>,
     pub workload_names: Vec<FullName>,
+    pub flavor_names: Vec<String>,
 }
 
 /// `None` where there is no ClusterQueue.
@@ -42,7 +43,8 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
     let (queues, rules) = reading.tree()?;
     let (workload_names, workloads) = reading.workloads(objects, &rules)?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
-    Ok(Some(KueueWorld { queues, rules, workloads, queue_names, workload_names }))
+    let flavor_names = reading.flavors.into_keys().collect();
+    Ok(Some(KueueWorld { queues, rules, workloads, queue_names, workload_names, flavor_names }))
 }
 
 /// A queue or cohort before quotas are summed.

@@ -8,12 +8,13 @@ use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::laws::Law;
 use reprieve_engine::one_domain::DomainRefusal;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::reprieve::Reason;
-use reprieve_engine::{NodeId, Outcome, PodId, UnitId};
+use reprieve_engine::{NodeId, Outcome, PodId, QueueId, UnitId};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::load::Loaded;
+use crate::load::{Loaded, time};
 use crate::question::{Question, policy_name};
 use crate::queue_report::{QueueReport, queues};
 use crate::words::{self, Words};
@@ -77,9 +78,28 @@ pub struct ExplanationReport {
     pub nodes: Vec<PlaceReport>,
     /// For each domain, what landing there means to a group.
     pub domains: Vec<PlaceReport>,
+    /// For a workload, each flavor that was looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flavors: Vec<FlavorReport>,
     /// The quota tree before and after, under a policy that has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueReport>,
+}
+
+/// A flavor that was looked at.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorReport {
+    /// Which pod set, from 0.
+    pub pod_set: usize,
+    /// The flavor.
+    pub name: String,
+    /// `Fit`, `Reclaim`, `Preempt`, `NoCandidates`, `NoFit` or `Closed`.
+    pub mode: String,
+    /// How many cohorts up the queue would borrow.
+    pub borrowing_level: usize,
+    /// Whether it was taken.
+    pub chosen: bool,
 }
 
 /// A law.
@@ -123,11 +143,20 @@ pub struct UnitReport {
     pub pods: Vec<String>,
     /// Their nodes, each once.
     pub nodes: Vec<String>,
+    /// The workload that it is, under a policy that preempts workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// The group that it is, if it yields whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The queue whose quota it uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
     /// Its priority when it is asked to yield.
     pub priority: i32,
+    /// When its oldest pod started, or since when it holds its quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
 }
 
 /// Why a victim is one.
@@ -138,10 +167,12 @@ pub struct VictimReport {
     #[serde(flatten)]
     pub unit: UnitReport,
     /// The pod that would not fit if it stayed.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub pod: String,
     /// Where that pod is placed.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// The filter that would refuse it.
+    /// The filter that would refuse it, or the ground on which a workload is taken.
     pub filter: &'static str,
     /// In words.
     pub text: String,
@@ -243,7 +274,13 @@ impl Naming<'_> {
             summary: self.summary(preemptor, outcome, law.as_ref()),
             law,
             cost,
-            victims: explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
+            victims: match outcome {
+                Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
+                    let grounds = plan.victims.iter().zip(&plan.grounds);
+                    grounds.map(|(unit, ground)| self.workload_victim(*unit, *ground)).collect()
+                }
+                _ => explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
+            },
             spared: explanation.spared.iter().map(|(unit, spared)| self.spared(*unit, spared)).collect(),
             nodes: explanation.nodes.iter().map(|(node, verdict)| self.node(*node, verdict)).collect(),
             domains: explanation
@@ -256,6 +293,7 @@ impl Naming<'_> {
                 })
                 .collect(),
             queues: Vec::new(),
+            flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
         }
     }
 
@@ -297,6 +335,36 @@ impl Naming<'_> {
         }
     }
 
+    fn flavor(&self, tried: &Tried) -> FlavorReport {
+        FlavorReport {
+            pod_set: tried.pod_set,
+            name: self.loaded.names.flavor(tried.flavor).to_owned(),
+            mode: tried.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
+            borrowing_level: tried.level,
+            chosen: tried.chosen,
+        }
+    }
+
+    /// A workload that is taken: on what ground, and by which way it was reached.
+    fn workload_victim(&self, unit: UnitId, ground: Ground) -> VictimReport {
+        let names = &self.loaded.names;
+        let queue = self.queue_of(unit);
+        let path: Vec<&str> = queue
+            .map(|queue| self.loaded.snapshot.queues().path(queue).map(|id| names.queue(id)).collect())
+            .unwrap_or_default();
+        let way = path.join(" in ");
+        let (filter, why) = match ground {
+            Ground::InClusterQueue => ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue"),
+            Ground::InCohortReclamation => ("InCohortReclamation", "its queue uses what the preemptor's side has lent"),
+            Ground::InCohortReclaimWhileBorrowing => {
+                ("InCohortReclaimWhileBorrowing", "the preemptor borrows, and it is low enough to yield for that")
+            }
+            Ground::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
+        };
+        let text = format!("{why}; it holds quota of {way}");
+        VictimReport { unit: self.unit(unit), pod: String::new(), node: String::new(), filter, text }
+    }
+
     fn law(&self, law: &Law) -> LawReport {
         let Words { name, text } = words::law(law, &self.loaded.names);
         let (waits_for, until) = match law {
@@ -320,8 +388,19 @@ impl Naming<'_> {
         UnitReport {
             pods: unit.pods.iter().map(|&pod| self.pod(pod)).collect(),
             nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
+            workload: unit.workload.map(|workload| self.loaded.names.workload(workload).to_string()),
             group: whole.map(|group| self.loaded.names.group(group).to_string()),
+            queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
             priority: unit.priority.0,
+            started: time(unit.start).map(|time| time.to_string()),
+        }
+    }
+
+    fn queue_of(&self, id: UnitId) -> Option<QueueId> {
+        let (snapshot, unit) = (&self.loaded.snapshot, self.loaded.snapshot.unit(id));
+        match unit.workload {
+            Some(workload) => snapshot.workload(workload).queue,
+            None => unit.pods.first().and_then(|&pod| snapshot.pod(pod).queue),
         }
     }
 
@@ -400,7 +479,7 @@ fn cost(cost: &Cost) -> CostReport {
         highest_priority: cost.top.0,
         priority_sum: cost.weight,
         pods: cost.pods,
-        oldest_start: crate::load::time(cost.oldest.0).map(|time| time.to_string()),
+        oldest_start: time(cost.oldest.0).map(|time| time.to_string()),
     }
 }
 

@@ -50,6 +50,16 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let member = names.pod(*member);
             words("Disagreement", format!("{member} has preemptionPolicy {own}, but its group has {group}"))
         }
+        Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
+        Law::NotContested => words("NotContested", "it holds nothing of what is short"),
+        Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),
+        Law::WithinQuota { queue } => {
+            words("WithinQuota", format!("{} uses no more than its own quota", names.queue(*queue)))
+        }
+        Law::AboveThreshold { threshold } => words(
+            "AboveThreshold",
+            format!("its priority is above {}, up to which a borrower may preempt", threshold.0),
+        ),
         Law::NotUnderGuarantee { queue, left } => {
             let queue = names.queue(*queue);
             let text = match left {

@@ -54,6 +54,22 @@ pub enum Law {
         /// What they disagree about.
         about: disagreement::About,
     },
+    /// The workload's queue is in another cohort, or in none.
+    OtherCohort,
+    /// The workload holds nothing of what is short.
+    NotContested,
+    /// The queue's own rules forbid to preempt there at all.
+    KeepsPeace,
+    /// The workload's queue, or a cohort above it, uses no more than its own.
+    WithinQuota {
+        /// That queue or cohort.
+        queue: QueueId,
+    },
+    /// The workload's priority is above the threshold up to which a borrower may preempt.
+    AboveThreshold {
+        /// The threshold.
+        threshold: Priority,
+    },
     /// Law 4: the preemptor's queue has not enough left of its guarantee.
     NotUnderGuarantee {
         /// The queue.

@@ -15,13 +15,36 @@ pub(super) struct Assigned {
 
 /// How a resource could be had in a flavor, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mode {
+pub enum Mode {
+    /// It is more than there could ever be.
     NoFit,
+    /// Somebody would have to go, and nobody may be taken.
     NoCandidates,
+    /// Somebody at home would have to go.
     Preempt,
+    /// Only others would have to go.
     Reclaim,
+    /// It is there.
     Fit,
 }
+
+/// A flavor that was looked at for a pod set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// Which pod set.
+    pub pod_set: usize,
+    /// The flavor.
+    pub flavor: FlavorId,
+    /// How its worst resource could be had; `None` where the pods may not use it.
+    pub mode: Option<Mode>,
+    /// How far up the queue would borrow.
+    pub level: usize,
+    /// Whether it was taken.
+    pub chosen: bool,
+}
+
+/// Where what was tried is kept, if somebody wants it.
+type Trace<'t> = Option<&'t mut Vec<Tried>>;
 
 /// How a flavor would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +68,15 @@ impl Grade {
 }
 
 /// The assignment with so many pods of each set; `None` where a resource has no flavor that could ever do.
-pub(super) fn assign(search: &Search<'_>, quota: &mut Quota<'_>, counts: &[i64]) -> Option<Assigned> {
+pub(super) fn assign(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
+    counts: &[i64],
+    mut trace: Trace<'_>,
+) -> Option<Assigned> {
     let mut taken: BTreeMap<CellId, i64> = BTreeMap::new();
     let mut contested = Vec::new();
-    for (set, &count) in search.workload.pod_sets.iter().zip(counts) {
+    for (at, (set, &count)) in search.workload.pod_sets.iter().zip(counts).enumerate() {
         let requests = requests_of(search, quota, set, count);
         let groups = &quota.rules.queues[search.queue.index()].groups;
         let covered = |resource: QuotaResourceId| groups.iter().any(|group| group.resources.contains(&resource));
@@ -64,7 +92,8 @@ pub(super) fn assign(search: &Search<'_>, quota: &mut Quota<'_>, counts: &[i64])
             if wanted.is_empty() {
                 continue;
             }
-            let choice = best_flavor(search, quota, set, group, &wanted, &taken)?;
+            let pods = Pods { at, set, wanted: &wanted };
+            let choice = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
             for (cell, amount, mode) in choice {
                 *taken.entry(cell).or_default() += amount;
                 if mode != Mode::Fit && !contested.contains(&cell) {
@@ -91,24 +120,39 @@ fn requests_of(search: &Search<'_>, quota: &Quota<'_>, set: &PodSet, count: i64)
 
 type Choice = Vec<(CellId, i64, Mode)>;
 
+/// The pods of one set, and what they want of one resource group.
+struct Pods<'a> {
+    at: usize,
+    set: &'a PodSet,
+    wanted: &'a [(QuotaResourceId, i64)],
+}
+
 /// The first of the best flavors, or the first that is good enough to stop at.
 fn best_flavor(
     search: &Search<'_>,
     quota: &mut Quota<'_>,
-    set: &PodSet,
+    pods: &Pods<'_>,
     group: &ResourceGroup,
-    wanted: &[(QuotaResourceId, i64)],
     taken: &BTreeMap<CellId, i64>,
+    mut trace: Trace<'_>,
 ) -> Option<Choice> {
     let rules = &quota.rules.queues[search.queue.index()];
     let mut best: Option<(Grade, Choice)> = None;
-    for &flavor in group.flavors.iter().filter(|flavor| set.may_use[flavor.index()]) {
-        let Some((grade, choice)) = grade_flavor(search, quota, flavor, wanted, taken) else {
+    let mut chosen = None;
+    for &flavor in &group.flavors {
+        let may_use = pods.set.may_use[flavor.index()];
+        let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
+        if let Some(trace) = &mut trace {
+            let (mode, level) = graded.as_ref().map_or((None, 0), |(grade, _)| (Some(grade.mode), grade.level));
+            trace.push(Tried { pod_set: pods.at, flavor, mode, level, chosen: false });
+        }
+        let Some((grade, choice)) = graded else {
             continue;
         };
         let key = grade.key(rules.preempts_before_borrowing);
         if best.as_ref().is_none_or(|(best, _)| key > best.key(rules.preempts_before_borrowing)) {
             best = Some((grade, choice));
+            chosen = Some(flavor);
         }
         let goes_on = grade.mode <= Mode::NoCandidates
             || grade.mode < Mode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
@@ -117,7 +161,14 @@ fn best_flavor(
             break;
         }
     }
-    best.filter(|(grade, _)| grade.mode != Mode::NoFit).map(|(_, choice)| choice)
+    let best = best.filter(|(grade, _)| grade.mode != Mode::NoFit);
+    if let Some(trace) = trace.filter(|_| best.is_some()) {
+        let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.at && Some(tried.flavor) == chosen);
+        if let Some(tried) = own.next() {
+            tried.chosen = true;
+        }
+    }
+    best.map(|(_, choice)| choice)
 }
 
 /// A flavor is as good as its worst resource.

@@ -2,6 +2,7 @@
 //! borrowed gives back; who may preempt at home does so by priority. Nodes play no part.
 
 mod classical;
+mod explain;
 mod fair;
 mod flavors;
 mod quota;
@@ -12,6 +13,9 @@ use crate::ids::{CellId, QueueId, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 use crate::workloads::{Reclaim, Within, Workload};
+
+pub(crate) use explain::explain;
+pub use flavors::{Mode, Tried};
 
 use flavors::Assigned;
 use quota::Quota;
@@ -87,7 +91,7 @@ impl Search<'_> {
     /// With so many pods of each set: a fit, or victims, or neither.
     fn attempt(&self, counts: &[i64]) -> Option<Found> {
         let mut quota = Quota::new(self.snapshot);
-        match flavors::assign(self, &mut quota, counts)? {
+        match flavors::assign(self, &mut quota, counts, None)? {
             Assigned { contested, .. } if contested.is_empty() => Some(Found::Fit),
             Assigned { requests, contested } => self.victims(&mut quota, &requests, &contested).map(Found::Victims),
         }

@@ -1,0 +1,80 @@
+//! Why a workload is taken or spared: the law for each that stays, the flavors that were tried, and how each queue stands.
+
+use crate::explain::{Explanation, Spared};
+use crate::ids::{QueueId, WorkloadId};
+use crate::laws::Law;
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Search, flavors};
+use crate::snapshot::Snapshot;
+use crate::workloads::{BorrowWithin, Reclaim, Within};
+
+use super::Kueue;
+use crate::choose::Plan;
+
+/// Explains an outcome of `decide`.
+pub(crate) fn explain(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, plan: Option<&Plan>) -> Explanation {
+    let mut explanation = Explanation::default();
+    let workload = snapshot.workload(preemptor);
+    let Some(queue) = workload.queue else {
+        return explanation;
+    };
+    let search = Search { snapshot, policy, preemptor, workload, queue };
+    let counts: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
+    let mut quota = Quota::new(snapshot);
+    let assigned = flavors::assign(&search, &mut quota, &counts, Some(&mut explanation.flavors));
+    let contested = assigned.map(|assigned| assigned.contested).unwrap_or_default();
+    for unit in snapshot.unit_ids() {
+        let Some(candidate) = snapshot.unit(unit).workload else {
+            continue;
+        };
+        if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
+            continue;
+        }
+        let law = search.spares(&quota, candidate, &contested);
+        explanation.spared.push((unit, law.map_or(Spared::Reprieved, Spared::Law)));
+    }
+    explanation
+}
+
+impl Search<'_> {
+    /// The law that spares a workload before anybody is taken.
+    fn spares(&self, quota: &Quota<'_>, id: WorkloadId, contested: &[crate::ids::CellId]) -> Option<Law> {
+        let candidate = self.snapshot.workload(id);
+        let theirs = candidate.queue?;
+        let rules = &quota.rules.queues[self.queue.index()];
+        let root = |id: QueueId| quota.tree.path(id).last();
+        if root(theirs) != root(self.queue) {
+            return Some(Law::OtherCohort);
+        }
+        if !self.holds(id, contested) {
+            return Some(Law::NotContested);
+        }
+        let candidate_priority = Law::Priority { candidate: candidate.priority };
+        if theirs == self.queue {
+            let law = match rules.within {
+                Within::Never => Law::KeepsPeace,
+                Within::LowerPriority | Within::LowerOrNewerEqualPriority => candidate_priority,
+            };
+            return (!self.may_take_at_home(id)).then_some(law);
+        }
+        if quota.within(theirs, contested) {
+            return Some(Law::WithinQuota { queue: theirs });
+        }
+        let above = quota.tree.path(theirs).skip(1).take_while(|&id| !quota.tree.path(self.queue).any(|own| own == id));
+        if let Some(cohort) = above.into_iter().find(|&id| quota.within(id, contested)) {
+            return Some(Law::WithinQuota { queue: cohort });
+        }
+        if !self.may_reclaim(id) {
+            let law = if rules.reclaim == Reclaim::Never { Law::KeepsPeace } else { candidate_priority };
+            return Some(law);
+        }
+        match rules.borrow {
+            BorrowWithin::LowerPriority { threshold: Some(threshold) }
+                if self.policy.fair_sharing.is_none() && candidate.priority > threshold =>
+            {
+                Some(Law::AboveThreshold { threshold })
+            }
+            BorrowWithin::LowerPriority { .. } | BorrowWithin::Never => None,
+        }
+    }
+}
