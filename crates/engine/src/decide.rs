@@ -10,7 +10,7 @@ use crate::one_domain;
 use crate::one_node::{self, Arithmetic};
 use crate::place::place;
 use crate::policy::kubernetes::Kubernetes;
-use crate::policy::{Policy, kueue, yunikorn};
+use crate::policy::{Policy, koordinator, kueue, yunikorn};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -35,9 +35,13 @@ pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, no
             take_all_then_reprieve(snapshot, policy, &ask, now)
         }
         (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, &ask, pod, now),
+        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
+            let ask = ask.with_job(snapshot, pod);
+            koordinator::decide(snapshot, policy, &ask, pod, now)
+        }
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => kueue::decide(snapshot, policy, workload),
         (Policy::Kubernetes(_), Preemptor::Workload(_))
-        | (Policy::YuniKorn, Preemptor::Group(_) | Preemptor::Workload(_))
+        | (Policy::YuniKorn | Policy::Koordinator(_), Preemptor::Group(_) | Preemptor::Workload(_))
         | (Policy::Kueue(_), Preemptor::Pod(_) | Preemptor::Group(_)) => {
             unreachable!("a question is about a preemptor that its policy knows")
         }

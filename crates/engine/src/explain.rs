@@ -10,7 +10,7 @@ use crate::one_domain::{self, DomainRefusal};
 use crate::one_node::{self, NodeRefusal};
 use crate::policy::kubernetes::Kubernetes;
 use crate::policy::kueue::{self, Tried};
-use crate::policy::{Policy, yunikorn};
+use crate::policy::{Policy, koordinator, yunikorn};
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -81,7 +81,11 @@ pub fn explain(
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
             return kueue::explain(snapshot, policy, workload, plan);
         }
-        (Policy::YuniKorn | Policy::Kueue(_), _) => return Explanation::default(),
+        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
+            let ask = ask.with_job(snapshot, pod);
+            return koordinator::explain(snapshot, policy, &ask, pod, now, plan);
+        }
+        (Policy::YuniKorn | Policy::Kueue(_) | Policy::Koordinator(_), _) => return Explanation::default(),
     };
     let mut explanation = Explanation::default();
     let domains = domains(snapshot, &ask);

@@ -59,6 +59,16 @@ impl Ask {
         }
     }
 
+    /// A pod with its job: all pods of it that need a place.
+    pub fn with_job(mut self, snapshot: &Snapshot, pod: PodId) -> Self {
+        if let Some(job) = snapshot.pod(pod).job {
+            let is_pending = |pod: &PodId| snapshot.pod(*pod).node.is_none() && snapshot.pod(*pod).leaving.is_none();
+            self.members = snapshot.job(job).members.iter().copied().filter(is_pending).collect();
+            self.needed = self.members.len();
+        }
+        self
+    }
+
     /// The shapes of its pods, each once.
     pub fn shapes(&self, snapshot: &Snapshot) -> Vec<ShapeId> {
         if self.resizes_on.is_some() {
@@ -70,17 +80,9 @@ impl Ask {
         shapes
     }
 
-    fn is_own(&self, snapshot: &Snapshot, pod: PodId) -> bool {
-        match self.preemptor {
-            Preemptor::Pod(own) => pod == own,
-            Preemptor::Group(own) => snapshot.pod(pod).group == Some(own),
-            Preemptor::Workload(_) => false,
-        }
-    }
-
     /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
     pub(crate) fn nominees<'a>(&'a self, snapshot: &'a Snapshot, node: NodeId) -> impl Iterator<Item = PodId> + 'a {
-        let holds = move |pod: PodId| snapshot.pod(pod).priority >= self.priority && !self.is_own(snapshot, pod);
+        let holds = move |pod: PodId| snapshot.pod(pod).priority >= self.priority && !self.members.contains(&pod);
         snapshot.nominees(node).iter().copied().filter(move |&pod| holds(pod))
     }
 

@@ -52,6 +52,8 @@ id! {
     QuotaResourceId,
     /// A flavor and a resource: what quota is counted in.
     CellId,
+    /// A job: pods that are placed all or not at all. The order of ids is the order of namespaces, then names.
+    JobId,
     /// An application: pods that belong together in one queue.
     ApplicationId,
 }

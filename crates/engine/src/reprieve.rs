@@ -78,17 +78,21 @@ impl<'t, 's> Trial<'t, 's> {
 
     /// Puts a unit back if the placement stands with it.
     pub fn put_back(&mut self, unit: UnitId) -> bool {
-        let mark = self.what_if.mark();
         let snapshot = self.what_if.snapshot();
         let elsewhere_matters = !self.what_if.relations().is_empty();
         let homes = |&pod: &PodId| (pod, snapshot.home(pod).expect("a candidate is bound"));
         let pods = snapshot.unit(unit).pods.iter().map(homes);
         let pods: Vec<(PodId, NodeId)> =
             pods.filter(|&(_, node)| elsewhere_matters || self.host(node).is_some()).collect();
-        for &(pod, node) in &pods {
+        self.return_pods(unit, &pods)
+    }
+
+    fn return_pods(&mut self, unit: UnitId, pods: &[(PodId, NodeId)]) -> bool {
+        let mark = self.what_if.mark();
+        for &(pod, node) in pods {
             self.what_if.place(pod, node);
         }
-        let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(&pods) || self.stands());
+        let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(pods) || self.stands());
         if !stands {
             if let Some(reasons) = &mut self.reasons {
                 let misfit = first_misfit(self.what_if, self.ask, self.placement);
@@ -97,6 +101,13 @@ impl<'t, 's> Trial<'t, 's> {
             self.what_if.back_to(mark);
         }
         stands
+    }
+
+    /// Puts one pod back where it was if the placement stands with it; where it does not, its unit's reason is kept.
+    pub fn return_pod(&mut self, unit: UnitId, pod: PodId) -> bool {
+        debug_assert!(self.what_if.snapshot().unit(unit).pods.contains(&pod));
+        let home = self.what_if.snapshot().home(pod).expect("a candidate is bound");
+        self.return_pods(unit, &[(pod, home)])
     }
 
     fn host(&self, node: NodeId) -> Option<&Host> {

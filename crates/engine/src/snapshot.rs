@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 
 use crate::ids::{
-    ApplicationId, BudgetId, GroupId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp, TopologyId,
-    UnitId, ValueId, WorkloadId,
+    ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp,
+    TopologyId, UnitId, ValueId, WorkloadId,
 };
 use crate::labels::Labels;
 use crate::laws::toleration::Toleration;
@@ -28,6 +28,8 @@ pub struct Cluster {
     pub pods: Vec<Pod>,
     /// All groups.
     pub groups: Vec<Group>,
+    /// All jobs, by namespace and name.
+    pub jobs: Vec<Job>,
     /// How many more disruptions each budget allows.
     pub budgets: Vec<i32>,
     /// The node labels by which terms, constraints and groups divide the cluster.
@@ -102,6 +104,23 @@ pub struct Pod {
     pub originator: bool,
     /// The one node that it is meant for, if it belongs to a DaemonSet.
     pub daemon_of: Option<NodeId>,
+    /// The job that it is placed with.
+    pub job: Option<JobId>,
+    /// Whether it says that it can be preempted, or that it cannot.
+    pub preemptible: Option<bool>,
+    /// Whether it may not be preempted, whatever side of its quota it counts on.
+    pub preemption_disabled: bool,
+    /// Whether it says that it may preempt.
+    pub can_preempt: bool,
+}
+
+/// A job: pods that are placed all or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// How many pods it needs.
+    pub min_member: usize,
+    /// Its pods, bound and pending.
+    pub members: Vec<PodId>,
 }
 
 /// How a pod leaves.
@@ -341,6 +360,11 @@ impl Snapshot {
     /// A group.
     pub fn group(&self, id: GroupId) -> &Group {
         &self.cluster.groups[id.index()]
+    }
+
+    /// A job.
+    pub fn job(&self, id: JobId) -> &Job {
+        &self.cluster.jobs[id.index()]
     }
 
     /// A shape.

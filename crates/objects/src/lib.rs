@@ -7,6 +7,7 @@ pub mod answer;
 mod classes;
 pub mod groups;
 mod intern;
+pub mod koordinator;
 pub mod kueue;
 pub mod load;
 pub mod names;

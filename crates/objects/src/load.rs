@@ -6,13 +6,14 @@ use jiff::Timestamp as Time;
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodStatus};
 use reprieve_engine::queues::Queues;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Snapshot, Topology};
+use reprieve_engine::snapshot::{Cluster, Job, Leaving, Node, Pod, Snapshot, Topology};
 use reprieve_engine::workloads::QuotaRules;
-use reprieve_engine::{ApplicationId, BudgetId, GroupId, NodeId, PodId, Selector, ShapeId, Timestamp};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Selector, ShapeId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::groups::{group_of, groups};
 use crate::intern::Interner;
+use crate::koordinator::{QuotaTree, job_of, jobs, quota_tree, words_of};
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::quota::world;
@@ -47,6 +48,8 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
     let classes = Classes::new(&objects.priority_classes, &mut warnings)?;
     let named_groups = groups(objects, &classes, &mut warnings)?;
     let tree = queue_tree(objects, &mut warnings)?.unwrap_or_default();
+    let quotas = quota_tree(objects)?.unwrap_or_default();
+    let jobs = jobs(objects)?;
     let mut loader = Loader {
         classes,
         vocabulary: vocabulary(objects)?,
@@ -55,8 +58,11 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         shapes: BTreeMap::new(),
         applications: Interner::default(),
         tree,
+        quotas,
+        jobs,
         warnings,
     };
+    loader.quotas.intern_resources(&mut loader.vocabulary.resources);
     loader.tree.intern_resources(&mut loader.vocabulary.resources);
     let nodes = by_name("Node", &objects.nodes, plain_name)?;
     loader.nodes = nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
@@ -73,6 +79,11 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         shapes: loader.take_shapes(),
         pods: pods.iter().map(|(_, pod)| pod.clone()).collect(),
         groups: named_groups.into_values().map(|named| named.group).collect(),
+        jobs: loader
+            .jobs
+            .values()
+            .map(|(_, min_member)| Job { min_member: *min_member, members: Vec::new() })
+            .collect(),
         budgets: Vec::new(),
         topologies,
         queues: Queues::default(),
@@ -85,6 +96,9 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         group.topology = topology;
     }
     for (at, pod) in cluster.pods.iter().enumerate() {
+        if let Some(job) = pod.job {
+            cluster.jobs[job.index()].members.push(PodId::new(at));
+        }
         if let Some(group) = pod.group {
             cluster.groups[group.index()].members.push(PodId::new(at));
         }
@@ -95,8 +109,16 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
     let kueue = world(objects)?.unwrap_or_default();
     let has_tree = !loader.tree.paths.is_empty();
-    cluster.queues = if has_tree { loader.tree.queues(resources, &offered) } else { kueue.queues };
-    if !has_tree {
+    let has_quotas = !has_tree && !loader.quotas.names.is_empty();
+    cluster.queues = if has_tree {
+        loader.tree.queues(resources, &offered)
+    } else if has_quotas {
+        loader.quotas.queues(resources)
+    } else {
+        kueue.queues
+    };
+    let is_kueue = !has_tree && !has_quotas;
+    if is_kueue {
         (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
     }
     loader.budgets(objects, &mut cluster, &pods)?;
@@ -104,8 +126,14 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         nodes: loader.nodes.into_keys().collect(),
         pods: pods.into_iter().map(|(name, _)| name).collect(),
         groups: loader.groups.into_keys().collect(),
-        queues: if has_tree { loader.tree.paths } else { kueue.queue_names },
-        workloads: if has_tree { Vec::new() } else { kueue.workload_names },
+        queues: if has_tree {
+            loader.tree.paths
+        } else if has_quotas {
+            loader.quotas.names
+        } else {
+            kueue.queue_names
+        },
+        workloads: if is_kueue { kueue.workload_names } else { Vec::new() },
         flavors: kueue.flavor_names,
         resources: loader.vocabulary.resources.into_names(),
         topologies: loader.vocabulary.topologies.into_names(),
@@ -146,6 +174,8 @@ struct Loader<'o> {
     shapes: BTreeMap<Shape, ShapeId>,
     applications: Interner,
     tree: QueueTree,
+    quotas: QuotaTree,
+    jobs: BTreeMap<FullName, (JobId, usize)>,
     warnings: Vec<String>,
 }
 
@@ -203,6 +233,12 @@ impl Loader<'_> {
             condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
         });
         let leaving = object.metadata.deletion_timestamp.as_ref();
+        let queue = match queue_of(object).and_then(|path| self.tree.queue_id(&path)) {
+            Some(queue) => Some(queue),
+            None if self.tree.paths.is_empty() && !self.quotas.names.is_empty() => self.quotas.queue_of(object)?,
+            None => None,
+        };
+        let words = words_of(object);
         let nominated = status.nominated_node_name.as_deref().and_then(|node| self.nodes.get(node)).copied();
         Ok(Some(Pod {
             shape,
@@ -221,10 +257,14 @@ impl Loader<'_> {
             resizing: node.is_some() && request::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
-            queue: queue_of(object).and_then(|path| self.tree.queue_id(&path)),
+            queue,
             application: Some(ApplicationId(self.applications.id(&application_of(object)))),
             originator: false,
             daemon_of: daemon_node(object).and_then(|node| self.nodes.get(node)).copied(),
+            job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
+            preemptible: words.preemptible,
+            preemption_disabled: words.disabled,
+            can_preempt: words.can_preempt,
         }))
     }
 

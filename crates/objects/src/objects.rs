@@ -10,6 +10,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
 use crate::source::{InputError, Sourced};
 use crate::workload::Workload;
@@ -43,6 +44,10 @@ pub struct Objects {
     pub local_queues: Vec<Sourced<LocalQueue>>,
     /// `kueue.x-k8s.io` Workload.
     pub kueue_workloads: Vec<Sourced<KueueWorkload>>,
+    /// `scheduling.sigs.k8s.io` ElasticQuota.
+    pub elastic_quotas: Vec<Sourced<ElasticQuota>>,
+    /// `scheduling.sigs.k8s.io` PodGroup.
+    pub job_groups: Vec<Sourced<JobGroup>>,
     /// Kinds that no decision reads, and how many of each there were.
     pub skipped: BTreeMap<String, usize>,
 }
@@ -63,6 +68,8 @@ impl Objects {
         self.cohorts.extend(other.cohorts);
         self.local_queues.extend(other.local_queues);
         self.kueue_workloads.extend(other.kueue_workloads);
+        self.elastic_quotas.extend(other.elastic_quotas);
+        self.job_groups.extend(other.job_groups);
         for (kind, count) in other.skipped {
             *self.skipped.entry(kind).or_default() += count;
         }
@@ -83,6 +90,8 @@ impl Objects {
             + self.cohorts.len()
             + self.local_queues.len()
             + self.kueue_workloads.len()
+            + self.elastic_quotas.len()
+            + self.job_groups.len()
     }
 
     /// Whether there is none.

@@ -3,6 +3,7 @@
 use jiff::Timestamp as Time;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, Strategy};
 use reprieve_engine::{Outcome, Timestamp, decide};
@@ -43,10 +44,19 @@ impl Question {
         decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
     }
 
+    /// The preemptor as the search sees it.
+    pub fn ask(&self, loaded: &Loaded) -> Ask {
+        let ask = Ask::new(&loaded.snapshot, self.preemptor);
+        match (&self.policy, self.preemptor) {
+            (Policy::Koordinator(_), Preemptor::Pod(pod)) => ask.with_job(&loaded.snapshot, pod),
+            _ => ask,
+        }
+    }
+
     /// Decides it and names what came of it.
     pub fn answer(&self, loaded: &mut Loaded) -> Answer {
         let outcome = self.decide(loaded);
-        Answer::new(loaded, &Ask::new(&loaded.snapshot, self.preemptor).members, &outcome)
+        Answer::new(loaded, &self.ask(loaded).members, &outcome)
     }
 }
 
@@ -67,8 +77,10 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
             }
         },
         "kueue" => kueue(profile).map(Policy::Kueue),
+        "koordinator" => koordinator(profile).map(Policy::Koordinator),
         _ => {
-            let problem = format!("{:?} is not a policy; write Kubernetes, YuniKorn or Kueue", profile.policy);
+            let problem =
+                format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
             Err(InputError::new(problem).field("spec.profile.policy"))
         }
     }
@@ -80,7 +92,28 @@ pub fn policy_name(policy: &Policy) -> &'static str {
         Policy::Kubernetes(_) => "Kubernetes",
         Policy::YuniKorn => "YuniKorn",
         Policy::Kueue(_) => "Kueue",
+        Policy::Koordinator(_) => "Koordinator",
     }
+}
+
+fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
+    let mut policy = Koordinator::default();
+    for (argument, value) in &profile.args {
+        let field = format!("spec.profile.args.{argument}");
+        let setting = match argument.as_str() {
+            "disableDefaultPreemptible" | "disableDefaultPreemptiable" => &mut policy.disable_default_preemptible,
+            "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
+            "podShouldBeDeletedWhenPreempted" => &mut policy.deletes_victims,
+            _ => {
+                let problem = "policy Koordinator has no such argument; it has disableDefaultPreemptible, disableDefaultTriggerPreemption and podShouldBeDeletedWhenPreempted";
+                return Err(InputError::new(problem).field(field));
+            }
+        };
+        *setting = value
+            .as_bool()
+            .ok_or_else(|| InputError::new(format!("{value} is neither true nor false")).field(field))?;
+    }
+    Ok(policy)
 }
 
 fn kueue(profile: &Profile) -> Result<Kueue, InputError> {

@@ -323,6 +323,8 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
             value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(); // the fields are the same in every version
             objects.pod_groups.push(sourced(&value, source)?);
         }
+        ("scheduling.sigs.k8s.io", "ElasticQuota") => objects.elastic_quotas.push(sourced(&value, source)?),
+        ("scheduling.sigs.k8s.io", "PodGroup") => objects.job_groups.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "ResourceFlavor") => objects.resource_flavors.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "ClusterQueue") => objects.cluster_queues.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "Cohort") => objects.cohorts.push(sourced(&value, source)?),

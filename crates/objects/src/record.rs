@@ -54,6 +54,12 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
     for Sourced { object, .. } in config_maps {
         push(without_managed_fields(object))?;
     }
+    for Sourced { object, .. } in &objects.elastic_quotas {
+        push(without_managed_fields(object))?;
+    }
+    for Sourced { object, .. } in &objects.job_groups {
+        push(without_managed_fields(object))?;
+    }
     for Sourced { object, .. } in &objects.resource_flavors {
         push(without_managed_fields(object))?;
     }

@@ -216,7 +216,7 @@ pub struct PlaceReport {
 pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
     let outcome = question.decide(loaded);
     let explanation = explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
-    let ask = Ask::new(&loaded.snapshot, question.preemptor);
+    let ask = question.ask(loaded);
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
     Report {
@@ -228,7 +228,7 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
         explanation: ExplanationReport {
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
-                Policy::YuniKorn => queues(loaded, &ask.members, &outcome),
+                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, &outcome),
             },
             ..naming.explanation(&preemptor, &outcome, &explanation)
         },

@@ -50,6 +50,20 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let member = names.pod(*member);
             words("Disagreement", format!("{member} has preemptionPolicy {own}, but its group has {group}"))
         }
+        Law::OwnJob => words("OwnJob", "it is of the preemptor's own job"),
+        Law::NotPreemptible => words("NotPreemptible", "it cannot be preempted, by its label or by default"),
+        Law::NoTrigger => words(
+            "NoTrigger",
+            "it does not say quota.scheduling.koordinator.sh/can-preempt: \"true\", which is required",
+        ),
+        Law::TooFewMembers { members, needed } => {
+            words("TooFewMembers", format!("its job has {members} of the {needed} pods that it needs"))
+        }
+        Law::QuotaLimit { queue, resource, over } => {
+            let name = names.resource(*resource);
+            let (queue, over) = (names.queue(*queue), written(name, *over));
+            words("QuotaLimit", format!("its job would pass the limit of quota {queue} by {over} {}", unit(name)))
+        }
         Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
         Law::NotContested => words("NotContested", "it holds nothing of what is short"),
         Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),

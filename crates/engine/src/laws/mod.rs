@@ -7,6 +7,7 @@ pub(crate) mod keeps_guarantee;
 pub(crate) mod leaving;
 pub(crate) mod lower_or_equal;
 pub mod never;
+pub(crate) mod not_preemptible;
 pub mod opt_out;
 pub(crate) mod over_guarantee;
 pub(crate) mod own_queue;
@@ -53,6 +54,28 @@ pub enum Law {
         member: PodId,
         /// What they disagree about.
         about: disagreement::About,
+    },
+    /// The candidate is of the preemptor's own job.
+    OwnJob,
+    /// The candidate cannot be preempted, by its label or by default.
+    NotPreemptible,
+    /// The preemptor does not say that it may preempt, which is required.
+    NoTrigger,
+    /// The preemptor's job has fewer pods than it needs.
+    TooFewMembers {
+        /// How many it has.
+        members: usize,
+        /// How many it needs.
+        needed: usize,
+    },
+    /// The preemptor's job would pass a limit of its quota, or of one above it.
+    QuotaLimit {
+        /// The quota.
+        queue: QueueId,
+        /// The resource.
+        resource: ResourceId,
+        /// By how much.
+        over: i64,
     },
     /// The workload's queue is in another cohort, or in none.
     OtherCohort,

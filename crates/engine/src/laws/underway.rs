@@ -32,7 +32,8 @@ pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask, nodes: Vec<NodeId>) -> Opt
     law(snapshot, leaving)
 }
 
-fn law(snapshot: &Snapshot, leaving: Vec<PodId>) -> Option<Law> {
+/// The law, if anybody is leaving.
+pub(crate) fn law(snapshot: &Snapshot, leaving: Vec<PodId>) -> Option<Law> {
     let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.until).max()?;
     let mut nodes: Vec<NodeId> = leaving.iter().filter_map(|&pod| snapshot.home(pod)).collect();
     nodes.sort_unstable();

@@ -1,9 +1,11 @@
 //! The designs: what sets each apart from the others.
 
+pub mod koordinator;
 pub mod kubernetes;
 pub mod kueue;
 pub mod yunikorn;
 
+use koordinator::Koordinator;
 use kubernetes::Kubernetes;
 use kueue::Kueue;
 
@@ -16,4 +18,6 @@ pub enum Policy {
     YuniKorn,
     /// Workloads by quota.
     Kueue(Kueue),
+    /// Jobs by elastic quota.
+    Koordinator(Koordinator),
 }
