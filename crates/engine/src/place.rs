@@ -11,8 +11,8 @@ use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// Places as many members as fit on these nodes, in the what-if, from which the candidates are gone. Where members differ and too
-/// few fit in their own order, the most demanding go first.
+/// Places as many members as fit on these nodes, in the what-if, from which the candidates are gone. Where members differ, mind no
+/// other pod, and too few fit in their own order, the most demanding go first.
 pub(crate) fn place(
     what_if: &mut WhatIf<'_>,
     ask: &Ask,
@@ -23,8 +23,8 @@ pub(crate) fn place(
     let mark = what_if.mark();
     let placer = Placer::new(what_if.snapshot(), ask, nodes, gone, paid);
     let placement = place_in_order(what_if, placer, &ask.members);
-    let alike = ask.shapes(what_if.snapshot()).len() < 2;
-    if placement.len() >= ask.needed || alike {
+    let order_matters = ask.shapes(what_if.snapshot()).len() > 1 && what_if.relations().is_empty();
+    if placement.len() >= ask.needed || !order_matters {
         return placement;
     }
     what_if.back_to(mark);

@@ -86,8 +86,10 @@ pub struct Pod {
     pub leaving: Option<Leaving>,
     /// How it tolerates preemption, by its priority class.
     pub toleration: Option<Toleration>,
-    /// Whether it opted out of being preempted.
+    /// Whether its priority class opted out of being preempted.
     pub opted_out: bool,
+    /// What the pod itself says to that; only YuniKorn listens.
+    pub own_opt_out: Option<bool>,
     /// Whether it names a priority class that nothing defines, so that its rights are unknown.
     pub class_unknown: bool,
     /// Whether it runs and waits to be given more on its node.

@@ -224,10 +224,6 @@ impl Loader<'_> {
         let shape = *self.shapes.entry(shape).or_insert(next);
         let annotations = object.metadata.annotations.as_ref();
         let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
-        let opted_out = match own_word {
-            Some(word) => word == "false",
-            None => self.classes.opted_out(class),
-        };
         let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
         let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
             condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
@@ -252,7 +248,8 @@ impl Loader<'_> {
             scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
             leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
             toleration: self.classes.toleration(class),
-            opted_out,
+            opted_out: self.classes.opted_out(class),
+            own_opt_out: own_word.map(|word| word == "false"),
             class_unknown: self.classes.lacks(class),
             resizing: node.is_some() && request::is_resize_deferred(object),
             budgets: Vec::new(),

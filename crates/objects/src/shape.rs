@@ -89,7 +89,7 @@ impl Vocabulary {
             labels: self.labels(own_labels),
             requests: self.requests(requests),
             nodes: self.node_selection(spec)?,
-            tolerations: spec.tolerations.iter().flatten().map(|one| self.toleration(one)).collect::<Result<_, _>>()?,
+            tolerations: self.tolerations(spec)?,
             ports: self.ports(spec),
             affinity: terms(self, together, "podAffinity")?,
             anti_affinity: terms(self, apart, "podAntiAffinity")?,
@@ -172,6 +172,13 @@ impl Vocabulary {
             "NotIn" => Ok(NameRequirement::NotIn(names)),
             other => Err(unknown_operator(other, "In, NotIn")),
         }
+    }
+
+    /// Comparing tolerations (`Gt`, `Lt`) bear nothing, as in a cluster that has not switched them on.
+    fn tolerations(&mut self, spec: &PodSpec) -> Result<Vec<TaintToleration>, InputError> {
+        let compares = |one: &&ApiToleration| matches!(one.operator.as_deref(), Some("Gt" | "Lt"));
+        let plain = spec.tolerations.iter().flatten().filter(|one| !compares(one));
+        plain.map(|one| self.toleration(one)).collect()
     }
 
     fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {

@@ -176,21 +176,19 @@ impl Ask<'_> {
         domain.iter().copied().filter(known).collect()
     }
 
-    /// A member that was passed over though, at its turn, a node had room. (Rules 5 and 8: all that fit are placed.)
+    /// A member that was passed over though, with all the others placed, a node has room. (Rules 5 and 8: all that fit are placed.)
     fn left_out(&self, standing: &Standing, nodes: &[usize]) -> Option<Complaint> {
         let mut standing = standing.clone();
-        for &member in &self.asker.pods {
-            if let Some(&(_, node)) = self.claimed.placement.iter().find(|(pod, _)| *pod == member) {
-                standing.put(member, node);
-                continue;
-            }
-            let fitting = |&&node: &&usize| fits(self.cluster, &standing, &self.asker, member, node).is_ok();
-            if let Some(&node) = nodes.iter().find(fitting) {
-                let pod = self.cluster.pods[member].name.to_string();
-                return Some(Complaint::MemberLeftOut { pod, node: self.cluster.nodes[node].name.clone() });
-            }
+        for &(member, node) in &self.claimed.placement {
+            standing.put(member, node);
         }
-        None
+        let is_placed = |member: usize| self.claimed.placement.iter().any(|(pod, _)| *pod == member);
+        self.asker.pods.iter().copied().filter(|&member| !is_placed(member)).find_map(|member| {
+            let fitting = |&&node: &&usize| fits(self.cluster, &standing, &self.asker, member, node).is_ok();
+            let &node = nodes.iter().find(fitting)?;
+            let pod = self.cluster.pods[member].name.to_string();
+            Some(Complaint::MemberLeftOut { pod, node: self.cluster.nodes[node].name.clone() })
+        })
     }
 
     fn fits_now(&self) -> Option<Complaint> {

@@ -173,7 +173,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = self.snapshot();
         let pods = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
         let any = |is: fn(&crate::snapshot::Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
-        (any(|pod| pod.opted_out), any(|pod| pod.originator), pods().count(), node)
+        (any(|pod| opted_out(pod)), any(|pod| pod.originator), pods().count(), node)
     }
 
     /// The law that spares a pod before anybody is taken. (Rules 5 to 9; rule 17 for a DaemonSet's pod.)
@@ -241,11 +241,11 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let pod = snapshot.pod(id);
         let newest = Reverse(pod.created);
         if self.is_daemon() {
-            let kind = if pod.originator { 2 } else { u8::from(pod.opted_out) };
+            let kind = if pod.originator { 2 } else { u8::from(opted_out(pod)) };
             let size: Vec<i64> = snapshot.requests(pod.shape).to_vec();
             return (kind, pod.priority, newest, size, id);
         }
-        (2 * u8::from(pod.opted_out) + u8::from(pod.originator), Priority(0), newest, Vec::new(), id)
+        (2 * u8::from(opted_out(pod)) + u8::from(pod.originator), Priority(0), newest, Vec::new(), id)
     }
 
     /// The plan for landing on this node. (Rules 12, 13, 16 and 17.)
@@ -441,4 +441,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             }
         }
     }
+}
+
+/// The word on the pod beats the one on its class. (Rule 18.)
+fn opted_out(pod: &crate::snapshot::Pod) -> bool {
+    pod.own_opt_out.unwrap_or(pod.opted_out)
 }
