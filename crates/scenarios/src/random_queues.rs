@@ -48,9 +48,10 @@ fn test(seed: u64, preemptor: &str) -> String {
 }
 
 fn config(rng: &mut Rng, tree: &Tree) -> String {
-    let mut text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yunikorn-configs, namespace: yunikorn}\ndata:\n  \
+    let mut text =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yunikorn-configs, namespace: yunikorn}\ndata:\n  \
                     queues.yaml: |\n    partitions:\n    - name: default\n"
-        .to_owned();
+            .to_owned();
     if rng.chance(2) {
         text.push_str("      preemption: {enabled: false}\n");
     }

@@ -58,7 +58,8 @@ impl<'a> Pods<'a> {
 
     /// Puts pods on every node until little is left.
     pub fn fill(&mut self, rng: &mut Rng) {
-        let guaranteed = |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
+        let guaranteed =
+            |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
         let hopeful: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
         let richest = hopeful.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
         self.asking = match (richest, rng.below(20)) {
@@ -132,7 +133,8 @@ impl<'a> Pods<'a> {
     fn allowed(&self, queue: usize, wants: &Amounts) -> bool {
         std::iter::successors(Some(queue), |&at| self.tree.queues[at].parent).all(|at| {
             let limits = &self.tree.queues[at];
-            let held = |of: usize| limits.max[of].is_none_or(|max| wants[of] == 0 || self.used[at][of] + wants[of] <= max);
+            let held =
+                |of: usize| limits.max[of].is_none_or(|max| wants[of] == 0 || self.used[at][of] + wants[of] <= max);
             (0..RESOURCES.len()).all(held) && limits.max_pods.is_none_or(|max| self.n_pods[at] < max)
         })
     }
@@ -227,7 +229,8 @@ impl<'a> Pods<'a> {
             );
             age = rng.within(1, 60) as i64;
         } else if rng.chance(15) {
-            pod.spec.push_str(rng.pick(&["nodeSelector: {zone: a}, ", "nodeSelector: {kubernetes.io/hostname: node-1}, "]));
+            pod.spec
+                .push_str(rng.pick(&["nodeSelector: {zone: a}, ", "nodeSelector: {kubernetes.io/hostname: node-1}, "]));
         }
         if rng.chance(2) {
             pod.spec.push_str("priorityClassName: meek, ");
