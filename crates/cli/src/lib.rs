@@ -2,7 +2,9 @@
 
 pub mod cases;
 pub mod checker;
+pub mod compare;
 pub mod demo;
+pub mod html;
 pub mod input;
 pub mod junit;
 pub mod picture;

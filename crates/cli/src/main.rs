@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use reprieve::{cases, demo, input::Error, plan};
+use reprieve::{cases, compare, demo, input::Error, plan};
 
 /// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
 /// unless the whole preemptor fits. It says why.
@@ -24,6 +24,8 @@ enum Command {
     ///
     /// Exit status: 0 all pass, 1 some fail, 2 bad input.
     Test(cases::TestArgs),
+    /// Every policy's verdict on one cluster and one preemptor, side by side
+    Compare(compare::CompareArgs),
     /// An urgent gang arrives in a built-in cluster
     Demo,
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Plan(args) => plan::run(args),
         Command::Test(args) => cases::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Demo => demo::run(),
     };
     done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)

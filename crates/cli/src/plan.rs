@@ -23,8 +23,8 @@ pub struct PlanArgs {
     /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input
     #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub filename: Vec<PathBuf>,
-    /// Who asks: a pending pod or a pod group of the input
-    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME")]
+    /// Who asks: a pending pod, pod group or workload of the input
+    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
     pub preemptor: Option<String>,
     /// The namespace of the one who asks
     #[arg(short, long, default_value = "default")]
@@ -92,7 +92,7 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
         }
         None => None,
     };
-    let named = args.preemptor.as_deref().map(|name| preemptor(name, &args.namespace)).transpose()?;
+    let named = args.preemptor.as_deref().map(|name| preemptor_ref(name, &args.namespace)).transpose()?;
     let asked = recorded.as_ref().map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
         let problem = "nobody asks: name a pending pod or group with --for, or submit one with --submit";
@@ -114,12 +114,14 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
     Ok(TestSpec { now, profile, preemptor, expect: None })
 }
 
-fn preemptor(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
-    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME or podgroup/NAME"));
+/// Who asks, as `--for` names it.
+pub fn preemptor_ref(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
+    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME, podgroup/NAME or workload/NAME"));
     let (kind, name) = name.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
     let kind = match kind.to_ascii_lowercase().as_str() {
         "pod" | "pods" | "po" => "Pod",
         "podgroup" | "podgroups" | "pg" => "PodGroup",
+        "workload" | "workloads" | "wl" => "Workload",
         _ => return Err(wrong()),
     };
     Ok(PreemptorRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
-use reprieve_objects::report::{FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
+use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
 use reprieve_objects::test_file::OutcomeName;
 
 /// How much is shown.
@@ -31,6 +31,9 @@ pub fn decision(report: &Report, detail: Detail) -> String {
     part(victims(report));
     part(placed(report, detail));
     part(flavors(&report.explanation.flavors));
+    if detail == Detail::Wide {
+        part(carry_out(&report.explanation.carry_out));
+    }
     part(spared(&report.explanation.spared, detail));
     part(places("NODE", &report.explanation.nodes, detail));
     part(places("DOMAIN", &report.explanation.domains, detail));
@@ -88,6 +91,11 @@ fn placed(report: &Report, detail: Detail) -> String {
     }
     let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
     table([title, "NODE"], rows.into_iter(), Some(Color::Green))
+}
+
+fn carry_out(actions: &[ActionReport]) -> String {
+    let rows = actions.iter().map(|action| vec![action.action.to_owned(), action.pod.clone(), action.text.clone()]);
+    table(["TO DO", "POD", ""], rows, None)
 }
 
 fn flavors(flavors: &[FlavorReport]) -> String {

@@ -9,6 +9,7 @@ use reprieve_engine::{JobId, QueueId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::accounts::Account;
 use crate::intern::Interner;
 use crate::objects::{FullName, Objects, by_name};
 use crate::quantity;
@@ -139,6 +140,17 @@ fn refuse_min_above_max(min: &BTreeMap<String, i64>, max: &BTreeMap<String, i64>
 impl QuotaTree {
     fn find(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
+    }
+
+    /// The quotas as plain accounts.
+    pub fn accounts(&self) -> Vec<Account> {
+        let account = |(name, quota): (&String, &NamedQuota)| Account {
+            name: name.clone(),
+            parent: quota.parent,
+            guarantee: quota.min.clone(),
+            ceiling: quota.max.clone(),
+        };
+        self.names.iter().zip(&self.quotas).map(account).collect()
     }
 
     /// The quota that a pod names; one that names none is held by the nodes alone.

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]
 
+pub mod accounts;
 pub mod answer;
 mod classes;
 pub mod groups;

@@ -126,6 +126,7 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         nodes: loader.nodes.into_keys().collect(),
         pods: pods.into_iter().map(|(name, _)| name).collect(),
         groups: loader.groups.into_keys().collect(),
+        jobs: loader.jobs.into_keys().collect(),
         queues: if has_tree {
             loader.tree.paths
         } else if has_quotas {

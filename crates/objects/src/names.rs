@@ -1,7 +1,7 @@
 //! The names that numbers stand for, for output.
 
 use reprieve_engine::shape::{Effect, Taint};
-use reprieve_engine::{FlavorId, GroupId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
+use reprieve_engine::{FlavorId, GroupId, JobId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
 
 use crate::objects::FullName;
 
@@ -11,6 +11,7 @@ pub struct Names {
     pub(crate) nodes: Vec<String>,
     pub(crate) pods: Vec<FullName>,
     pub(crate) groups: Vec<FullName>,
+    pub(crate) jobs: Vec<FullName>,
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
     pub(crate) flavors: Vec<String>,
@@ -56,6 +57,11 @@ impl Names {
     /// A workload by name.
     pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
         self.workloads.binary_search(name).ok().map(WorkloadId::new)
+    }
+
+    /// A job's namespace and name.
+    pub fn job(&self, id: JobId) -> &FullName {
+        &self.jobs[id.index()]
     }
 
     /// A queue's path.

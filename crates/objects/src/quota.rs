@@ -10,6 +10,7 @@ use reprieve_engine::workloads::{
 use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp};
 use serde_json::Value;
 
+use crate::accounts::Account;
 use crate::kueue::{
     ClusterQueue, KueueWorkload, PodSetSpec, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
@@ -45,6 +46,29 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
     let flavor_names = reading.flavors.into_keys().collect();
     Ok(Some(KueueWorld { queues, rules, workloads, queue_names, workload_names, flavor_names }))
+}
+
+/// Queues and cohorts as plain accounts; flavors are added up.
+pub(crate) fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
+    let mut reading = Reading::new(objects)?;
+    reading.add_cohorts(objects)?;
+    reading.add_queues(objects)?;
+    let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
+    let account = |node: &Node| {
+        let mut account = Account { name: node.name.clone(), parent: node.parent, ..Account::default() };
+        let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
+        for ((_, resource), quota) in &node.quota {
+            let name = names[resource];
+            *account.guarantee.entry(name.clone()).or_default() += quota.nominal;
+            let ceiling = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
+            let sum = limited.entry(name).or_insert(Some(0));
+            *sum = sum.zip(ceiling).map(|(sum, ceiling)| sum.saturating_add(ceiling));
+        }
+        let ceilings = limited.into_iter().filter_map(|(name, ceiling)| Some((name.clone(), ceiling?)));
+        account.ceiling = ceilings.collect();
+        account
+    };
+    Ok(reading.nodes.iter().map(account).collect())
 }
 
 /// A queue or cohort before quotas are summed.

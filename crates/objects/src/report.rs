@@ -8,6 +8,7 @@ use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::laws::Law;
 use reprieve_engine::one_domain::DomainRefusal;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::reprieve::Reason;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId, UnitId};
@@ -78,12 +79,27 @@ pub struct ExplanationReport {
     pub nodes: Vec<PlaceReport>,
     /// For each domain, what landing there means to a group.
     pub domains: Vec<PlaceReport>,
+    /// Under Koordinator, what is to be carried out, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub carry_out: Vec<ActionReport>,
     /// For a workload, each flavor that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
     /// The quota tree before and after, under a policy that has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueReport>,
+}
+
+/// Something to be done once the decision stands.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionReport {
+    /// `Label`, `Delete`, `Event` or `Nominate`.
+    pub action: &'static str,
+    /// The pod that it is done to.
+    pub pod: String,
+    /// The label and its value, the event's message, or the node.
+    pub text: String,
 }
 
 /// A flavor that was looked at.
@@ -230,6 +246,10 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
                 Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, &outcome),
             },
+            carry_out: match question.policy {
+                Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, &outcome),
+                Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Kueue(_) => Vec::new(),
+            },
             ..naming.explanation(&preemptor, &outcome, &explanation)
         },
         preemptor,
@@ -293,6 +313,7 @@ impl Naming<'_> {
                 })
                 .collect(),
             queues: Vec::new(),
+            carry_out: Vec::new(),
             flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
         }
     }
@@ -333,6 +354,40 @@ impl Naming<'_> {
             [node] => self.loaded.names.node(*node).to_owned(),
             nodes => format!("{} nodes", nodes.len()),
         }
+    }
+
+    /// Victims are labelled for another operator, or deleted; an event says for whom; the job's pods are nominated. (Rule 13 of
+    /// Koordinator.)
+    fn carry_out(
+        &self,
+        policy: &Koordinator,
+        preemptor: &PreemptorReport,
+        ask: &Ask,
+        outcome: &Outcome,
+    ) -> Vec<ActionReport> {
+        let Outcome::Preempt(plan) = outcome else {
+            return Vec::new();
+        };
+        let job = ask.members.first().and_then(|&pod| self.loaded.snapshot.pod(pod).job);
+        let job =
+            job.map_or_else(|| format!("pod {}", preemptor.name), |job| format!("job {}", self.loaded.names.job(job)));
+        let message = format!("preempted by {job}");
+        let mut actions = Vec::new();
+        for &pod in plan.victims.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods) {
+            let pod = self.pod(pod);
+            actions.push(if policy.deletes_victims {
+                ActionReport { action: "Delete", pod: pod.clone(), text: message.clone() }
+            } else {
+                let text = format!("scheduling.koordinator.sh/soft-eviction: {message}");
+                ActionReport { action: "Label", pod: pod.clone(), text }
+            });
+            actions.push(ActionReport { action: "Event", pod, text: format!("Preempted: {message}") });
+        }
+        for &(pod, node) in &plan.placement {
+            let text = self.loaded.names.node(node).to_owned();
+            actions.push(ActionReport { action: "Nominate", pod: self.pod(pod), text });
+        }
+        actions
     }
 
     fn flavor(&self, tried: &Tried) -> FlavorReport {

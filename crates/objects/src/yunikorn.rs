@@ -9,6 +9,7 @@ use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::accounts::Account;
 use crate::intern::Interner;
 use crate::objects::{FullName, Objects};
 use crate::quantity;
@@ -374,6 +375,18 @@ impl QueueTree {
 
     fn has_children(&self, at: usize) -> bool {
         self.queues.iter().any(|queue| queue.parent == Some(at))
+    }
+
+    /// The queues as plain accounts; the root, which every tree has, is left out.
+    pub fn accounts(&self) -> Vec<Account> {
+        let parent = |at: Option<usize>| at.filter(|&at| at > 0).map(|at| at - 1);
+        let account = |(path, queue): (&String, &NamedQueue)| Account {
+            name: path.clone(),
+            parent: parent(queue.parent),
+            guarantee: queue.guarantee.clone(),
+            ceiling: queue.ceiling.clone(),
+        };
+        self.paths.iter().zip(&self.queues).skip(1).map(account).collect()
     }
 
     /// The queue that a pod names.
