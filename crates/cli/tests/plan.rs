@@ -1,0 +1,211 @@
+//! What `reprieve plan`, `test` and `compare` print, and in which forms they take their input.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use reprieve::input::{self, Input};
+use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::question::Question;
+use reprieve_objects::record::record;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn conformance() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
+}
+
+fn reprieve(arguments: &[&str], stdin: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    let mut child = command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("reprieve runs");
+    child.stdin.take().expect("it has an input").write_all(stdin.as_bytes()).expect("it reads its input");
+    child.wait_with_output().expect("it ends")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+const CLUSTER: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status: {allocatable: {cpu: 4, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: low-1}
+spec: {nodeName: node-1, priority: 10, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running, startTime: "2026-01-01T00:00:00Z"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: low-2}
+spec: {nodeName: node-1, priority: 10, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running, startTime: "2026-01-01T00:30:00Z"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: urgent}
+spec: {priority: 100, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Pending}
+---
+apiVersion: example.com/v1
+kind: Foreign
+metadata: {name: whatever}
+"#;
+
+#[test]
+fn every_recorded_case_decides_as_it_did() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut recorded = 0;
+    for file in input::files(&conformance()).expect("the cases are there") {
+        let Input { objects, test } = input::read(&[file]).expect("a case can be read");
+        let spec = test.expect("a case is a test").object.spec;
+        let mut loaded = load(&objects, Strictness::Test).expect("a case can be loaded");
+        let question = Question::new(&spec, &loaded).expect("a case asks something");
+        let answer = question.answer(&mut loaded);
+        let text = record(&objects, &loaded, &spec, &answer).expect("a case can be recorded");
+        recorded += 1;
+        std::fs::write(folder.path().join(format!("{recorded}.yaml")), text).expect("it is written");
+    }
+    assert!(recorded > 300);
+    let output = reprieve(&["test", &folder.path().display().to_string()], "");
+    assert_eq!(text(&output).trim(), format!("{recorded} passed, 0 failed"));
+}
+
+#[test]
+fn the_json_has_the_words_of_a_test() {
+    let output =
+        reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "--now", "2026-01-01T01:00:00Z", "-o", "json"], CLUSTER);
+    assert_eq!(output.status.code(), Some(2));
+    let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(json["apiVersion"], "reprieve.dev/v1alpha1");
+    assert_eq!(json["outcome"], "Preempt");
+    assert_eq!(json["victims"], serde_json::json!([{ "pod": "default/low-2" }]));
+    assert_eq!(json["nominated"], serde_json::json!({ "default/urgent": "node-1" }));
+    assert_eq!(json["explanation"]["victims"][0]["filter"], "Resources");
+    assert_eq!(json["explanation"]["spared"][0]["law"], "Reprieved");
+    assert_eq!(json["warnings"][0], "skipped what no decision reads: 1 example.com/v1 Foreign");
+}
+
+#[test]
+fn yaml_and_json_say_the_same() {
+    let arguments = |form| ["plan", "-f", "-", "--for", "pod/urgent", "--now", "2026-01-01T01:00:00Z", "-o", form];
+    let json: Value = serde_json::from_slice(&reprieve(&arguments("json"), CLUSTER).stdout).expect("it is JSON");
+    let yaml = text(&reprieve(&arguments("yaml"), CLUSTER));
+    let yaml: Value = serde_saphyr::from_str(&yaml).expect("it is YAML");
+    assert_eq!(json, yaml);
+}
+
+#[test]
+fn names_are_one_a_line() {
+    let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"], CLUSTER);
+    assert_eq!(text(&output), "default/low-2\n");
+}
+
+#[test]
+fn a_list_and_a_typed_list_are_read_like_a_stream() {
+    let documents: Vec<Value> =
+        CLUSTER.split("---").map(|document| serde_saphyr::from_str(document).expect("a document")).collect();
+    let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": documents });
+    let arguments = ["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"];
+    assert_eq!(text(&reprieve(&arguments, &list.to_string())), "default/low-2\n");
+    let mut pods: Vec<Value> = documents.iter().filter(|document| document["kind"] == "Pod").cloned().collect();
+    for pod in &mut pods {
+        let pod = pod.as_object_mut().expect("an object");
+        pod.remove("kind");
+        pod.remove("apiVersion");
+    }
+    let typed = serde_json::json!({ "items": pods, "apiVersion": "v1", "kind": "PodList" });
+    let stream = format!("{}\n---\n{typed}", documents[0]);
+    assert_eq!(text(&reprieve(&arguments, &stream)), "default/low-2\n");
+}
+
+fn submitted(object: &str) -> Output {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("new.yaml");
+    std::fs::write(&file, object).expect("it is written");
+    reprieve(&["plan", "-f", "-", "--submit", &file.display().to_string(), "-o", "json"], CLUSTER)
+}
+
+#[test]
+fn what_is_submitted_asks() {
+    let template = "template: {spec: {priority: 100, containers: [{name: c, resources: {requests: {cpu: '2'}}}]}}";
+    for (object, status, name, pods) in [
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {priority: 100, containers: [{name: c, resources: {requests: {cpu: '2'}}}]}".to_owned(), 2, "default/new", 1),
+        (format!("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{replicas: 3, {template}}}"), 2, "default/web-new", 1),
+        (format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: one}}\nspec: {{{template}}}"), 2, "default/one-0", 1),
+        (format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: gang}}\nspec: {{parallelism: 2, completions: 2, completionMode: Indexed, {template}}}"), 2, "default/gang", 2),
+        (format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: big}}\nspec: {{parallelism: 3, completions: 3, completionMode: Indexed, {template}}}"), 4, "default/big", 3),
+        (format!("apiVersion: batch/v1\nkind: Job\nmetadata: {{name: some}}\nspec: {{parallelism: 3, {template}}}"), 2, "default/some", 3),
+    ] {
+        let output = submitted(&object);
+        assert_eq!(output.status.code(), Some(status), "{object}: {}", text(&output));
+        let json: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_eq!(json["preemptor"]["name"], name);
+        assert_eq!(json["preemptor"]["pods"].as_array().map(Vec::len), Some(pods));
+    }
+    let output = submitted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("nothing in it makes a pod"));
+}
+
+#[test]
+fn a_failing_test_shows_the_difference_in_every_form() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let case = conformance().join("kubernetes-pod/lowest-of-three-is-enough.yaml");
+    let case =
+        std::fs::read_to_string(case).expect("the case is there").replace("outcome: Preempt", "outcome: Schedule");
+    std::fs::write(folder.path().join("wrong.yaml"), case).expect("it is written");
+    let path = folder.path().display().to_string();
+    for (form, parts) in [
+        ("table", ["outcome: expected Schedule, decided Preempt", "0 passed, 1 failed"]),
+        ("json", ["\"verdict\": \"Failed\"", "\"decision\""]),
+        ("junit", ["<testsuite ", "outcome: expected Schedule"]),
+    ] {
+        let output = reprieve(&["test", &path, "-o", form], "");
+        assert_eq!(output.status.code(), Some(1));
+        for part in parts {
+            assert!(text(&output).contains(part), "{form}: {part} is missing in {}", text(&output));
+        }
+    }
+}
+
+#[test]
+fn every_policy_has_a_verdict_on_a_cluster_with_queues_of_any_kind() {
+    for case in [
+        "yunikorn/sibling-over-guarantee-loses-newest-pod.yaml",
+        "koordinator/lower-priority-in-the-same-quota-falls.yaml",
+    ] {
+        let file = conformance().join(case).display().to_string();
+        let output = reprieve(&["compare", "-f", &file, "-o", "json"], "");
+        let json: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{case}: {}", text(&output)));
+        let verdicts = json["verdicts"].as_array().expect("a list");
+        assert_eq!(verdicts.len(), 5, "{case}");
+        for verdict in verdicts {
+            assert!(verdict["outcome"].is_string(), "{case}: {verdict}");
+        }
+        let page = text(&reprieve(&["compare", "-f", &file, "-o", "html"], ""));
+        assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+        assert!(!page.contains("http:") && !page.contains("https:"), "the page needs nothing from outside");
+    }
+}
+
+#[test]
+fn the_demo_takes_a_whole_gang_and_spares_the_tolerant() {
+    let output = reprieve(&["demo"], "");
+    assert_eq!(output.status.code(), Some(0));
+    let text = text(&output);
+    for part in ["PREEMPT", "ml/finetune (2 pods)", "Toleration", "Priority", "GPUs before"] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    assert!(text.lines().count() <= 45, "it is one screen");
+}
