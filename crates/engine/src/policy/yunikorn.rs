@@ -2,6 +2,7 @@
 //! taken before it, until the pod fits; then whoever is not needed is given back. All victims are on the node where the pod
 //! lands, unless a node has room already and only quota is short.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 
 use crate::candidates::Candidate;
@@ -16,6 +17,7 @@ use crate::laws::{
     underway, unknown_class,
 };
 use crate::one_node::NodeRefusal;
+use crate::queues::UNDEFINED;
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -72,6 +74,8 @@ struct Search<'w, 's, 'a> {
     /// Its queue; a pod without one has nothing but the nodes.
     queue: Option<QueueId>,
     reach: fence::Reach,
+    /// By queue: whether it could lose a pod before anybody is taken, once that is known.
+    open: Vec<Cell<Option<bool>>>,
 }
 
 /// Which plan is best: nobody who opted out, no originator, the fewest, the first by name. (Rule 14.)
@@ -82,7 +86,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
         let reach = fence::Reach::new(snapshot, pod);
-        Self { what_if, ask, pod, now, queue, reach }
+        let open = vec![Cell::new(None); snapshot.queues().ids().len()];
+        Self { what_if, ask, pod, now, queue, reach, open }
     }
 
     fn snapshot(&self) -> &Snapshot {
@@ -145,7 +150,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             if let Some(Misfit::Ceiling { queue, .. }) = self.over_ceiling() {
                 return Err(Some(Law::Ceiling { queue }));
             }
-        } else if let Some(law) = under_guarantee::refuses(self.snapshot(), self.pod, &self.all_candidates()) {
+        } else if let Some(law) = self.not_under_guarantee() {
             return Err(Some(law));
         }
         if !self.is_daemon() && self.over_ceiling().is_some() {
@@ -155,14 +160,17 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         let mut best: Option<(Rank, Plan)> = None;
         for node in self.snapshot().node_ids() {
+            let least = best.as_ref().map(|(rank, _)| *rank);
+            if least.is_some_and(|(opted_out, originator, n, _)| n == 1 && !opted_out && !originator) {
+                break; // nothing is better, and on a tie the earlier node stays
+            }
+            if !self.may_rank_below(node, least) {
+                continue;
+            }
             if let Ok(plan) = self.plan_on(node, None) {
                 let rank = self.rank(&plan, node);
-                if best.as_ref().is_none_or(|(least, _)| rank < *least) {
-                    let perfect = (rank.0, rank.1, rank.2) == (false, false, 1);
+                if least.is_none_or(|least| rank < least) {
                     best = Some((rank, plan));
-                    if perfect {
-                        break;
-                    }
                 }
             }
         }
@@ -176,13 +184,50 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         (any(|pod| opted_out(pod)), any(|pod| pod.originator), pods().count(), node)
     }
 
+    /// Whether a plan on the node might rank below `least`, or might be at all, as far as sums tell: its victims free what the
+    /// node is short of, and each frees no more than the largest pod does.
+    fn may_rank_below(&self, node: NodeId, least: Option<Rank>) -> bool {
+        let snapshot = self.snapshot();
+        let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
+        let wants = self.wants().iter().enumerate().filter(|(_, want)| **want > 0);
+        wants.map(|(at, want)| (at, want + used[at] - allocatable[at])).filter(|(_, short)| *short > 0).all(
+            |(at, short)| {
+                let amounts = snapshot.slots(node).iter().map(|slot| snapshot.requests(slot.shape)[at]);
+                let (sum, largest) = amounts.fold((0, 0), |(sum, largest), amount| (sum + amount, amount.max(largest)));
+                let fewest = |largest: i64| (short + largest - 1) / largest;
+                sum >= short
+                    && least.is_none_or(|(opted_out, originator, n, _)| {
+                        opted_out || originator || i64::try_from(n).is_ok_and(|n| fewest(largest) < n)
+                    })
+            },
+        )
+    }
+
+    /// Law 4. Who could be taken is only looked up where that may matter: not where the guarantee suffices, nor where the queue's own
+    /// is short, which no victim changes.
+    fn not_under_guarantee(&self) -> Option<Law> {
+        let (snapshot, wants) = (self.snapshot(), self.wants());
+        let queues = snapshot.queues();
+        if let Some(queue) = self.queue {
+            let left = queues.left(queue, queue);
+            if left.as_ref().is_some_and(|left| left.fits(wants)) {
+                return None;
+            }
+            let guarantee = &queues.get(queue).guarantee;
+            let own_is_short = wants.iter().enumerate().any(|(at, want)| {
+                *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want
+            });
+            if left.is_none() || own_is_short {
+                return Some(Law::NotUnderGuarantee { queue, left: left.and_then(|left| left.least(wants)) });
+            }
+        }
+        under_guarantee::refuses(snapshot, self.pod, &self.all_candidates())
+    }
+
     /// The law that spares a pod before anybody is taken. (Rules 5 to 9; rule 17 for a DaemonSet's pod.)
     fn spares(&self, pod: PodId) -> Option<Law> {
         let snapshot = self.snapshot();
-        let unit = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit))?;
-        let common = leaving::spares(snapshot, pod)
-            .or_else(|| unknown_class::spares(snapshot, unit))
-            .or_else(|| laws::toleration::spares(snapshot, unit, self.ask, self.now));
+        let common = self.pod_spares(pod);
         if self.is_daemon() {
             let priority = snapshot.pod(pod).priority;
             return common.or_else(|| (priority > self.ask.priority).then_some(Law::Priority { candidate: priority }));
@@ -194,17 +239,30 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         })
     }
 
-    /// The laws that look at the pod's queue alone.
+    /// The laws that look at the pod alone.
+    fn pod_spares(&self, pod: PodId) -> Option<Law> {
+        let snapshot = self.snapshot();
+        let unit = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit))?;
+        leaving::spares(snapshot, pod)
+            .or_else(|| unknown_class::spares(snapshot, unit))
+            .or_else(|| laws::toleration::spares(snapshot, unit, self.ask, self.now))
+    }
+
+    /// The laws that look at the pod's queue, whoever uses what.
     fn queue_spares(&self, pod: PodId) -> Option<Law> {
         let snapshot = self.snapshot();
         let Some(queue) = snapshot.pod(pod).queue else {
             return Some(Law::NoQueue);
         };
+        self.closed_queue(queue).or_else(|| lower_or_equal::spares(snapshot, pod, queue, &self.reach))
+    }
+
+    fn closed_queue(&self, queue: QueueId) -> Option<Law> {
+        let snapshot = self.snapshot();
         let disabled = !snapshot.queues().get(queue).yields;
         fence::spares(snapshot, queue, &self.reach)
             .or_else(|| own_queue::spares(queue, &self.reach))
             .or_else(|| disabled.then_some(Law::QueueDisabled { queue }))
-            .or_else(|| lower_or_equal::spares(snapshot, pod, queue, &self.reach))
     }
 
     /// Laws 5 and 2, given those taken so far.
@@ -215,21 +273,23 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             && keeps_guarantee::spares(snapshot, pod, &self.reach).is_none()
     }
 
+    /// Whether the laws that look at a queue alone let it lose a pod. INVARIANT: asked only while nobody is taken.
+    fn is_open(&self, queue: QueueId) -> bool {
+        let known = &self.open[queue.index()];
+        known.get().unwrap_or_else(|| {
+            let snapshot = self.snapshot();
+            let open =
+                self.closed_queue(queue).is_none() && over_guarantee::spares(snapshot, self.pod, queue).is_none();
+            known.set(Some(open));
+            open
+        })
+    }
+
     /// The pods anywhere that no law spares, in the order in which they are taken. (Rule 11.)
     fn all_candidates(&self) -> Vec<PodId> {
         let snapshot = self.snapshot();
-        let over = |id| over_guarantee::spares(snapshot, self.pod, id).is_none();
-        let open: Vec<bool> = snapshot
-            .queues()
-            .ids()
-            .map(|id| fence::spares(snapshot, id, &self.reach).is_none() && !self.reach.is_own(id) && over(id))
-            .collect();
-        let in_open_queue = |&pod: &PodId| {
-            let pod = snapshot.pod(pod);
-            pod.node.is_some() && pod.queue.is_some_and(|queue| open[queue.index()])
-        };
-        let pods = (0..snapshot.n_pods()).map(PodId::new).filter(in_open_queue);
-        let mut pods: Vec<PodId> = pods.filter(|&pod| self.spares(pod).is_none()).collect();
+        let bound = (0..snapshot.n_pods()).map(PodId::new).filter(|&pod| snapshot.pod(pod).node.is_some());
+        let mut pods: Vec<PodId> = bound.filter(|&pod| self.may_go(pod)).collect();
         pods.sort_by_cached_key(|&pod| self.order(pod));
         pods
     }
@@ -282,9 +342,18 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         plan
     }
 
+    /// Whether no law spares the pod before anybody is taken.
     fn may_go(&self, pod: PodId) -> bool {
         let snapshot = self.snapshot();
-        pod != self.pod && (self.is_daemon() || snapshot.pod(pod).queue.is_some()) && self.spares(pod).is_none()
+        if pod == self.pod || self.is_daemon() {
+            return pod != self.pod && self.spares(pod).is_none();
+        }
+        snapshot.pod(pod).queue.is_some_and(|queue| {
+            self.is_open(queue)
+                && lower_or_equal::spares(snapshot, pod, queue, &self.reach).is_none()
+                && self.pod_spares(pod).is_none()
+                && keeps_guarantee::spares(snapshot, pod, &self.reach).is_none()
+        })
     }
 
     /// Those who reduce what the node is short of, and behind them the others; it ends at the first who is larger than what is left
