@@ -4,6 +4,7 @@
 
 mod build;
 mod list;
+mod queues;
 
 use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
 use reprieve_engine::Outcome;
@@ -12,7 +13,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
-use build::{Cluster, Template, ZONE, budget, priority_class, sourced};
+use build::{Asked, Cluster, Template, ZONE, budget, priority_class, sourced};
 use list::List;
 
 /// When the question is asked.
@@ -29,8 +30,10 @@ pub struct Scenario {
     pub objects: Objects,
     /// Who asks.
     pub preemptor: PreemptorRef,
-    /// How many pods must go.
-    pub victims: usize,
+    /// Under which policy.
+    pub policy: &'static str,
+    /// How many pods must go; `None` where nobody may be taken.
+    pub victims: Option<usize>,
 }
 
 impl Scenario {
@@ -44,16 +47,22 @@ impl Scenario {
     /// The question, asked of a snapshot of this scenario.
     pub fn question(&self, loaded: &Loaded) -> Question {
         let preemptor = self.preemptor.clone();
-        let spec = TestSpec { now: Some(NOW.to_owned()), profile: Profile::default(), preemptor, expect: None };
+        let profile = Profile { policy: self.policy.to_owned(), ..Profile::default() };
+        let spec = TestSpec { now: Some(NOW.to_owned()), profile, preemptor, expect: None };
         Question::new(&spec, loaded).expect("the scenario has its preemptor")
     }
 
-    /// Decides once and panics unless exactly the expected number of pods goes and the whole preemptor has its place.
+    /// Decides once and panics unless it is refused where it should be, or exactly the expected number of pods goes and the whole
+    /// preemptor has its place.
     pub fn check(&self, loaded: &mut Loaded, question: &Question) {
         let outcome = question.decide(loaded);
-        let Outcome::Preempt(plan) = &outcome else { panic!("expected to preempt {}, got {outcome:?}", self.victims) };
+        let (Outcome::Preempt(plan), Some(expected)) = (&outcome, self.victims) else {
+            let refused = matches!(outcome, Outcome::Unschedulable(_));
+            assert!(refused && self.victims.is_none(), "expected to preempt {:?}, got {outcome:?}", self.victims);
+            return;
+        };
         let victims: usize = plan.victims.iter().map(|&unit| loaded.snapshot.unit(unit).pods.len()).sum();
-        assert_eq!(victims, self.victims, "victims");
+        assert_eq!(victims, expected, "victims");
         let pending = self.objects.pods.iter().filter(|pod| pod.object.spec.as_ref().unwrap().node_name.is_none());
         assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
     }
@@ -172,6 +181,35 @@ pub fn pod_against_gangs(nodes: usize) -> Scenario {
     Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).taking(100)
 }
 
+/// A pod of a queue that is owed something, in a tree of five levels and `12 * width^3` leaves; all leaves share every node. The
+/// other leaves are guaranteed half of what they use, and it takes two of their pods.
+pub fn pod_among_queues(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 0, 2).taking(2)
+}
+
+/// The same, asked by a pod whose queue has more than it is guaranteed.
+pub fn pod_refused_by_queue(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 1, 2).refused()
+}
+
+/// The same, asked by a pod whose queue is owed something, while no other has more than it is guaranteed: every node is looked at.
+pub fn pod_among_queues_without_victims(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 0, 1).refused()
+}
+
+fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usize, share: usize) -> Asked {
+    let leaves = queues::leaves(width);
+    let pods = nodes * pods_per_node;
+    let milli_cpu = 4000 / pods_per_node;
+    // The first leaf is the one that is owed something: it has no pod.
+    let leaf = |index: usize| &leaves[1 + index % (leaves.len() - 1)];
+    let low = |index: usize| Template::new(milli_cpu, 1000).queue(leaf(index), &format!("app-{}", index / 7));
+    let each = pods.div_ceil(leaves.len() - 1) * milli_cpu;
+    let mut cluster = Cluster::new(nodes).spread(pods, low);
+    cluster.objects.config_maps.push(sourced(queues::config(width, each / share)));
+    cluster.asked_in_queue(2 * milli_cpu, &leaves[asking])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +240,9 @@ mod tests {
             gang_against_gangs(200),
             gang_against_scattered_gangs(1000),
             pod_against_gangs(1000),
+            pod_among_queues(2, 100, 20),
+            pod_refused_by_queue(2, 100, 20),
+            pod_among_queues_without_victims(2, 100, 20),
         ] {
             let (mut loaded, question) = scenario.load();
             scenario.check(&mut loaded, &question);
@@ -210,8 +251,13 @@ mod tests {
 
     #[test]
     fn both_texts_say_what_the_objects_say() {
-        for scenario in [pod_among_budgets(10), pod_among_tolerations(10), gang_clears_gangs(5), gang_with_affinity(5)]
-        {
+        for scenario in [
+            pod_among_budgets(10),
+            pod_among_tolerations(10),
+            gang_clears_gangs(5),
+            gang_with_affinity(5),
+            pod_among_queues(1, 10, 20),
+        ] {
             let snapshot = scenario.load().0.snapshot;
             for text in [scenario.json(), scenario.yaml()] {
                 let objects = read(&text);

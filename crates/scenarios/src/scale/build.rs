@@ -79,6 +79,15 @@ impl Cluster {
         self.asked("Pod")
     }
 
+    /// The pod is asked for in a queue, and has been pending for an hour.
+    pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> Asked {
+        let template = Template::new(milli_cpu, 1000).queue(queue, "asking");
+        let mut pod = template.pending("preemptor".to_owned());
+        pod.metadata.creation_timestamp = Some(Time(FIRST_START));
+        self.objects.pods.push(sourced(pod));
+        self.asked("Pod")
+    }
+
     pub fn asked_by_gang(mut self, members: usize, template: Template) -> Asked {
         let group = pod_group(PREEMPTORS, "preemptor".to_owned(), members, template.priority);
         self.objects.pod_groups.push(sourced(group));
@@ -104,7 +113,17 @@ pub struct Asked {
 
 impl Asked {
     pub fn taking(self, victims: usize) -> Scenario {
-        Scenario { objects: self.objects, preemptor: self.preemptor, victims }
+        self.expecting(Some(victims))
+    }
+
+    /// By a law.
+    pub fn refused(self) -> Scenario {
+        self.expecting(None)
+    }
+
+    fn expecting(self, victims: Option<usize>) -> Scenario {
+        let policy = if self.objects.config_maps.is_empty() { "Kubernetes" } else { "YuniKorn" };
+        Scenario { objects: self.objects, preemptor: self.preemptor, policy, victims }
     }
 }
 
@@ -162,6 +181,11 @@ impl Template {
         self
     }
 
+    /// It runs in this queue of YuniKorn's, for this application.
+    pub fn queue(self, queue: &str, application: &str) -> Self {
+        self.label("queue", queue).label("applicationId", application)
+    }
+
     pub fn memory(self, memory_mib: usize) -> Self {
         Self { memory_mib, ..self }
     }
@@ -179,6 +203,7 @@ impl Template {
     fn running(&self, index: usize, node: usize) -> Pod {
         let start = Time(FIRST_START + SignedDuration::from_secs(index as i64));
         let mut pod = self.pod(VICTIMS, format!("{}-{index:06}", self.kind));
+        pod.metadata.creation_timestamp = Some(start.clone());
         pod.spec.as_mut().expect("a pod has a spec").node_name = Some(node_name(node));
         let scheduled = PodCondition {
             type_: "PodScheduled".to_owned(),

@@ -1,6 +1,6 @@
 //! Objects as one document, as `kubectl get` prints several of them.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -24,6 +24,7 @@ enum Item<'o> {
     Budget(&'o PodDisruptionBudget),
     PodGroup(&'o PodGroup),
     Pod(&'o Pod),
+    ConfigMap(&'o ConfigMap),
 }
 
 impl<'o> List<'o> {
@@ -33,7 +34,8 @@ impl<'o> List<'o> {
         let budgets = objects.budgets.iter().map(|budget| Item::Budget(&budget.object));
         let groups = objects.pod_groups.iter().map(|group| Item::PodGroup(&group.object));
         let pods = objects.pods.iter().map(|pod| Item::Pod(&pod.object));
-        let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).collect();
+        let maps = objects.config_maps.iter().map(|map| Item::ConfigMap(&map.object));
+        let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).chain(maps).collect();
         Self { api_version: "v1", kind: "List", items }
     }
 }
