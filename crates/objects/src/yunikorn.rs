@@ -68,6 +68,9 @@ struct Resources {
     max: BTreeMap<String, Value>,
 }
 
+/// An amount by resource.
+type Limits = BTreeMap<String, i64>;
+
 /// The queues by full path, parents first.
 #[derive(Debug, Default)]
 pub(crate) struct QueueTree {
@@ -197,7 +200,7 @@ impl Reading<'_> {
         resources: &Resources,
         parent: Option<usize>,
         path: &str,
-    ) -> Result<(BTreeMap<String, i64>, BTreeMap<String, i64>), InputError> {
+    ) -> Result<(Limits, Limits), InputError> {
         let mut read = |written: &BTreeMap<String, Value>, what: &str| {
             let amounts = amounts(written, path)?;
             let instead = if parent.is_none() {

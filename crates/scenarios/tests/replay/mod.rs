@@ -63,7 +63,7 @@ impl Replay {
 
     /// Everybody who is pending asks; whether anything changed.
     fn round(&mut self) -> bool {
-        self.now = self.now + ROUND;
+        self.now += ROUND;
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let mut asking: Vec<_> = self
             .objects
