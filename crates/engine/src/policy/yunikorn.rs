@@ -153,10 +153,11 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         } else if let Some(law) = self.not_under_guarantee() {
             return Err(Some(law));
         }
-        if !self.is_daemon() && self.over_ceiling().is_some() {
-            if let Some(node) = self.node_with_room() {
-                return self.plan_for_quota(node, None).ok_or(None);
-            }
+        if !self.is_daemon()
+            && self.over_ceiling().is_some()
+            && let Some(node) = self.node_with_room()
+        {
+            return self.plan_for_quota(node, None).ok_or(None);
         }
         let mut best: Option<(Rank, Plan)> = None;
         for node in self.snapshot().node_ids() {
@@ -181,7 +182,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = self.snapshot();
         let pods = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
         let any = |is: fn(&crate::snapshot::Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
-        (any(|pod| opted_out(pod)), any(|pod| pod.originator), pods().count(), node)
+        (any(opted_out), any(|pod| pod.originator), pods().count(), node)
     }
 
     /// Whether a plan on the node might rank below `least`, or might be at all, as far as sums tell: its victims free what the
