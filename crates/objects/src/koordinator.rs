@@ -72,6 +72,8 @@ pub struct JobSpec {
 #[derive(Debug, Default)]
 pub(crate) struct QuotaTree {
     pub names: Vec<String>,
+    /// Where each stands in `names`.
+    places: BTreeMap<String, usize>,
     quotas: Vec<NamedQuota>,
 }
 
@@ -94,7 +96,7 @@ pub(crate) fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputEr
         labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
     };
     let mut tree = QuotaTree::default();
-    for (name, Sourced { object, source }) in &named {
+    for (name, Sourced { source, .. }) in &named {
         let located = |error: InputError| error.at(source).object(format!("ElasticQuota {name}"));
         let mut path = vec![name.clone()];
         while let Some(parent) = parent_of(&path[path.len() - 1]) {
@@ -109,15 +111,15 @@ pub(crate) fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputEr
             }
             path.push(parent.clone());
         }
-        let _ = object;
         for name in path.iter().rev() {
-            if !tree.names.contains(name) {
+            if tree.find(name).is_none() {
                 let Sourced { object, source } = named[name];
                 let located = |error: InputError| error.at(source).object(format!("ElasticQuota {name}"));
                 let parent = parent_of(name).and_then(|parent| tree.find(parent));
                 let min = amounts(&object.spec.min, "spec.min").map_err(located)?;
                 let max = amounts(&object.spec.max, "spec.max").map_err(located)?;
                 refuse_min_above_max(&min, &max).map_err(located)?;
+                tree.places.insert(name.clone(), tree.names.len());
                 tree.names.push(name.clone());
                 tree.quotas.push(NamedQuota { parent, min, max });
             }
@@ -139,7 +141,7 @@ fn refuse_min_above_max(min: &BTreeMap<String, i64>, max: &BTreeMap<String, i64>
 
 impl QuotaTree {
     fn find(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
+        self.places.get(name).copied()
     }
 
     /// The quotas as plain accounts.
@@ -236,6 +238,13 @@ pub(crate) fn job_of(pod: &Pod) -> Option<FullName> {
 /// be preempted is an error.
 pub(crate) fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, InputError> {
     let defined = by_name("PodGroup", &objects.job_groups, |group| FullName::of(&group.metadata))?;
+    for (name, Sourced { object, source }) in &defined {
+        let needed = object.spec.min_member;
+        if needed < 0 {
+            let error = InputError::new(format!("{needed} is negative; write 0 or more")).field("spec.minMember");
+            return Err(error.at(source).object(format!("PodGroup {name}")));
+        }
+    }
     let mut said: BTreeMap<FullName, (Option<bool>, String)> = BTreeMap::new();
     for Sourced { object, source } in &objects.pods {
         if let Some(job) = job_of(object) {
