@@ -148,6 +148,13 @@ impl Case {
         documents.join("---\n")
     }
 
+    /// The same as JSON, which is read faster.
+    pub fn to_json(&self) -> String {
+        let documents: Vec<String> =
+            std::iter::once(&self.test).chain(&self.objects).map(|document| format!("{document}\n")).collect();
+        documents.join("---\n")
+    }
+
     /// The same objects in another order.
     pub fn shuffled(&self, seed: u64) -> Self {
         let mut shuffled = self.clone();
