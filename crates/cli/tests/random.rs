@@ -1,0 +1,70 @@
+//! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
+
+use reprieve::checker::{Claim, check};
+use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time};
+use reprieve_objects::read::documents;
+use reprieve_objects::source::InputError;
+use reprieve_scenarios::random::{Options, cluster};
+
+const SEEDS: u64 = 2_000;
+
+#[test]
+fn resources() {
+    every_decision_is_accepted(&Options::resources());
+}
+
+#[test]
+fn pods() {
+    every_decision_is_accepted(&Options::pods());
+}
+
+#[test]
+fn groups() {
+    every_decision_is_accepted(&Options::groups());
+}
+
+#[test]
+fn tolerations() {
+    every_decision_is_accepted(&Options::tolerations());
+}
+
+#[test]
+fn everything() {
+    every_decision_is_accepted(&Options::everything());
+}
+
+fn every_decision_is_accepted(options: &Options) {
+    let mut problems = Vec::new();
+    for seed in 0..SEEDS {
+        let found =
+            complaints(&cluster(seed, options).to_json()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        problems.extend(found.into_iter().map(|complaint| format!("seed {seed}: {complaint}")));
+    }
+    assert!(problems.is_empty(), "{} complaints, the first of which are\n{}", problems.len(), first_of(&problems));
+}
+
+fn first_of(problems: &[String]) -> String {
+    problems[..problems.len().min(10)].join("\n")
+}
+
+/// What the checker says of what is decided.
+fn complaints(text: &str) -> Result<Vec<String>, InputError> {
+    let mut objects = Objects::default();
+    let mut test = None;
+    for document in documents("random", text) {
+        test = test.or(document.read(&mut objects)?);
+    }
+    let spec = test.expect("the first document is the test").object.spec;
+    let mut loaded = load(&objects, Strictness::Test)?;
+    let answer = Question::new(&spec, &loaded)?.answer(&mut loaded);
+    let claim = Claim {
+        objects: &objects,
+        now: parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?,
+        preemptor: &spec.preemptor,
+        priority_cut: spec.profile.args.get("priorityCut").is_none_or(|cut| cut.as_bool() == Some(true)),
+        answer: &answer,
+    };
+    Ok(check(&claim).iter().map(|complaint| format!("{complaint}; claimed {answer:?}")).collect())
+}
