@@ -5,6 +5,7 @@ use crate::candidates::Candidate;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, UnitId};
+use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
@@ -66,6 +67,18 @@ impl<'t, 's> Trial<'t, 's> {
             }
         }
         Self { what_if, ask, placement, hosts, reasons }
+    }
+
+    /// The cluster with those who came back.
+    pub fn snapshot(&self) -> &Snapshot {
+        self.what_if.snapshot()
+    }
+
+    /// Keeps a reason that is not about places, if somebody wants it.
+    pub fn keep(&mut self, reason: Reason) {
+        if let Some(reasons) = &mut self.reasons {
+            reasons.push(reason);
+        }
     }
 
     /// Those who cannot be put back: budget violations are tried first, then the others, each by importance. What can be put back

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::candidates::Candidate;
 use crate::choose::Plan;
@@ -10,7 +11,7 @@ use crate::decide::{Outcome, open};
 use crate::explain::{Explanation, Spared};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
-use crate::ids::{JobId, NodeId, PodId, QueueId, ResourceId, Timestamp, UnitId};
+use crate::ids::{JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp};
 use crate::laws::{Law, never, not_preemptible, opt_out, toleration, underway, unknown_class};
 use crate::queues::UNDEFINED;
 use crate::reprieve::{Reason, Trial};
@@ -31,7 +32,7 @@ pub struct Koordinator {
 /// Decides for the job of one pod.
 pub(crate) fn decide(snapshot: &mut Snapshot, policy: &Koordinator, ask: &Ask, pod: PodId, now: Timestamp) -> Outcome {
     let mut what_if = open(snapshot, ask);
-    let mut search = Search { what_if: &mut what_if, policy, ask, pod, now };
+    let mut search = Search::new(&mut what_if, policy, ask, pod, now);
     let enough = search.too_few().is_none();
     let may_run = enough && search.over_limit(Purpose::Run).is_none();
     let mark = search.what_if.mark();
@@ -66,7 +67,7 @@ pub(crate) fn explain(
 ) -> Explanation {
     let mut explanation = Explanation::default();
     let mut what_if = open(snapshot, ask);
-    let mut search = Search { what_if: &mut what_if, policy, ask, pod, now };
+    let mut search = Search::new(&mut what_if, policy, ask, pod, now);
     if plan.is_some() {
         let mark = search.what_if.mark();
         let may_run = search.over_limit(Purpose::Run).is_none();
@@ -97,9 +98,44 @@ struct Search<'w, 's, 'a> {
     ask: &'a Ask,
     pod: PodId,
     now: Timestamp,
+    firm: Firm,
 }
 
-impl Search<'_, '_, '_> {
+/// What those of the asking quota who cannot be preempted use, and what they ask for, pending ones included; by resource.
+struct Firm {
+    used: Vec<i64>,
+    request: Vec<i64>,
+}
+
+impl<'w, 's, 'a> Search<'w, 's, 'a> {
+    fn new(what_if: &'w mut WhatIf<'s>, policy: &'a Koordinator, ask: &'a Ask, pod: PodId, now: Timestamp) -> Self {
+        let zeros = vec![0; what_if.snapshot().resource_ids().len()];
+        let firm = Firm { used: zeros.clone(), request: zeros };
+        let mut search = Self { what_if, policy, ask, pod, now, firm };
+        if let Some(queue) = search.queue() {
+            search.firm = search.firm(queue);
+        }
+        search
+    }
+
+    fn firm(&self, queue: QueueId) -> Firm {
+        let snapshot = self.snapshot();
+        let mut firm = Firm { used: self.firm.used.clone(), request: self.firm.request.clone() };
+        for id in (0..snapshot.n_pods()).map(PodId::new) {
+            let pod = snapshot.pod(id);
+            if pod.queue != Some(queue) || self.is_preemptible(id) {
+                continue;
+            }
+            for (at, request) in snapshot.requests(pod.shape).iter().enumerate() {
+                firm.request[at] += request;
+                if pod.node.is_some() {
+                    firm.used[at] += request;
+                }
+            }
+        }
+        firm
+    }
+
     fn snapshot(&self) -> &Snapshot {
         self.what_if.snapshot()
     }
@@ -124,11 +160,11 @@ impl Search<'_, '_, '_> {
             .then_some(Law::TooFewMembers { members: job.members.len(), needed: job.min_member })
     }
 
-    /// What the members that need a place ask for.
-    fn asked(&self) -> Vec<i64> {
+    /// What these pods ask for together.
+    fn asked(&self, pods: &[PodId]) -> Vec<i64> {
         let snapshot = self.snapshot();
         let mut total = vec![0; snapshot.resource_ids().len()];
-        for &pod in &self.ask.members {
+        for &pod in pods {
             for (total, request) in total.iter_mut().zip(snapshot.requests(snapshot.pod(pod).shape)) {
                 *total += request;
             }
@@ -141,20 +177,8 @@ impl Search<'_, '_, '_> {
         let snapshot = self.snapshot();
         let queue = self.queue()?;
         let tree = snapshot.queues();
-        let asked = self.asked();
-        let (mut firm, mut firm_request) = (vec![0; asked.len()], vec![0; asked.len()]);
-        for id in (0..snapshot.n_pods()).map(PodId::new) {
-            let pod = snapshot.pod(id);
-            if pod.queue != Some(queue) || self.is_preemptible(id) {
-                continue;
-            }
-            for (at, request) in snapshot.requests(pod.shape).iter().enumerate() {
-                firm_request[at] += request;
-                if pod.node.is_some() {
-                    firm[at] += request;
-                }
-            }
-        }
+        let asked = self.asked(&self.ask.members);
+        let Firm { used: firm, request: firm_request } = &self.firm;
         let limits = tree.get(queue);
         let used = tree.used(queue);
         let preemptible = self.is_preemptible(self.pod);
@@ -218,13 +242,20 @@ impl Search<'_, '_, '_> {
         underway::law(snapshot, leaving)
     }
 
-    /// The members that fit now, by name, each on the first node by name with room; they stay placed in the what-if.
+    /// The members that fit now, by name, each on the node that it is nominated to, or else on the first by name with room; they stay
+    /// placed in the what-if.
     fn place_free(&mut self) -> Placement {
+        let nodes: Vec<NodeId> = self.snapshot().node_ids().collect();
         let mut placement = Placement::new();
+        let mut looked = Looked::default();
         for &pod in &self.ask.members {
-            let nodes = self.snapshot().node_ids();
-            let nominated = self.snapshot().pod(pod).nominated.filter(|_| self.ask.members.len() == 1);
-            let free = nominated.into_iter().chain(nodes).find(|&node| self.misfit(pod, node).is_none());
+            let nominated = self.snapshot().pod(pod).nominated;
+            let free = nominated.filter(|&node| self.misfit(pod, node).is_none()).or_else(|| {
+                let unseen = looked.unseen(self.what_if, pod, nodes.len());
+                let at = unseen.clone().find(|&at| self.misfit(pod, nodes[at]).is_none());
+                looked.saw(self.what_if, pod, at.unwrap_or(unseen.end));
+                at.map(|at| nodes[at])
+            });
             if let Some(node) = free {
                 self.what_if.place(pod, node);
                 placement.push((pod, node));
@@ -262,17 +293,13 @@ impl Search<'_, '_, '_> {
         let rest: Vec<PodId> =
             self.ask.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
         let nodes = self.open_nodes(&rest);
-        let gone = self.potential_victims(&nodes);
-        let costs = self.costs(&gone);
-        for &pod in &gone {
-            self.what_if.remove(pod);
-        }
+        let mut away = self.away(&nodes, &rest);
         let found = match self.over_after(&rest) {
             Some(law) => Err(Some(law)),
-            None => self.place_rest(free, &rest, &nodes, &costs).ok_or(None),
+            None => self.place_rest(free, &rest, &nodes, &mut away).ok_or(None),
         };
         let plan = found.map(|placement| {
-            let victims = self.assign_back(&placement, gone, reasons);
+            let victims = self.assign_back(&placement, away.gone, reasons);
             Plan::new(self.what_if.snapshot(), placement, victims)
         });
         self.what_if.back_to(mark);
@@ -281,77 +308,97 @@ impl Search<'_, '_, '_> {
 
     /// The nodes that taking pods away could open. (Rule 8.)
     fn open_nodes(&mut self, members: &[PodId]) -> Vec<NodeId> {
+        let mut by_shape: BTreeMap<ShapeId, PodId> = BTreeMap::new();
+        for &pod in members {
+            by_shape.entry(self.snapshot().pod(pod).shape).or_insert(pod);
+        }
         let nodes = self.snapshot().node_ids();
         let open = |node: &NodeId| {
             unknown_class::closes(self.what_if.snapshot(), self.ask, *node).is_none()
-                && members.iter().any(|&pod| {
+                && by_shape.values().any(|&pod| {
                     fit::misfit(self.what_if, self.ask, pod, *node).is_none_or(|misfit| misfit.resolvable())
                 })
         };
         nodes.filter(open).collect()
     }
 
-    /// Lawful victims on those nodes, and the quota's own anywhere. (Rule 9.)
-    fn potential_victims(&self, nodes: &[NodeId]) -> Vec<PodId> {
-        let snapshot = self.snapshot();
-        let open: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    /// Takes away lawful victims on those nodes, and the quota's own anywhere (rule 9), as far as it matters who is away.
+    fn away(&mut self, nodes: &[NodeId], rest: &[PodId]) -> Away {
+        let snapshot = self.what_if.snapshot();
+        let mut is_open = vec![false; snapshot.node_ids().len()];
+        for node in nodes {
+            is_open[node.index()] = true;
+        }
         let own = self.queue();
-        let in_reach = |&pod: &PodId| {
-            let bound = snapshot.home(pod);
-            bound.is_some_and(|node| open.contains(&node))
-                || bound.is_some() && own.is_some() && snapshot.pod(pod).queue == own
-        };
-        let pods = (0..snapshot.n_pods()).map(PodId::new).filter(in_reach);
-        pods.filter(|&pod| self.spares(pod).is_none()).collect()
-    }
-
-    /// By node: the sum over the distinct jobs of its potential victims of the rank of their priority. (Rule 10.)
-    fn costs(&self, gone: &[PodId]) -> BTreeMap<NodeId, usize> {
-        let snapshot = self.snapshot();
-        let priorities: BTreeSet<_> = gone.iter().map(|&pod| snapshot.pod(pod).priority).collect();
-        let rank: BTreeMap<_, usize> =
-            priorities.into_iter().enumerate().map(|(rank, priority)| (priority, rank)).collect();
-        let mut jobs: BTreeMap<NodeId, BTreeMap<JobKey, usize>> = BTreeMap::new();
-        for &pod in gone {
-            if let Some(node) = snapshot.home(pod) {
-                let of_pod = rank[&snapshot.pod(pod).priority];
-                let of_job = jobs.entry(node).or_default().entry(self.job_key(pod)).or_default();
-                *of_job = of_pod.max(*of_job);
+        let tight = self.tight(rest);
+        let all_matter = !self.what_if.relations().is_empty();
+        let mut victims = Vec::new();
+        for id in (0..snapshot.n_pods()).map(PodId::new) {
+            let Some(node) = snapshot.home(id) else { continue };
+            let pod = snapshot.pod(id);
+            let in_reach = is_open[node.index()] || own.is_some() && pod.queue == own;
+            if in_reach && self.spares(id).is_none() {
+                let matters = all_matter || pod.queue.is_some_and(|queue| tight[queue.index()]);
+                victims.push(Victim { pod: id, node, priority: pod.priority, job: pod.job, matters });
             }
         }
-        jobs.into_iter().map(|(node, jobs)| (node, jobs.values().sum())).collect()
+        let gone: Vec<Victim> = victims.iter().filter(|victim| victim.matters).copied().collect();
+        for victim in &gone {
+            self.what_if.remove(victim.pod);
+        }
+        Away::new(victims, gone, is_open.len())
     }
 
-    fn job_key(&self, pod: PodId) -> JobKey {
-        self.snapshot().pod(pod).job.map_or(JobKey::Pod(pod), JobKey::Job)
+    /// By queue: whether its pods count in a quota of the asking pod that has no room for the rest of the job and all who run.
+    fn tight(&self, rest: &[PodId]) -> Vec<bool> {
+        let tree = self.snapshot().queues();
+        let asked = self.asked(rest);
+        let mut tight = vec![false; tree.ids().len()];
+        for id in self.queue().into_iter().flat_map(|own| tree.path(own)) {
+            let (ceiling, used) = (&tree.get(id).ceiling, tree.used(id));
+            tight[id.index()] =
+                (0..asked.len()).any(|at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
+        }
+        for id in tree.ids() {
+            let above = tree.get(id).parent.is_some_and(|parent| tight[parent.index()]);
+            tight[id.index()] |= above;
+        }
+        tight
     }
 
-    /// With all victims gone, whether the rest of the job still passes a limit.
+    /// With all victims gone, whether the rest of the job still passes a limit. (Rule 9.)
     fn over_after(&self, rest: &[PodId]) -> Option<Law> {
-        let snapshot = self.snapshot();
-        let mut asked = vec![0; snapshot.resource_ids().len()];
-        for &pod in rest {
-            for (total, request) in asked.iter_mut().zip(snapshot.requests(snapshot.pod(pod).shape)) {
-                *total += request;
-            }
-        }
-        let (queue, resource, over) = snapshot.queues().over_ceiling(self.queue()?, &asked)?;
-        Some(Law::QuotaLimit { queue, resource, over })
+        let queue = self.queue()?;
+        let asked = self.asked(rest);
+        let tree = self.snapshot().queues();
+        let (ceiling, used) = (&tree.get(queue).ceiling, tree.used(queue));
+        let own = (0..asked.len()).find(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
+        let over = |at: usize| used[at] + asked[at] - ceiling[at];
+        own.map(|at| Law::QuotaLimit { queue, resource: ResourceId::new(at), over: over(at) })
+            .or_else(|| self.over_above(&asked))
     }
 
-    /// Each on the feasible node of least cost; all of them, or nobody.
+    /// Each on the feasible node of least cost; all of them, or nobody. (Rule 10.)
     fn place_rest(
         &mut self,
         mut placement: Placement,
         rest: &[PodId],
         nodes: &[NodeId],
-        costs: &BTreeMap<NodeId, usize>,
+        away: &mut Away,
     ) -> Option<Placement> {
-        let mut order: Vec<(usize, NodeId)> =
-            nodes.iter().map(|node| (costs.get(node).copied().unwrap_or_default(), *node)).collect();
+        let costs = away.costs();
+        let mut order: Vec<(usize, NodeId)> = nodes.iter().map(|&node| (costs[node.index()], node)).collect();
         order.sort_unstable();
+        let mut looked = Looked::default();
         for &pod in rest {
-            let &(_, node) = order.iter().find(|&&(_, node)| self.misfit(pod, node).is_none())?;
+            let unseen = looked.unseen(self.what_if, pod, order.len());
+            let at = unseen.into_iter().find(|&at| {
+                let (_, node) = order[at];
+                away.clear(self.what_if, node);
+                self.misfit(pod, node).is_none()
+            })?;
+            looked.saw(self.what_if, pod, at);
+            let (_, node) = order[at];
             self.what_if.place(pod, node);
             placement.push((pod, node));
         }
@@ -363,26 +410,25 @@ impl Search<'_, '_, '_> {
     fn assign_back(
         &mut self,
         placement: &Placement,
-        mut gone: Vec<PodId>,
-        mut reasons: Option<&mut Vec<Reason>>,
+        mut gone: Vec<Victim>,
+        reasons: Option<&mut Vec<Reason>>,
     ) -> Vec<Candidate> {
-        let snapshot = self.what_if.snapshot();
-        gone.sort_by_key(|&pod| (Reverse(snapshot.pod(pod).priority), snapshot.pod(pod).job, pod));
-        let own: Vec<QueueId> = self.queue().map(|queue| snapshot.queues().path(queue).collect()).unwrap_or_default();
-        let units: Vec<(UnitId, PodId)> =
-            gone.iter().map(|&pod| (snapshot.unit_of(pod).expect("a victim is bound"), pod)).collect();
+        gone.sort_unstable_by_key(|victim| (Reverse(victim.priority), victim.job, victim.pod));
+        let tree = self.snapshot().queues();
+        let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
         let mut victims = Vec::new();
-        for (unit, pod) in units {
-            if let Some(misfit) = quota_misfit(self.what_if.snapshot(), pod, &own) {
-                if let Some(reasons) = &mut reasons {
+        let mut trial = Trial::new(self.what_if, self.ask, placement, reasons);
+        for Victim { pod, .. } in gone {
+            let unit = trial.snapshot().unit_of(pod).expect("a victim is bound");
+            let returns = match quota_misfit(trial.snapshot(), pod, &own) {
+                Some(misfit) => {
                     let (asking, node) = placement[0];
-                    reasons.push(Reason { unit, pod: asking, node, misfit });
+                    trial.keep(Reason { unit, pod: asking, node, misfit });
+                    false
                 }
-                victims.push(Candidate { unit, violations: 0 });
-                continue;
-            }
-            let mut trial = Trial::new(self.what_if, self.ask, placement, reasons.as_deref_mut());
-            if !trial.return_pod(unit, pod) {
+                None => trial.return_pod(unit, pod),
+            };
+            if !returns {
                 victims.push(Candidate { unit, violations: 0 });
             }
         }
@@ -390,11 +436,93 @@ impl Search<'_, '_, '_> {
     }
 }
 
-/// A job, or a pod of none, which counts as one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum JobKey {
-    Job(JobId),
-    Pod(PodId),
+/// A pod that may be taken.
+#[derive(Clone, Copy)]
+struct Victim {
+    pod: PodId,
+    node: NodeId,
+    priority: Priority,
+    job: Option<JobId>,
+    /// Whether it matters to others than those who look at its node.
+    matters: bool,
+}
+
+/// All who may be taken. Who stands on a node that nobody looks at, and counts in no quota that is tight, would come back whatever
+/// happens: it stays where it is.
+struct Away {
+    /// By node.
+    victims: Vec<Victim>,
+    starts: Vec<usize>,
+    cleared: Vec<bool>,
+    /// Those who are off their nodes.
+    gone: Vec<Victim>,
+}
+
+impl Away {
+    fn new(mut victims: Vec<Victim>, gone: Vec<Victim>, n_nodes: usize) -> Self {
+        victims.sort_by_key(|victim| victim.node);
+        let mut starts = vec![0; n_nodes + 1];
+        for victim in &victims {
+            starts[victim.node.index() + 1] += 1;
+        }
+        for node in 0..n_nodes {
+            starts[node + 1] += starts[node];
+        }
+        Self { victims, starts, cleared: vec![false; n_nodes], gone }
+    }
+
+    /// Takes all off a node.
+    fn clear(&mut self, what_if: &mut WhatIf<'_>, node: NodeId) {
+        if std::mem::replace(&mut self.cleared[node.index()], true) {
+            return;
+        }
+        for victim in &self.victims[self.starts[node.index()]..self.starts[node.index() + 1]] {
+            if !victim.matters {
+                what_if.remove(victim.pod);
+                self.gone.push(*victim);
+            }
+        }
+    }
+
+    /// By node: the sum over the distinct jobs of its potential victims of the rank of their priority; a pod of no job is a job.
+    /// (Rule 10.)
+    fn costs(&self) -> Vec<usize> {
+        let priorities: BTreeSet<Priority> = self.victims.iter().map(|victim| victim.priority).collect();
+        let priorities: Vec<Priority> = priorities.into_iter().collect();
+        let rank = |victim: &Victim| priorities.partition_point(|&priority| priority < victim.priority);
+        let mut jobs: Vec<(JobId, usize)> = Vec::new();
+        let mut cost = |at: Range<usize>| {
+            jobs.clear();
+            let mut sum = 0;
+            for victim in &self.victims[at] {
+                match victim.job {
+                    Some(job) => jobs.push((job, rank(victim))),
+                    None => sum += rank(victim),
+                }
+            }
+            jobs.sort_unstable_by_key(|&(job, rank)| (job, Reverse(rank)));
+            jobs.dedup_by_key(|(job, _)| *job);
+            sum + jobs.iter().map(|(_, rank)| rank).sum::<usize>()
+        };
+        self.starts.windows(2).map(|at| cost(at[0]..at[1])).collect()
+    }
+}
+
+/// How far down the list of nodes pods of each shape have looked in vain. Who is placed only takes room away, so nobody has to look
+/// there again, unless pods mind each other.
+#[derive(Default)]
+struct Looked(BTreeMap<ShapeId, usize>);
+
+impl Looked {
+    fn unseen(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
+        self.0.get(&what_if.snapshot().pod(pod).shape).copied().unwrap_or(0)..n_nodes
+    }
+
+    fn saw(&mut self, what_if: &WhatIf<'_>, pod: PodId, at: usize) {
+        if what_if.relations().is_empty() {
+            self.0.insert(what_if.snapshot().pod(pod).shape, at);
+        }
+    }
 }
 
 /// The limit of the preemptor's quotas that the pod's return would pass.
