@@ -3,5 +3,6 @@
 
 pub mod goals;
 pub mod random;
+pub mod random_jobs;
 pub mod random_queues;
 pub mod scale;
