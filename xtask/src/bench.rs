@@ -20,7 +20,7 @@ pub fn run(quick: bool) -> ExitCode {
 }
 
 fn measure(quick: bool) -> Result<(), String> {
-    cargo(&["build", "--quiet", "--release", "--package", "reprieve-scenarios", "--bins"], &[])?;
+    cargo(&["build", "--quiet", "--release", "--package", "reprieve-scenarios", "--bins"])?;
     let programs = release_folder()?;
     eprintln!("bench: times");
     let flags: &[&str] = if quick { &["--quick"] } else { &[] };

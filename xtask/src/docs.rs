@@ -44,7 +44,7 @@ impl Ran {
 }
 
 fn run_all() -> Result<Vec<Ran>, String> {
-    cargo(&["build", "--locked", "--release", "-q"], &[])?;
+    cargo(&["build", "--locked", "--release", "-q"])?;
     let mut ran = Vec::new();
     for file in files()? {
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;

@@ -1,8 +1,6 @@
 //! The project's chores. `cargo xtask verify` checks everything and writes nothing; `cargo xtask fix` repairs what a machine can
 //! repair; `cargo xtask bench` compares the speed with the goals.
 
-#![allow(clippy::disallowed_methods, reason = "chores run programs, read files and take time")]
-
 mod bench;
 mod blocks;
 mod docs;
@@ -12,7 +10,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
-       cargo xtask fix              apply formatting, lint fixes, snapshots and the outputs in the documentation
+       cargo xtask fix              apply formatting, lint fixes and the outputs in the documentation
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 
 fn main() -> ExitCode {

@@ -165,10 +165,10 @@ fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
         return Found::OtherName;
     }
     match judge(&test.object, &objects) {
-        Err(error) => bad(
-            &name,
-            error.source.is_some().then(|| error.to_string()).unwrap_or_else(|| error.at(&test.source).to_string()),
-        ),
+        Err(error) => {
+            let located = if error.source.is_some() { error } else { error.at(&test.source) };
+            bad(&name, located.to_string())
+        }
         Ok(Judged { problems, report, table }) => {
             let passed = problems.is_empty();
             Found::Case(Box::new(Case {

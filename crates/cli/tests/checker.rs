@@ -1,8 +1,6 @@
 //! The checker accepts every decision of the conformance cases and of made-up clusters, and objects to each wrong answer
 //! that is made from a right one.
 
-#![allow(clippy::disallowed_methods, reason = "a test reads its cases from files")]
-
 #[path = "checker/case.rs"]
 mod case;
 #[path = "checker/made_up.rs"]

@@ -1,7 +1,5 @@
 //! Mangled files end with an answer or an error, never with a panic: a short, seeded run of what the fuzz target does.
 
-#![allow(clippy::disallowed_methods, reason = "the cases are files")]
-
 use std::path::Path;
 
 use reprieve_objects::load::{Strictness, load};

@@ -1,7 +1,5 @@
 //! Decides PreemptionTest files and prints a line of JSON for each: `decide FILE|DIR…`.
 
-#![allow(clippy::disallowed_methods, reason = "it reads its arguments and files")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,7 +1,5 @@
 //! Writes random clusters as PreemptionTest files: `random --seed 1 --count 1000 --kind pods DIR`.
 
-#![allow(clippy::disallowed_methods, reason = "it reads its arguments and writes files")]
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

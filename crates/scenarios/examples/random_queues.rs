@@ -1,7 +1,5 @@
 //! Writes random clusters under YuniKorn's queues as PreemptionTest files: `random_queues FIRST_SEED COUNT DIR`.
 
-#![allow(clippy::disallowed_methods, reason = "it reads its arguments and writes files")]
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -3,8 +3,6 @@
 //!
 //!     figures [--quick] [NAME...]
 
-#![allow(clippy::disallowed_methods, reason = "this program times, and is told what")]
-
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

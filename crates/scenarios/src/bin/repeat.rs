@@ -2,8 +2,6 @@
 //!
 //!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES
 
-#![allow(clippy::disallowed_methods, reason = "this program is told what to repeat")]
-
 use std::hint::black_box;
 
 use reprieve_engine::Outcome;

@@ -149,6 +149,14 @@ impl Maker {
                 let (overhead, running) = (self.requests(half), self.requests(asks.minus(half)));
                 json!({ "containers": [one("c", running)], "overhead": overhead })
             }
+            4 if devices == 0 => {
+                let running = self.requests(half);
+                json!({ "containers": [one("c", running)], "resources": { "requests": whole } })
+            }
+            5 if devices == 0 && memory == 0 => {
+                let third = json!({ "cpu": format!("{}u", cpu * 500_000 / 3) }); // no whole number of thousandths
+                json!({ "containers": [one("c", third.clone()), one("d", third.clone()), one("e", third)] })
+            }
             _ => json!({ "containers": [one("c", whole)] }),
         }
     }

@@ -52,7 +52,12 @@ impl Maker {
         let number = *self.rng.pick(&[80, 80, 443]);
         let protocol = if self.rng.chance(25) { *self.rng.pick(&["TCP", "UDP"]) } else { "" };
         let address = if self.rng.chance(30) { *self.rng.pick(&["0.0.0.0", "10.0.0.1", "10.0.0.2"]) } else { "" };
-        let mut port = json!({ "containerPort": 80, "hostPort": number });
+        let mut port = json!({ "containerPort": number });
+        if self.rng.chance(10) {
+            template.spec["hostNetwork"] = json!(true);
+        } else {
+            port["hostPort"] = json!(number);
+        }
         if !protocol.is_empty() {
             port["protocol"] = json!(protocol);
         }
@@ -127,6 +132,9 @@ impl Maker {
             }
             if self.rng.chance(12) && unmet == "DoNotSchedule" {
                 constraint["minDomains"] = json!(self.rng.within(2, 4));
+            }
+            if self.rng.chance(15) {
+                constraint["matchLabelKeys"] = json!(["track"]);
             }
             if self.rng.chance(15) {
                 constraint["nodeAffinityPolicy"] = json!(self.rng.pick(&["Honor", "Ignore"]));

@@ -123,7 +123,8 @@ impl Tournament<'_, '_> {
             let own = id == search.queue;
             let borrows = self.contested.iter().any(|&cell| quota.used(id, cell) > quota.quota(id, cell));
             let reclaims = quota.rules.queues[search.queue.index()].reclaim != Reclaim::Never;
-            if !own && !(borrows && reclaims) {
+            let in_play = own || borrows && reclaims;
+            if !in_play {
                 continue;
             }
             let may_take = |&workload: &WorkloadId| {
