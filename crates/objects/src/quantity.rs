@@ -46,6 +46,11 @@ pub fn billionths(text: &str) -> Result<i128, QuantityError> {
     Ok(value)
 }
 
+/// As the API server keeps a quantity of a pod or a node: rounded up to whole thousandths. Still in billionths.
+pub fn stored(billionths: i128) -> i128 {
+    rounded_up(billionths, 1_000_000) * 1_000_000
+}
+
 /// In whole units, rounded up as Kubernetes does.
 pub fn units(billionths: i128) -> Result<i64, QuantityError> {
     i64::try_from(rounded_up(billionths, 1_000_000_000)).map_err(|_| QuantityError::Overflow)

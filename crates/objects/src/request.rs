@@ -13,7 +13,8 @@ use crate::source::InputError;
 /// By resource: how much, in thousandths of cpu and whole units of everything else.
 pub type Amounts = BTreeMap<String, i64>;
 
-/// By resource: how much, in billionths. Sums are exact; only the end result is rounded.
+/// By resource: how much, in billionths. Each quantity is rounded as the API server does when it stores it; sums are exact, and
+/// rounded once more at the end.
 type Exact = BTreeMap<String, i128>;
 
 type Quantities = BTreeMap<String, Quantity>;
@@ -120,7 +121,7 @@ fn exact(list: &Quantities, path: &str) -> Result<Exact, InputError> {
         let parsed = quantity::billionths(text);
         let amount =
             parsed.map_err(|error| InputError::new(format!("{text:?} {error}")).field(format!("{path}.{resource}")))?;
-        Ok((resource.clone(), amount))
+        Ok((resource.clone(), quantity::stored(amount)))
     };
     list.iter().map(amount).collect()
 }

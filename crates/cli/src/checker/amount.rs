@@ -1,5 +1,5 @@
-//! Quantities and requests, read the long way: exact in billionths, summed, and only then rounded up. It leaves to others
-//! what a node has room for.
+//! Quantities and requests, read the long way: each in billionths, rounded up to thousandths as the API server stores it, then
+//! summed, and rounded up again. It leaves to others what a node has room for.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ fn requests_of(container: &Container) -> Result<Amounts, String> {
 fn exact(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result<Amounts, String> {
     let read = |(resource, text): (&String, &Quantity)| {
         let amount = quantity(&text.0).ok_or_else(|| format!("{field}.{resource}"))?;
-        Ok((resource.clone(), amount))
+        Ok((resource.clone(), divide_up(amount, BILLION / 1000) * (BILLION / 1000)))
     };
     list.into_iter().flatten().map(read).collect()
 }
