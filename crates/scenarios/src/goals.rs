@@ -88,6 +88,13 @@ pub const DECISIONS: &[Benchmark] = &[
         peer: None,
         build: || scale::pod_refused_by_queue(4, 5000, 20),
     },
+    Benchmark {
+        name: "job-100-among-1000-quotas-5000x20",
+        goal: micros(20_000),
+        peer: None,
+        build: || scale::job_among_quotas(1000, 5000, 100),
+    },
+    variant("job-100-below-a-full-quota-5000x20", || scale::job_below_a_full_quota(1000, 5000, 100)),
     variant("pod-among-1000-queues-without-victims", || scale::pod_among_queues_without_victims(4, 5000, 20)),
     variant("gang-100-against-1000-scattered-gangs", || scale::gang_against_scattered_gangs(1000)),
     variant("gang-100-on-1000x10-priorities", || scale::gang_among_priorities(1000, 100)),

@@ -5,6 +5,7 @@
 mod build;
 mod list;
 mod queues;
+mod quotas;
 
 use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
 use reprieve_engine::Outcome;
@@ -13,7 +14,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
-use build::{Asked, Cluster, Template, ZONE, budget, priority_class, sourced};
+use build::{Asked, Cluster, Template, ZONE, budget, from_scenario, priority_class, sourced};
 use list::List;
 
 /// When the question is asked.
@@ -210,6 +211,34 @@ fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usiz
     cluster.asked_in_queue(2 * milli_cpu, &leaves[asking])
 }
 
+/// A job whose pods need two victims each, in a quota that is full: all its own pods must go, too. The first half of the nodes has
+/// pods of higher priority; the members land on the other.
+pub fn job_among_quotas(leaves: usize, nodes: usize, members: usize) -> Scenario {
+    asked_in_quota(leaves, nodes, members, false)
+}
+
+/// The same, where all quotas are below one that is full as well: each pod that comes back counts there.
+pub fn job_below_a_full_quota(leaves: usize, nodes: usize, members: usize) -> Scenario {
+    asked_in_quota(leaves, nodes, members, true)
+}
+
+fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -> Scenario {
+    let (pods, milli_cpu) = (20 * nodes, 200);
+    let priority = |index: usize| if index % nodes < nodes / 2 { 2000 } else { 1000 };
+    let low = |index: usize| {
+        let job = format!("job-{}", index / 10);
+        let low = Template::new(milli_cpu, priority(index)).label(quotas::NAME, &quotas::leaf(index % leaves));
+        low.label(quotas::JOB, &job).label(quotas::PREEMPTIBLE, "true")
+    };
+    let asked = 2 * milli_cpu * members;
+    let mut cluster = Cluster::new(nodes).spread(pods, low);
+    let root = one_root.then_some(pods * milli_cpu);
+    let quotas = quotas::quotas(leaves, asked.max(pods * milli_cpu / leaves), asked, root);
+    cluster.objects.elastic_quotas = quotas.into_iter().map(from_scenario).collect();
+    let member = Template::new(2 * milli_cpu, HIGH).label(quotas::NAME, &quotas::leaf(0));
+    cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).taking(2 * members + pods / leaves)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +272,8 @@ mod tests {
             pod_among_queues(2, 100, 20),
             pod_refused_by_queue(2, 100, 20),
             pod_among_queues_without_victims(2, 100, 20),
+            job_among_quotas(20, 100, 50),
+            job_below_a_full_quota(20, 100, 50),
         ] {
             let (mut loaded, question) = scenario.load();
             scenario.check(&mut loaded, &question);
@@ -257,6 +288,7 @@ mod tests {
             gang_clears_gangs(5),
             gang_with_affinity(5),
             pod_among_queues(1, 10, 20),
+            job_below_a_full_quota(4, 10, 5),
         ] {
             let snapshot = scenario.load().0.snapshot;
             for text in [scenario.json(), scenario.yaml()] {

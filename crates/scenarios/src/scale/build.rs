@@ -19,7 +19,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::source::{Source, Sourced};
 use reprieve_objects::test_file::PreemptorRef;
 
-use super::Scenario;
+use super::{Scenario, quotas};
 
 /// When the first pod of every scenario started; each later one started a second later.
 const FIRST_START: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -98,6 +98,17 @@ impl Cluster {
         self.asked("PodGroup")
     }
 
+    /// A job under Koordinator's quotas; its first pod asks.
+    pub fn asked_by_job(mut self, members: usize, template: Template) -> Asked {
+        let template = template.label(quotas::JOB, "preemptor");
+        self.objects.job_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
+        self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
+        for member in 1..members {
+            self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
+        }
+        self.asked("Pod")
+    }
+
     fn asked(self, kind: &str) -> Asked {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: PREEMPTORS.to_owned(), name: "preemptor".to_owned() };
@@ -122,7 +133,12 @@ impl Asked {
     }
 
     fn expecting(self, victims: Option<usize>) -> Scenario {
-        let policy = if self.objects.config_maps.is_empty() { "Kubernetes" } else { "YuniKorn" };
+        let Objects { config_maps, elastic_quotas, .. } = &self.objects;
+        let policy = match (config_maps.is_empty(), elastic_quotas.is_empty()) {
+            (true, true) => "Kubernetes",
+            (true, false) => "Koordinator",
+            (false, _) => "YuniKorn",
+        };
         Scenario { objects: self.objects, preemptor: self.preemptor, policy, victims }
     }
 }
@@ -329,5 +345,10 @@ fn quantities<const N: usize>(amounts: [(&str, String); N]) -> BTreeMap<String, 
 }
 
 pub fn sourced<T: Metadata<Ty = ObjectMeta>>(object: T) -> Sourced<T> {
+    from_scenario(object)
+}
+
+/// The same for objects that Kubernetes itself does not have.
+pub fn from_scenario<T>(object: T) -> Sourced<T> {
     Sourced { object, source: Source { file: "scenario".into(), document: 1, item: None } }
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_objects::koordinator::{ElasticQuota, JobGroup};
 use reprieve_objects::objects::Objects;
 use serde::Serialize;
 
@@ -25,6 +26,8 @@ enum Item<'o> {
     PodGroup(&'o PodGroup),
     Pod(&'o Pod),
     ConfigMap(&'o ConfigMap),
+    Quota(&'o ElasticQuota),
+    Job(&'o JobGroup),
 }
 
 impl<'o> List<'o> {
@@ -35,7 +38,10 @@ impl<'o> List<'o> {
         let groups = objects.pod_groups.iter().map(|group| Item::PodGroup(&group.object));
         let pods = objects.pods.iter().map(|pod| Item::Pod(&pod.object));
         let maps = objects.config_maps.iter().map(|map| Item::ConfigMap(&map.object));
-        let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).chain(maps).collect();
+        let quotas = objects.elastic_quotas.iter().map(|quota| Item::Quota(&quota.object));
+        let jobs = objects.job_groups.iter().map(|job| Item::Job(&job.object));
+        let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).chain(maps).chain(quotas).chain(jobs);
+        let items = items.collect();
         Self { api_version: "v1", kind: "List", items }
     }
 }
