@@ -80,7 +80,8 @@ pub(crate) fn explain(
             continue;
         }
         let law = search.snapshot().unit(unit).pods.iter().find_map(|&pod| search.spares(pod));
-        explanation.spared.push((unit, law.map_or(Spared::Reprieved, Spared::Law)));
+        let reprieved = plan.is_some().then_some(Spared::Reprieved);
+        explanation.spared.extend(law.map(Spared::Law).or(reprieved).map(|spared| (unit, spared)));
     }
     explanation
 }
