@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::checker::{self, Claim};
 use crate::input::{self, Error};
+use crate::output;
 use crate::render::{self, Detail};
 use crate::shuffle::shuffled;
 
@@ -332,9 +333,9 @@ fn print(output: Output, cases: &[Case]) -> Result<(), Error> {
                 "badInput": of(Verdict::BadInput),
                 "tests": cases,
             });
-            println!("{result:#}");
+            output::line(&format!("{result:#}"));
         }
-        Output::Junit => print!("{}", crate::junit::report(cases)?),
+        Output::Junit => output::print(&crate::junit::report(cases)?),
     }
     Ok(())
 }
@@ -344,18 +345,18 @@ fn print_table(cases: &[Case]) {
     let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
     for case in cases.iter().filter(|case| case.verdict != Verdict::Passed) {
         let word = if case.verdict == Verdict::Failed { "FAIL" } else { "BAD INPUT" };
-        anstream::println!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display());
+        output::line(&format!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display()));
         for problem in &case.problems {
-            anstream::println!("  {problem}");
+            output::line(&format!("  {problem}"));
         }
         for line in case.table.lines() {
-            anstream::println!("    {line}");
+            output::line(&format!("    {line}"));
         }
-        anstream::println!();
+        output::line("");
     }
     let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
     let (passed, failed, bad) = (of(Verdict::Passed), of(Verdict::Failed), of(Verdict::BadInput));
     let colour = if failed + bad == 0 { green } else { red };
     let bad = if bad > 0 { format!(", {bad} could not be read") } else { String::new() };
-    anstream::println!("{colour}{passed} passed, {failed} failed{colour:#}{bad}");
+    output::line(&format!("{colour}{passed} passed, {failed} failed{colour:#}{bad}"));
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::input::{self, Error, Input};
+use crate::output;
 use crate::plan::preemptor_ref;
 use crate::render::{span, table};
 
@@ -93,7 +94,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let now = args.now.clone().or_else(|| clock.unwrap_or_else(|| Some(Timestamp::now().to_string())));
     let verdicts = verdicts(&objects, &preemptor, now)?;
     match args.output {
-        Output::Table => anstream::print!("{}", as_table(&preemptor, &verdicts)),
+        Output::Table => output::print(&as_table(&preemptor, &verdicts)),
         Output::Json => {
             let result = json!({
                 "apiVersion": "reprieve.dev/v1alpha1",
@@ -101,9 +102,9 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
                 "preemptor": preemptor,
                 "verdicts": verdicts,
             });
-            println!("{result:#}");
+            output::line(&format!("{result:#}"));
         }
-        Output::Html => print!("{}", crate::html::page(&preemptor, &verdicts)),
+        Output::Html => output::print(&crate::html::page(&preemptor, &verdicts)),
     }
     Ok(0)
 }

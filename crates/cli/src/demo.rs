@@ -9,6 +9,7 @@ use reprieve_objects::report::report;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
 use crate::input::Error;
+use crate::output;
 use crate::picture::Picture;
 use crate::render::{self, Detail};
 
@@ -38,19 +39,19 @@ pub fn run() -> Result<u8, Error> {
         Outcome::Schedule(placement) => (Vec::new(), placement.clone()),
         Outcome::Wait(_) | Outcome::Unschedulable(_) => (Vec::new(), Vec::new()),
     };
-    anstream::println!(
-        "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n"
+    output::line(
+        "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n",
     );
     if let Some(picture) = Picture::new(&loaded, "nvidia.com/gpu") {
         let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
         let mut legend = picture.legend().into_iter();
-        anstream::println!("GPUs before               GPUs after");
+        output::line("GPUs before               GPUs after");
         for (before, after) in before.iter().zip(&after) {
-            anstream::println!("{before}         {after}      {}", legend.next().unwrap_or_default());
+            output::line(&format!("{before}         {after}      {}", legend.next().unwrap_or_default()));
         }
-        anstream::println!();
+        output::line("");
     }
-    anstream::print!("{}", render::decision(&report, Detail::Short));
-    anstream::println!("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
+    output::print(&render::decision(&report, Detail::Short));
+    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
     Ok(0)
 }

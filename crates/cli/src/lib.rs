@@ -7,6 +7,7 @@ pub mod demo;
 pub mod html;
 pub mod input;
 pub mod junit;
+pub mod output;
 pub mod picture;
 pub mod plan;
 pub mod render;

@@ -15,6 +15,7 @@ use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
 use serde_json::{Map, Value};
 
 use crate::input::{self, Error, Input};
+use crate::output;
 use crate::render::{self, Detail};
 
 /// What `reprieve plan` is told.
@@ -134,16 +135,16 @@ fn skipped(objects: &Objects) -> String {
 
 fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
     match output {
-        Output::Table => anstream::print!("{}", render::decision(report, Detail::Short)),
-        Output::Wide => anstream::print!("{}", render::decision(report, Detail::Wide)),
-        Output::Json => println!("{}", serde_json::to_string_pretty(report).map_err(unprintable)?),
-        Output::Yaml => print!("{}", serde_saphyr::to_string(report).map_err(unprintable)?),
+        Output::Table => output::print(&render::decision(report, Detail::Short)),
+        Output::Wide => output::print(&render::decision(report, Detail::Wide)),
+        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
+        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
         Output::Name => {
             for pod in report.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()) {
-                println!("{pod}");
+                output::line(pod);
             }
         }
-        Output::Test => print!("{}", record(objects, loaded, spec, &report.answer)?),
+        Output::Test => output::print(&record(objects, loaded, spec, &report.answer)?),
     }
     Ok(())
 }

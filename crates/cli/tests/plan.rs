@@ -209,3 +209,15 @@ fn the_demo_takes_a_whole_gang_and_spares_the_tolerant() {
     }
     assert!(text.lines().count() <= 45, "it is one screen");
 }
+
+#[test]
+fn whoever_stops_reading_has_read_enough() {
+    let file = conformance().join("kubernetes-pod/own-all-nodes-are-considered.yaml").display().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    command.args(["plan", "-f", &file, "-o", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("reprieve runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(!text(&output).contains("panicked"));
+}
