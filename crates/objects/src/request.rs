@@ -25,20 +25,32 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let spec = pod.spec.as_ref().unwrap_or(&empty.0);
     let status = pod.status.as_ref().unwrap_or(&empty.1);
     let infeasible = is_resize_infeasible(status);
+    let reported = status.resources.as_ref();
+    let allocated = status.allocated_resources.as_ref();
+    let allocated = allocated.map(|list| exact(list, "status.allocatedResources")).transpose()?;
+    let actual = reported.and_then(|resources| resources.requests.as_ref());
+    let actual = actual.map(|list| exact(list, "status.resources.requests")).transpose()?;
     let mut total = containers_total(spec, status, View::Desired)?;
-    if spec.node_name.is_some() && (infeasible || reports_resources(status)) {
+    if spec.node_name.is_some() {
         if infeasible {
             total.clear();
         }
-        raise(&mut total, containers_total(spec, status, View::Allocated { infeasible })?);
-        raise(&mut total, containers_total(spec, status, View::Actual { infeasible })?);
+        if let (Some(allocated), Some(actual)) = (&allocated, &actual) {
+            raise(&mut total, allocated.clone());
+            raise(&mut total, actual.clone());
+        } else if infeasible || reports_resources(status) {
+            raise(&mut total, containers_total(spec, status, View::Allocated { infeasible })?);
+            raise(&mut total, containers_total(spec, status, View::Actual { infeasible })?);
+        }
     }
     if let Some(whole) = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-        let mut effective = if infeasible { Exact::new() } else { exact(whole, "spec.resources.requests")? };
-        if let Some(actual) = status.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-            raise(&mut effective, exact(actual, "status.resources.requests")?);
-            let allocated = status.allocated_resources.as_ref();
-            raise(&mut effective, allocated.map_or(Ok(Exact::new()), |list| exact(list, "status.allocatedResources"))?);
+        let mut effective = exact(whole, "spec.resources.requests")?;
+        if reported.is_some() {
+            if infeasible {
+                effective.clear();
+            }
+            raise(&mut effective, actual.unwrap_or_default());
+            raise(&mut effective, allocated.unwrap_or_default());
         }
         total.extend(effective.into_iter().filter(|(resource, _)| is_pod_level(resource)));
     }

@@ -38,7 +38,7 @@ pub struct Options {
     pub tolerations: bool,
     /// Classes and pods that opted out of being preempted.
     pub opt_out: bool,
-    /// A preemptor that runs already and grows in place.
+    /// Pods whose size is being changed; the preemptor may be one that runs already and grows in place.
     pub resize: bool,
     /// A group as the preemptor.
     pub gang_preemptor: bool,
@@ -123,7 +123,7 @@ impl Options {
             terminating: self.terminating && rng.chance(40),
             tolerations: self.tolerations && rng.chance(85),
             opt_out: self.opt_out && rng.chance(30),
-            resize: self.resize && rng.chance(8),
+            resize: self.resize && rng.chance(15),
             gang_preemptor: self.gang_preemptor && rng.chance(60),
             preemption_priority: self.preemption_priority && rng.chance(40),
             mixed_priorities: self.mixed_priorities && rng.chance(30),

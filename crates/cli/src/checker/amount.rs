@@ -16,28 +16,50 @@ const LARGEST: i128 = (i64::MAX as i128) * BILLION;
 /// What a pod asks of a node, rounded, with the place that it takes among the node's pods. `Err` names the unreadable field.
 /// A pending pod, and one that asks to grow, asks for what its spec says.
 pub fn asked(pod: &Pod) -> Result<Amounts, String> {
-    pod_request(pod, &|container, _| requests_of(container))
+    let wanted = containers_total(pod, &|container, _| requests_of(container))?;
+    pod_request(pod, wanted, whole_of(pod)?)
 }
 
-/// What a bound pod holds, rounded. Where its size is being changed, that is the larger of what it has and what it wants; a
-/// wish that can never be met holds nothing.
+/// What a bound pod holds, rounded. Where its size is being changed, that is the largest of what it wants, what it was promised and
+/// what it has; a wish that can never be met holds nothing.
 pub fn held(pod: &Pod) -> Result<Amounts, String> {
+    let status = pod.status.clone().unwrap_or_default();
     let infeasible =
-        pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).any(|condition| {
+        status.conditions.iter().flatten().any(|condition| {
             condition.type_ == "PodResizePending" && condition.reason.as_deref() == Some("Infeasible")
         });
-    pod_request(pod, &|container, status| {
-        let wanted = requests_of(container)?;
-        let Some(status) = status else { return Ok(wanted) };
-        let allocated = exact(status.allocated_resources.as_ref(), "status.containerStatuses.allocatedResources")?;
-        let actual = status.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let mut largest = exact(actual, "status.containerStatuses.resources.requests")?;
-        raise(&mut largest, &allocated);
-        if !infeasible || largest.is_empty() {
-            raise(&mut largest, &wanted);
+    let wished = |container: &Container| if infeasible { Ok(Amounts::new()) } else { requests_of(container) };
+    let promised = |container: &Container, status: Option<&ContainerStatus>| match status
+        .and_then(|status| status.allocated_resources.as_ref())
+    {
+        Some(list) => exact(Some(list), "status.containerStatuses.allocatedResources"),
+        None => wished(container),
+    };
+    let actual = |container: &Container, status: Option<&ContainerStatus>| match status
+        .and_then(|status| status.resources.as_ref()?.requests.as_ref())
+    {
+        Some(list) => exact(Some(list), "status.containerStatuses.resources.requests"),
+        None => promised(container, status),
+    };
+    let promised_whole = status.allocated_resources.as_ref();
+    let actual_whole = status.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+    let mut together = containers_total(pod, &|container, _| wished(container))?;
+    if promised_whole.is_some() && actual_whole.is_some() {
+        raise(&mut together, &exact(promised_whole, "status.allocatedResources")?);
+        raise(&mut together, &exact(actual_whole, "status.resources.requests")?);
+    } else {
+        raise(&mut together, &containers_total(pod, &promised)?);
+        raise(&mut together, &containers_total(pod, &actual)?);
+    }
+    let mut whole = whole_of(pod)?;
+    if !whole.is_empty() && status.resources.is_some() {
+        if infeasible {
+            whole.clear();
         }
-        Ok(largest)
-    })
+        raise(&mut whole, &exact(promised_whole, "status.allocatedResources")?);
+        raise(&mut whole, &exact(actual_whole, "status.resources.requests")?);
+    }
+    pod_request(pod, together, whole)
 }
 
 /// A list of amounts, rounded: what a node offers.
@@ -48,8 +70,8 @@ pub fn offered(list: Option<&BTreeMap<String, Quantity>>, field: &str) -> Result
 type OfContainer<'a> = &'a dyn Fn(&Container, Option<&ContainerStatus>) -> Result<Amounts, String>;
 
 /// The containers run together. The init containers run before them, one by one, beside the sidecars that were started earlier;
-/// the pod needs the most that is ever needed at once. What the pod itself asks for cpu, memory and huge pages beats the sum.
-fn pod_request(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts, String> {
+/// the pod needs the most that is ever needed at once.
+fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts, String> {
     let spec = pod.spec.clone().unwrap_or_default();
     let status = pod.status.clone().unwrap_or_default();
     let statuses: Vec<&ContainerStatus> =
@@ -76,13 +98,24 @@ fn pod_request(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts, Stri
         }
     }
     raise(&mut together, &before);
-    let own = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-    for (resource, amount) in exact(own, "spec.resources.requests")? {
+    Ok(together)
+}
+
+/// What the pod asks for as a whole, apart from its containers.
+fn whole_of(pod: &Pod) -> Result<Amounts, String> {
+    let whole = pod.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
+    exact(whole, "spec.resources.requests")
+}
+
+/// What the pod itself asks for cpu, memory and huge pages beats the sum of its containers. Overhead comes on top.
+fn pod_request(pod: &Pod, mut together: Amounts, whole: Amounts) -> Result<Amounts, String> {
+    for (resource, amount) in whole {
         if resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-") {
             together.insert(resource, amount);
         }
     }
-    add(&mut together, &exact(spec.overhead.as_ref(), "spec.overhead")?);
+    let overhead = pod.spec.as_ref().and_then(|spec| spec.overhead.as_ref());
+    add(&mut together, &exact(overhead, "spec.overhead")?);
     let mut request = rounded(&together);
     request.insert("pods".to_owned(), 1);
     Ok(request)

@@ -10,7 +10,7 @@ impl Maker {
     pub(super) fn preemptor(&mut self) -> Value {
         let (kind, namespace, name) = if self.features.gang_preemptor {
             ("PodGroup", self.urgent_gang(), "urgent")
-        } else if self.features.resize {
+        } else if self.features.resize && self.rng.chance(60) {
             ("Pod", self.growing_pod(), "urgent")
         } else {
             ("Pod", self.urgent_pod(), "urgent")

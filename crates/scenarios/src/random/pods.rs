@@ -239,8 +239,35 @@ impl Maker {
                 conditions.push(json!({ "type": "DisruptionTarget", "status": status, "reason": reason }));
             }
         }
+        if self.features.resize && self.rng.chance(25) {
+            self.resize(pod, template.asks, &mut conditions);
+        }
         if !conditions.is_empty() {
             pod["status"]["conditions"] = json!(conditions);
+        }
+    }
+}
+
+impl Maker {
+    /// Has the pod been given something else than it asks for.
+    fn resize(&mut self, pod: &mut Value, asks: Amounts, conditions: &mut Vec<Value>) {
+        let mut other = |most: usize| Amounts { cpu: self.rng.below(most + 2), memory: self.rng.below(3), ..asks };
+        let (allocated, actual) = (other(asks.cpu), other(asks.cpu));
+        let mut status = json!({ "name": "c" });
+        if self.rng.chance(80) {
+            status["allocatedResources"] = self.requests(allocated);
+        }
+        if self.rng.chance(80) {
+            status["resources"] = json!({ "requests": self.requests(actual) });
+        }
+        pod["status"]["containerStatuses"] = json!([status]);
+        if self.rng.chance(25) {
+            pod["status"]["allocatedResources"] = self.requests(actual);
+            pod["status"]["resources"] = json!({ "requests": self.requests(allocated) });
+        }
+        if self.rng.chance(60) {
+            let reason = *self.rng.pick(&["Deferred", "Infeasible"]);
+            conditions.push(json!({ "type": "PodResizePending", "status": "True", "reason": reason }));
         }
     }
 }
