@@ -179,7 +179,7 @@ impl Asked {
             return;
         };
         let (_, node) = plan.placement[0];
-        if plan.victims.len() > 5 || self.is_entangled(pod, &plan.victims) {
+        if plan.victims.len() > 5 {
             return;
         }
         for chosen in 0..(1_u32 << plan.victims.len()) - 1 {
@@ -192,15 +192,6 @@ impl Asked {
                 plan.victims
             );
         }
-    }
-
-    /// Where a victim has pods elsewhere and the preemptor minds how pods are spread or whom it runs beside, putting one victim
-    /// back may make room for another: then trying them one after the other finds no smallest set, here as in kube-scheduler.
-    fn is_entangled(&self, pod: PodId, victims: &[UnitId]) -> bool {
-        let snapshot = &self.loaded.snapshot;
-        let shape = snapshot.shape(snapshot.pod(pod).shape);
-        let minds_others = !shape.spread.is_empty() || !shape.affinity.is_empty();
-        minds_others && victims.iter().any(|&unit| snapshot.unit(unit).pods.len() > 1)
     }
 
     /// Whether the pod fits on the node of a cluster in which these units never were.
