@@ -39,7 +39,9 @@ pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, no
             let ask = ask.with_job(snapshot, pod);
             koordinator::decide(snapshot, policy, &ask, pod, now)
         }
-        (Policy::Kueue(policy), Preemptor::Workload(workload)) => kueue::decide(snapshot, policy, workload),
+        (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
+            kueue::decide(snapshot, policy, workload, now).outcome
+        }
         (Policy::Kubernetes(_), Preemptor::Workload(_))
         | (Policy::YuniKorn | Policy::Koordinator(_), Preemptor::Group(_) | Preemptor::Workload(_))
         | (Policy::Kueue(_), Preemptor::Pod(_) | Preemptor::Group(_)) => {

@@ -14,6 +14,10 @@ pub struct Workload {
     pub priority: Priority,
     /// When it was created.
     pub created: Timestamp,
+    /// Whether it asks for quota at all; one that was deactivated does not.
+    pub active: bool,
+    /// When it first asked for quota and got none; `None` where it never did.
+    pub waiting_since: Option<Timestamp>,
     /// Its place in the order of uids, which decides the last ties.
     pub rank: u32,
     /// Its pod sets.
@@ -112,6 +116,8 @@ pub struct QueueRules {
     pub within: Within,
     /// Whom in its cohort it may preempt for what it has lent.
     pub reclaim: Reclaim,
+    /// How long a workload of it waits before it may preempt.
+    pub trigger_after_seconds: i64,
     /// Whether, and whom, it may preempt in order to borrow.
     pub borrow: BorrowWithin,
     /// What it does with a flavor in which it could borrow.
@@ -122,6 +128,8 @@ pub struct QueueRules {
     pub preempts_before_borrowing: bool,
     /// Its weight in billionths, for fair sharing.
     pub weight: i64,
+    /// Whether its first pending workload holds up those behind it.
+    pub queueing: Queueing,
     /// Its resources in groups, each with its flavors in order; a cohort has none.
     pub groups: Vec<ResourceGroup>,
 }
@@ -133,6 +141,15 @@ pub struct ResourceGroup {
     pub resources: Vec<QuotaResourceId>,
     /// The flavors, in the order in which they are tried.
     pub flavors: Vec<FlavorId>,
+}
+
+/// `queueingStrategy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// Whoever is behind the first waits for it.
+    StrictFifo,
+    /// Where the first can have nothing, the next is looked at.
+    BestEffortFifo,
 }
 
 /// `withinClusterQueue`.

@@ -262,7 +262,12 @@ impl Accounts {
             metadata.creation_timestamp = templates[&pods[0]].metadata.creation_timestamp.clone();
             made(KueueWorkload {
                 metadata,
-                spec: KueueWorkloadSpec { queue_name: self.plain(account), priority, pod_sets: sets.collect() },
+                spec: KueueWorkloadSpec {
+                    queue_name: self.plain(account),
+                    priority,
+                    pod_sets: sets.collect(),
+                    ..KueueWorkloadSpec::default()
+                },
                 status: Some(status),
                 ..KueueWorkload::default()
             })

@@ -67,6 +67,9 @@ pub struct ClusterQueueSpec {
     pub cohort_name: Option<String>,
     /// Its quota.
     pub resource_groups: Vec<ResourceGroupSpec>,
+    /// `BestEffortFIFO` or `StrictFIFO`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing_strategy: Option<String>,
     /// Whom it may preempt.
     pub preemption: PreemptionSpec,
     /// How it chooses a flavor.
@@ -146,6 +149,9 @@ pub struct PreemptionSpec {
     /// For what it has lent.
     #[serde(alias = "withinCohort", skip_serializing_if = "Option::is_none")]
     pub reclaim_within_cohort: Option<String>,
+    /// How long a workload waits before it may preempt, from the first time that it asked for quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger_after_workload_waiting_seconds: Option<i64>,
     /// In order to borrow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub borrow_within_cohort: Option<BorrowSpec>,
@@ -192,6 +198,9 @@ pub struct FairSharingSpec {
 pub struct KueueWorkloadSpec {
     /// The LocalQueue.
     pub queue_name: String,
+    /// Whether it may run; false takes its quota away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
     /// Its priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod answer;
 mod classes;
+pub mod cycle;
 pub mod groups;
 mod intern;
 pub mod koordinator;

@@ -136,6 +136,8 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
         },
         workloads: if is_kueue { kueue.workload_names } else { Vec::new() },
         flavors: kueue.flavor_names,
+        quota_resources: kueue.resource_names,
+        pod_sets: kueue.pod_set_names,
         resources: loader.vocabulary.resources.into_names(),
         topologies: loader.vocabulary.topologies.into_names(),
         domains,

@@ -1,7 +1,9 @@
 //! The names that numbers stand for, for output.
 
 use reprieve_engine::shape::{Effect, Taint};
-use reprieve_engine::{FlavorId, GroupId, JobId, NodeId, PodId, QueueId, ResourceId, TopologyId, WorkloadId};
+use reprieve_engine::{
+    FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TopologyId, WorkloadId,
+};
 
 use crate::objects::FullName;
 
@@ -15,6 +17,9 @@ pub struct Names {
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
     pub(crate) flavors: Vec<String>,
+    pub(crate) quota_resources: Vec<String>,
+    /// By workload.
+    pub(crate) pod_sets: Vec<Vec<String>>,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
     /// By topology and domain.
@@ -52,6 +57,16 @@ impl Names {
     /// A flavor's name.
     pub fn flavor(&self, id: FlavorId) -> &str {
         &self.flavors[id.index()]
+    }
+
+    /// The name of a resource that quota is about.
+    pub fn quota_resource(&self, id: QuotaResourceId) -> &str {
+        &self.quota_resources[id.index()]
+    }
+
+    /// The names of a workload's pod sets, in its order.
+    pub fn pod_sets(&self, id: WorkloadId) -> &[String] {
+        &self.pod_sets[id.index()]
     }
 
     /// A workload by name.

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::workloads::{
-    Admission, BorrowWithin, Fungibility, PodSet, QueueRules, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
+    Admission, BorrowWithin, Fungibility, PodSet, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within,
+    Workload,
 };
 use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp};
 use serde_json::Value;
@@ -31,6 +33,9 @@ pub(crate) struct KueueWorld {
     pub queue_names: Vec<String>,
     pub workload_names: Vec<FullName>,
     pub flavor_names: Vec<String>,
+    pub resource_names: Vec<String>,
+    /// By workload.
+    pub pod_set_names: Vec<Vec<String>>,
 }
 
 /// `None` where there is no ClusterQueue.
@@ -44,8 +49,24 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
     let (queues, rules) = reading.tree()?;
     let (workload_names, workloads) = reading.workloads(objects, &rules)?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
-    let flavor_names = reading.flavors.into_keys().collect();
-    Ok(Some(KueueWorld { queues, rules, workloads, queue_names, workload_names, flavor_names }))
+    let pod_set_names = pod_set_names(objects);
+    let pod_set_names = workload_names.iter().map(|name| pod_set_names[name].clone()).collect();
+    Ok(Some(KueueWorld {
+        queues,
+        rules,
+        workloads,
+        queue_names,
+        workload_names,
+        flavor_names: reading.flavors.into_keys().collect(),
+        resource_names: reading.resources.into_keys().collect(),
+        pod_set_names,
+    }))
+}
+
+fn pod_set_names(objects: &Objects) -> BTreeMap<FullName, Vec<String>> {
+    let names = |workload: &KueueWorkload| workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+    let workloads = objects.kueue_workloads.iter().map(|workload| &workload.object);
+    workloads.map(|workload| (FullName::of(&workload.metadata), names(workload))).collect()
 }
 
 /// Queues and cohorts as plain accounts; flavors are added up.
@@ -82,6 +103,7 @@ struct Node {
     when_can_borrow: Fungibility,
     when_can_preempt: Fungibility,
     preempts_before_borrowing: bool,
+    queueing: Queueing,
     weight: i64,
 }
 
@@ -167,6 +189,7 @@ impl<'o> Reading<'o> {
                     when_can_borrow: Fungibility::MayStopSearch,
                     when_can_preempt: Fungibility::TryNextFlavor,
                     preempts_before_borrowing: false,
+                    queueing: Queueing::BestEffortFifo,
                     weight,
                 });
             }
@@ -219,6 +242,14 @@ impl<'o> Reading<'o> {
                 "whenCanPreempt",
             )?,
             preempts_before_borrowing: chosen.preference.as_deref() == Some("PreemptionOverBorrowing"),
+            queueing: match spec.queueing_strategy.as_deref() {
+                None | Some("BestEffortFIFO") => Queueing::BestEffortFifo,
+                Some("StrictFIFO") => Queueing::StrictFifo,
+                Some(other) => {
+                    let problem = format!("{other:?} is not understood; write BestEffortFIFO or StrictFIFO");
+                    return Err(InputError::new(problem).field("spec.queueingStrategy"));
+                }
+            },
             weight: weight_of(spec.fair_sharing.weight.as_ref())?,
         })
     }
@@ -314,7 +345,8 @@ impl<'o> Reading<'o> {
 
     fn workloads(&self, objects: &Objects, rules: &QuotaRules) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
         let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
-        let named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        let mut named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        named.retain(|_, workload| !is_finished(&workload.object));
         let mut uids: Vec<(String, &FullName)> = named
             .iter()
             .map(|(name, workload)| (workload.object.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name))
@@ -382,6 +414,8 @@ impl<'o> Reading<'o> {
             queue,
             admission,
             rank: 0,
+            active: object.spec.active != Some(false),
+            waiting_since: waiting_since(&status.conditions),
             priority: Priority(object.spec.priority.unwrap_or(0)),
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
@@ -410,6 +444,18 @@ impl<'o> Reading<'o> {
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use })
     }
+}
+
+/// A workload that is done holds nothing, though its admission stays written.
+fn is_finished(workload: &KueueWorkload) -> bool {
+    let conditions = workload.status.iter().flat_map(|status| &status.conditions);
+    conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
+}
+
+/// Since when a workload waits: a scheduler that looked at it and gave it nothing said so.
+fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
+    let refused = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "False");
+    refused("QuotaReserved").or_else(|| refused("Admitted")).map(|one| timestamp(one.last_transition_time.0))
 }
 
 fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<QueueRules, InputError> {
@@ -442,16 +488,28 @@ fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<Queu
             Some(other) => return wrong("borrowWithinCohort.policy", other, "Never or LowerPriority"),
         },
     };
+    let trigger_after_seconds = match preemption.trigger_after_workload_waiting_seconds {
+        None => 0,
+        Some(seconds @ 0..) => seconds,
+        Some(seconds) => {
+            let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
+            return Err(InputError::new(problem)
+                .object(format!("ClusterQueue {}", node.name))
+                .field("spec.preemption.triggerAfterWorkloadWaitingSeconds"));
+        }
+    };
     let limit = |cell: &(FlavorId, QuotaResourceId)| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
     Ok(QueueRules {
         is_cohort: node.is_cohort,
         borrowing_limit: cells.iter().map(limit).collect(),
         within,
         reclaim,
+        trigger_after_seconds,
         borrow,
         when_can_borrow: node.when_can_borrow,
         when_can_preempt: node.when_can_preempt,
         preempts_before_borrowing: node.preempts_before_borrowing,
+        queueing: node.queueing,
         weight: node.weight,
         groups: node.groups.clone(),
     })

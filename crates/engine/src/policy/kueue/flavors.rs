@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::ids::{CellId, FlavorId, QuotaResourceId};
 use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Ground, Search};
+use crate::policy::kueue::{AssignedResource, Assignment, Ground, PodSetAssignment, Search};
 use crate::workloads::{BorrowWithin, Fungibility, PodSet, Reclaim, ResourceGroup};
 
 /// What all pod sets ask for, and of that what does not fit as things are.
 pub(super) struct Assigned {
-    pub requests: Vec<(CellId, i64)>,
+    pub assignment: Assignment,
     pub contested: Vec<CellId>,
 }
 
@@ -76,6 +76,8 @@ pub(super) fn assign(
 ) -> Option<Assigned> {
     let mut taken: BTreeMap<CellId, i64> = BTreeMap::new();
     let mut contested = Vec::new();
+    let mut pod_sets = Vec::new();
+    let mut borrowing = 0;
     for (at, (set, &count)) in search.workload.pod_sets.iter().zip(counts).enumerate() {
         let requests = requests_of(search, quota, set, count);
         let groups = &quota.rules.queues[search.queue.index()].groups;
@@ -83,6 +85,7 @@ pub(super) fn assign(
         if requests.iter().any(|&(resource, amount)| amount > 0 && !covered(resource)) {
             return None;
         }
+        let mut resources = Vec::new();
         for group in groups {
             let wanted: Vec<(QuotaResourceId, i64)> = requests
                 .iter()
@@ -93,16 +96,20 @@ pub(super) fn assign(
                 continue;
             }
             let pods = Pods { at, set, wanted: &wanted };
-            let choice = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
+            let (flavor, grade, choice) = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
+            borrowing = borrowing.max(grade.level);
             for (cell, amount, mode) in choice {
+                resources.push(AssignedResource { resource: quota.rules.resource_of[cell.index()], flavor, amount });
                 *taken.entry(cell).or_default() += amount;
                 if mode != Mode::Fit && !contested.contains(&cell) {
                     contested.push(cell);
                 }
             }
         }
+        pod_sets.push(PodSetAssignment { count, resources });
     }
-    Some(Assigned { requests: taken.into_iter().collect(), contested })
+    let usage = taken.into_iter().collect();
+    Some(Assigned { assignment: Assignment { pod_sets, usage, borrowing }, contested })
 }
 
 fn requests_of(search: &Search<'_>, quota: &Quota<'_>, set: &PodSet, count: i64) -> Vec<(QuotaResourceId, i64)> {
@@ -135,10 +142,9 @@ fn best_flavor(
     group: &ResourceGroup,
     taken: &BTreeMap<CellId, i64>,
     mut trace: Trace<'_>,
-) -> Option<Choice> {
+) -> Option<(FlavorId, Grade, Choice)> {
     let rules = &quota.rules.queues[search.queue.index()];
-    let mut best: Option<(Grade, Choice)> = None;
-    let mut chosen = None;
+    let mut best: Option<(FlavorId, Grade, Choice)> = None;
     for &flavor in &group.flavors {
         let may_use = pods.set.may_use[flavor.index()];
         let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
@@ -150,9 +156,8 @@ fn best_flavor(
             continue;
         };
         let key = grade.key(rules.preempts_before_borrowing);
-        if best.as_ref().is_none_or(|(best, _)| key > best.key(rules.preempts_before_borrowing)) {
-            best = Some((grade, choice));
-            chosen = Some(flavor);
+        if best.as_ref().is_none_or(|(_, best, _)| key > best.key(rules.preempts_before_borrowing)) {
+            best = Some((flavor, grade, choice));
         }
         let goes_on = grade.mode <= Mode::NoCandidates
             || grade.mode < Mode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
@@ -161,14 +166,14 @@ fn best_flavor(
             break;
         }
     }
-    let best = best.filter(|(grade, _)| grade.mode != Mode::NoFit);
-    if let Some(trace) = trace.filter(|_| best.is_some()) {
-        let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.at && Some(tried.flavor) == chosen);
+    let best = best.filter(|(_, grade, _)| grade.mode != Mode::NoFit);
+    if let (Some(trace), Some((chosen, ..))) = (trace, &best) {
+        let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.at && tried.flavor == *chosen);
         if let Some(tried) = own.next() {
             tried.chosen = true;
         }
     }
-    best.map(|(_, choice)| choice)
+    best
 }
 
 /// A flavor is as good as its worst resource.

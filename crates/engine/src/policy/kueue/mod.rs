@@ -2,6 +2,7 @@
 //! borrowed gives back; who may preempt at home does so by priority. Nodes play no part.
 
 mod classical;
+mod cycle;
 mod explain;
 mod fair;
 mod flavors;
@@ -9,11 +10,12 @@ mod quota;
 
 use crate::choose::Plan;
 use crate::decide::Outcome;
-use crate::ids::{CellId, QueueId, UnitId, WorkloadId};
+use crate::ids::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
 use crate::workloads::{Reclaim, Within, Workload};
 
+pub use cycle::{Considered, Skip, Verdict, cycle};
 pub(crate) use explain::explain;
 pub use flavors::{Mode, Tried};
 
@@ -58,24 +60,94 @@ pub enum Ground {
     InCohortFairSharing,
 }
 
+/// What a workload is given, or will be once its victims are gone: what its `status.admission` will say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// By pod set, in the workload's order.
+    pub pod_sets: Vec<PodSetAssignment>,
+    /// How much of each cell of quota, over all pod sets.
+    pub usage: Vec<(CellId, i64)>,
+    /// How many cohorts up it borrows; 0 where its queue's own quota will do.
+    pub borrowing: usize,
+}
+
+/// What a pod set is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSetAssignment {
+    /// How many pods; fewer than it asks for under partial admission.
+    pub count: i64,
+    /// Each resource that it asks for.
+    pub resources: Vec<AssignedResource>,
+}
+
+/// A resource of a pod set, with the flavor that it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AssignedResource {
+    /// The resource.
+    pub resource: QuotaResourceId,
+    /// Its flavor.
+    pub flavor: FlavorId,
+    /// How much, for all pods of the set.
+    pub amount: i64,
+}
+
+/// An outcome, and what the workload is given by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What comes of it.
+    pub outcome: Outcome,
+    /// Set where the outcome is `Schedule` or `Preempt`.
+    pub assignment: Option<Assignment>,
+}
+
 /// Decides for one workload.
-pub(crate) fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId) -> Outcome {
-    let workload = snapshot.workload(preemptor);
-    let Some(queue) = workload.queue else {
-        return Outcome::Unschedulable(Some(Law::NoQueue));
-    };
-    let search = Search { snapshot, policy, preemptor, workload, queue };
-    let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
-    match search.attempt(&full).or_else(|| search.partial(&full)) {
-        Some(Found::Fit) => Outcome::Schedule(Vec::new()),
-        Some(Found::Victims(victims)) => Outcome::Preempt(search.plan(victims)),
-        None => Outcome::Unschedulable(None),
+pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
+    Nomination::new(snapshot, policy, preemptor, now).into_decision()
+}
+
+/// A decision for one workload, and what it would ask for if it could.
+struct Nomination {
+    outcome: Outcome,
+    /// `None` where no flavor could ever do.
+    asks: Option<Assignment>,
+    victims: Vec<WorkloadId>,
+}
+
+impl Nomination {
+    fn new(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Self {
+        let workload = snapshot.workload(preemptor);
+        let Some(queue) = workload.queue else {
+            return Self { outcome: Outcome::Unschedulable(Some(Law::NoQueue)), asks: None, victims: Vec::new() };
+        };
+        let search = Search { snapshot, policy, preemptor, workload, queue };
+        let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
+        let (whole, found) = search.attempt(&full);
+        match found.or_else(|| search.partial(&full)) {
+            Some(Found { assignment, victims }) if victims.is_empty() => {
+                Self { outcome: Outcome::Schedule(Vec::new()), asks: Some(assignment), victims: Vec::new() }
+            }
+            Some(Found { assignment, .. }) if let Some(law) = search.delay(now) => {
+                Self { outcome: Outcome::Wait(law), asks: Some(assignment), victims: Vec::new() }
+            }
+            Some(Found { assignment, victims }) => Self {
+                victims: victims.iter().map(|(workload, _)| *workload).collect(),
+                outcome: Outcome::Preempt(search.plan(victims)),
+                asks: Some(assignment),
+            },
+            None => Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new() },
+        }
+    }
+
+    fn into_decision(self) -> Decision {
+        let gets = matches!(self.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
+        Decision { outcome: self.outcome, assignment: self.asks.filter(|_| gets) }
     }
 }
 
-enum Found {
-    Fit,
-    Victims(Vec<(WorkloadId, Ground)>),
+/// What a workload gets, and who must go for it; nobody where it fits.
+struct Found {
+    assignment: Assignment,
+    victims: Vec<(WorkloadId, Ground)>,
 }
 
 /// One workload's search for quota.
@@ -88,13 +160,26 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// With so many pods of each set: a fit, or victims, or neither.
-    fn attempt(&self, counts: &[i64]) -> Option<Found> {
+    /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
+    fn attempt(&self, counts: &[i64]) -> (Option<Assignment>, Option<Found>) {
         let mut quota = Quota::new(self.snapshot);
-        match flavors::assign(self, &mut quota, counts, None)? {
-            Assigned { contested, .. } if contested.is_empty() => Some(Found::Fit),
-            Assigned { requests, contested } => self.victims(&mut quota, &requests, &contested).map(Found::Victims),
-        }
+        let Some(Assigned { assignment, contested }) = flavors::assign(self, &mut quota, counts, None) else {
+            return (None, None);
+        };
+        let victims = if contested.is_empty() {
+            Some(Vec::new())
+        } else {
+            self.victims(&mut quota, &assignment.usage, &contested)
+        };
+        let found = victims.map(|victims| Found { assignment: assignment.clone(), victims });
+        (Some(assignment), found)
+    }
+
+    /// Whether it has yet to wait before it may preempt; `triggerAfterWorkloadWaitingSeconds` of its queue.
+    fn delay(&self, now: Timestamp) -> Option<Law> {
+        let seconds = self.snapshot.quota_rules().queues[self.queue.index()].trigger_after_seconds;
+        let until = self.workload.waiting_since.unwrap_or(now).plus_seconds(seconds);
+        (now < until).then_some(Law::Delay { until })
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
@@ -108,7 +193,7 @@ impl Search<'_> {
         let (mut low, mut high, mut found) = (1, total + 1, None);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.attempt(&counts(middle)) {
+            match self.attempt(&counts(middle)).1 {
                 Some(better) => (found, high) = (Some(better), middle),
                 None => low = middle + 1,
             }

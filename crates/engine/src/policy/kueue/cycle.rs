@@ -1,0 +1,168 @@
+//! The cycle: the pending workloads of all queues at once. Every queue's head is decided on the same snapshot; then they are gone
+//! through, those that borrow least first, and each gets what it was decided only if those before it leave it room. (Rules 20
+//! and 21 of the flat cohorts.)
+//!
+//! It admits and evicts nobody: whoever calls it carries out what it says. A preemptor is admitted in a later cycle, when its
+//! victims are gone; what it asks for is kept for it in this one.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::decide::Outcome;
+use crate::ids::{QueueId, Timestamp, WorkloadId};
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Assignment, Decision, Kueue, Nomination};
+use crate::snapshot::Snapshot;
+use crate::workloads::Queueing;
+
+/// A workload that the cycle looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Considered {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// What comes of it.
+    pub verdict: Verdict,
+    /// What it is given, or will be once its victims are gone; `None` where it gets nothing in this cycle.
+    pub assignment: Option<Assignment>,
+}
+
+/// What comes of a workload in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As if it had asked alone.
+    Decided(Outcome),
+    /// It could have had what it asks for, had it not been for those before it. It may ask again in the next cycle.
+    Skipped(Skip),
+}
+
+/// Why a workload is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// Its cohort may not borrow any more in this cycle.
+    BorrowingStopped {
+        /// The first workload of the cohort that needs no borrowing.
+        by: WorkloadId,
+    },
+    /// Somebody whom it would preempt is preempted already.
+    VictimTaken {
+        /// For this workload.
+        by: WorkloadId,
+        /// That victim.
+        victim: WorkloadId,
+    },
+    /// What it asks for was given, or kept, for those before it.
+    RoomTaken,
+}
+
+/// Decides for the heads of all queues; `pending` may be in any order, and those in it that hold quota already, are in no queue or
+/// were deactivated are passed over. The answers are in the order in which the heads were considered.
+pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Considered> {
+    let mut heads = heads(snapshot, policy, pending, now);
+    heads.sort_by_key(|head| {
+        let workload = snapshot.workload(head.workload);
+        let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
+        (borrowing, Reverse(workload.priority), workload.created, workload.rank)
+    });
+    let mut room = Room { quota: Quota::new(snapshot), stopped: BTreeMap::new(), taken: BTreeMap::new() };
+    heads.into_iter().map(|head| room.consider(head)).collect()
+}
+
+struct Head {
+    workload: WorkloadId,
+    queue: QueueId,
+    nomination: Nomination,
+}
+
+/// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
+fn heads(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Head> {
+    let mut waiting: BTreeMap<QueueId, Vec<WorkloadId>> = BTreeMap::new();
+    for &id in pending {
+        let workload = snapshot.workload(id);
+        if let (Some(queue), None, true) = (workload.queue, &workload.admission, workload.active) {
+            waiting.entry(queue).or_default().push(id);
+        }
+    }
+    let mut heads = Vec::new();
+    for (queue, mut workloads) in waiting {
+        workloads.sort_by_key(|&id| {
+            let workload = snapshot.workload(id);
+            (Reverse(workload.priority), workload.created, workload.rank)
+        });
+        for workload in workloads {
+            let nomination = Nomination::new(snapshot, policy, workload, now);
+            let gets = matches!(nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
+            heads.push(Head { workload, queue, nomination });
+            if gets || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
+                break;
+            }
+        }
+    }
+    heads
+}
+
+/// What is left as the cycle goes on.
+struct Room<'a> {
+    /// With the victims gone, and with what was given or is kept for somebody.
+    quota: Quota<'a>,
+    /// By cohort, that at the root: who stopped its borrowing.
+    stopped: BTreeMap<QueueId, WorkloadId>,
+    /// By victim: for whom it is preempted.
+    taken: BTreeMap<WorkloadId, WorkloadId>,
+}
+
+impl Room<'_> {
+    fn consider(&mut self, head: Head) -> Considered {
+        let Head { workload, queue, nomination } = head;
+        let Some(asks) = &nomination.asks else {
+            return decided(workload, nomination);
+        };
+        let gets = matches!(nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
+        let blocks = self.quota.rules.queues[queue.index()].queueing == Queueing::StrictFifo;
+        if !gets && !blocks {
+            return decided(workload, nomination);
+        }
+        let root = self.quota.tree.path(queue).last().unwrap_or(queue);
+        if asks.borrowing == 0 {
+            self.stopped.entry(root).or_insert(workload);
+        } else if let (Some(&by), true) = (self.stopped.get(&root), gets) {
+            return skipped(workload, Skip::BorrowingStopped { by });
+        }
+        if !gets {
+            self.keep(queue, asks);
+            return decided(workload, nomination);
+        }
+        let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.taken.get(victim)?)));
+        if let Some((victim, by)) = taken {
+            return skipped(workload, Skip::VictimTaken { by, victim });
+        }
+        for &victim in &nomination.victims {
+            self.quota.take(victim);
+        }
+        if !self.quota.fits(queue, &asks.usage, true) {
+            for &victim in &nomination.victims {
+                self.quota.put_back(victim);
+            }
+            return skipped(workload, Skip::RoomTaken);
+        }
+        self.quota.charge(queue, &asks.usage, 1);
+        self.taken.extend(nomination.victims.iter().map(|&victim| (victim, workload)));
+        decided(workload, nomination)
+    }
+
+    /// The head of a `StrictFIFO` queue that has to wait keeps what there is of what it asks for.
+    fn keep(&mut self, queue: QueueId, asks: &Assignment) {
+        for &(cell, amount) in &asks.usage {
+            let kept = amount.min(self.quota.available(queue, cell).max(0));
+            self.quota.charge(queue, &[(cell, kept)], 1);
+        }
+    }
+}
+
+fn decided(workload: WorkloadId, nomination: Nomination) -> Considered {
+    let Decision { outcome, assignment } = nomination.into_decision();
+    Considered { workload, verdict: Verdict::Decided(outcome), assignment }
+}
+
+fn skipped(workload: WorkloadId, skip: Skip) -> Considered {
+    Considered { workload, verdict: Verdict::Skipped(skip), assignment: None }
+}

@@ -1,0 +1,150 @@
+//! A cycle of policy Kueue in names: what becomes of every queue's head, and what its `status.admission` will say.
+
+use reprieve_engine::policy::kueue::{Assignment, Considered, Kueue, Skip, Verdict, cycle};
+use reprieve_engine::{Outcome, Timestamp, WorkloadId};
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::kueue::{AdmissionSpec, PodSetAssignment};
+use crate::load::Loaded;
+use crate::quantity::written;
+use crate::test_file::VictimRef;
+use crate::words::{self, Words};
+
+/// A cycle over all queues.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CycleReport {
+    /// `reprieve.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// `Cycle`.
+    pub kind: &'static str,
+    /// `Kueue`.
+    pub policy: &'static str,
+    /// At what time.
+    pub now: String,
+    /// The heads, in the order in which they were considered.
+    pub heads: Vec<HeadReport>,
+    /// What is odd about the input.
+    pub warnings: Vec<String>,
+}
+
+/// What becomes of a queue's head.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeadReport {
+    /// `namespace/name`.
+    pub workload: String,
+    /// Its ClusterQueue.
+    pub queue: String,
+    /// Its priority.
+    pub priority: i32,
+    /// `Schedule`, `Preempt`, `Wait`, `Unschedulable` or `Skipped`.
+    pub verdict: String,
+    /// The law that makes it wait, or why it is skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// In words.
+    pub text: String,
+    /// Who yields for it.
+    pub victims: Vec<VictimRef>,
+    /// What it gets, or will get once its victims are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionSpec>,
+    /// How many cohorts up it borrows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub borrowing_level: Option<usize>,
+}
+
+/// Decides a cycle over all workloads that are pending.
+pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleReport {
+    let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
+    let heads = cycle(&loaded.snapshot, policy, &pending, now);
+    CycleReport {
+        api_version: "reprieve.dev/v1alpha1",
+        kind: "Cycle",
+        policy: "Kueue",
+        now: words::moment(now),
+        heads: heads.iter().map(|considered| head(loaded, considered)).collect(),
+        warnings: loaded.warnings.clone(),
+    }
+}
+
+/// What a workload's `status.admission` says once it has what it is given.
+pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment) -> AdmissionSpec {
+    let names = &loaded.names;
+    let queue = loaded.snapshot.workload(workload).queue;
+    let sets = assignment.pod_sets.iter().zip(names.pod_sets(workload)).map(|(set, name)| {
+        let resources = || set.resources.iter().map(|one| (names.quota_resource(one.resource).to_owned(), one));
+        PodSetAssignment {
+            name: name.clone(),
+            flavors: resources().map(|(name, one)| (name, names.flavor(one.flavor).to_owned())).collect(),
+            resource_usage: resources()
+                .map(|(name, one)| {
+                    let amount = written(&name, one.amount).into();
+                    (name, amount)
+                })
+                .collect(),
+            count: Some(set.count),
+        }
+    });
+    AdmissionSpec {
+        cluster_queue: queue.map(|queue| names.queue(queue).to_owned()).unwrap_or_default(),
+        pod_set_assignments: sets.collect(),
+    }
+}
+
+fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
+    let workload = loaded.snapshot.workload(considered.workload);
+    let (verdict, reason, text, victims) = match &considered.verdict {
+        Verdict::Decided(outcome) => {
+            let Answer { outcome: name, victims, .. } = Answer::new(loaded, &[], outcome);
+            let (reason, text) = decided(loaded, outcome, considered.assignment.as_ref());
+            (format!("{name:?}"), reason, text, victims)
+        }
+        Verdict::Skipped(skip) => {
+            let Words { name, text } = skipped(loaded, *skip);
+            ("Skipped".to_owned(), Some(name), text, Vec::new())
+        }
+    };
+    HeadReport {
+        workload: loaded.names.workload(considered.workload).to_string(),
+        queue: workload.queue.map(|queue| loaded.names.queue(queue).to_owned()).unwrap_or_default(),
+        priority: workload.priority.0,
+        verdict,
+        reason,
+        text,
+        victims,
+        admission: considered.assignment.as_ref().map(|given| admission(loaded, considered.workload, given)),
+        borrowing_level: considered.assignment.as_ref().map(|given| given.borrowing),
+    }
+}
+
+fn decided(loaded: &Loaded, outcome: &Outcome, assignment: Option<&Assignment>) -> (Option<&'static str>, String) {
+    let borrows = assignment.is_some_and(|assignment| assignment.borrowing > 0);
+    match outcome {
+        Outcome::Schedule(_) if borrows => (None, "it fits now, and borrows".to_owned()),
+        Outcome::Schedule(_) => (None, "it fits now".to_owned()),
+        Outcome::Preempt(_) => (None, "it is admitted in a later cycle, once its victims are gone".to_owned()),
+        Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => {
+            let Words { name, text } = words::law(law, &loaded.names);
+            (Some(name), text)
+        }
+        Outcome::Unschedulable(None) => (None, "no lawful set of victims makes it fit".to_owned()),
+    }
+}
+
+fn skipped(loaded: &Loaded, skip: Skip) -> Words {
+    let name = |workload: WorkloadId| loaded.names.workload(workload).to_string();
+    let words = |name, text| Words { name, text };
+    match skip {
+        Skip::BorrowingStopped { by } => words(
+            "BorrowingStopped",
+            format!("it would borrow, and {} of its cohort, which need not, came first", name(by)),
+        ),
+        Skip::VictimTaken { by, victim } => {
+            words("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
+        }
+        Skip::RoomTaken => words("RoomTaken", "those before it took what it asks for".to_owned()),
+    }
+}
