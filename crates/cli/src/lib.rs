@@ -11,4 +11,5 @@ pub mod output;
 pub mod picture;
 pub mod plan;
 pub mod render;
+pub mod render_cycle;
 pub mod shuffle;

@@ -18,7 +18,8 @@ struct Cli {
 enum Command {
     /// Who is preempted if this is submitted now, and why; changes nothing
     ///
-    /// Exit status: 0 fits without victims, 2 would preempt, 3 would wait, 4 unschedulable, 1 error.
+    /// Exit status: 0 fits without victims, 2 would preempt, 3 would wait, 4 unschedulable, 1 error; with --cycle 2 where anybody
+    /// would be preempted, else 0.
     Plan(plan::PlanArgs),
     /// Runs PreemptionTest files: unit tests for a preemption policy
     ///

@@ -4,19 +4,22 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_engine::policy::Policy;
+use reprieve_objects::cycle::cycle_report;
+use reprieve_objects::load::{Loaded, Strictness, load, timestamp};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
+use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::record::record;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::submit::submit;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec, VictimRef};
 use serde_json::{Map, Value};
 
 use crate::input::{self, Error, Input};
 use crate::output;
 use crate::render::{self, Detail};
+use crate::render_cycle;
 
 /// What `reprieve plan` is told.
 #[derive(Debug, Args)]
@@ -33,6 +36,9 @@ pub struct PlanArgs {
     /// Who asks, from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
     #[arg(long, value_name = "FILE")]
     pub submit: Option<PathBuf>,
+    /// Every ClusterQueue's head at once, as policy Kueue decides a cycle, in place of one who asks
+    #[arg(long, conflicts_with_all = ["preemptor", "submit"])]
+    pub cycle: bool,
     /// Under which policy
     #[arg(long)]
     pub policy: Option<String>,
@@ -68,6 +74,9 @@ pub enum Output {
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let Input { mut objects, test } = input::read(&args.filename)?;
     let recorded = test.map(|test| test.object.spec);
+    if args.cycle {
+        return cycle(args, recorded.as_ref(), &objects);
+    }
     let spec = question(args, recorded, &mut objects)?;
     let mut loaded = load(&objects, Strictness::Live)?;
     let question = Question::new(&spec, &loaded)?;
@@ -99,9 +108,19 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
         let problem = "nobody asks: name a pending pod or group with --for, or submit one with --submit";
         return Err(Error::Usage(problem.to_owned()));
     };
-    let clock = recorded.as_ref().map(|spec| spec.now.clone());
-    let now = args.now.clone().or_else(|| clock.unwrap_or_else(|| Some(Timestamp::now().to_string())));
-    let mut profile = recorded.map(|spec| spec.profile).unwrap_or_default();
+    let now = clock(args, recorded.as_ref());
+    let profile = profile(args, recorded.as_ref(), Profile::default())?;
+    Ok(TestSpec { now, profile, preemptor, expect: None })
+}
+
+/// What the flags say, else what the input itself says, else the present.
+fn clock(args: &PlanArgs, recorded: Option<&TestSpec>) -> Option<String> {
+    let recorded = || recorded.map_or_else(|| Some(Timestamp::now().to_string()), |spec| spec.now.clone());
+    args.now.clone().or_else(recorded)
+}
+
+fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Result<Profile, Error> {
+    let mut profile = recorded.map_or(default, |spec| spec.profile.clone());
     if let Some(policy) = &args.policy {
         profile = Profile { policy: policy.clone(), args: Map::new() };
     }
@@ -112,7 +131,34 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         profile.args.insert(key.to_owned(), value);
     }
-    Ok(TestSpec { now, profile, preemptor, expect: None })
+    Ok(profile)
+}
+
+/// Prints a whole cycle; the status says whether anybody would be preempted.
+fn cycle(args: &PlanArgs, recorded: Option<&TestSpec>, objects: &Objects) -> Result<u8, Error> {
+    let kueue = Profile { policy: "Kueue".to_owned(), args: Map::new() };
+    let Policy::Kueue(policy) = policy(&profile(args, recorded, kueue)?)? else {
+        return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
+    };
+    let now = parse_time(clock(args, recorded).as_deref().unwrap_or(DEFAULT_NOW))?;
+    let loaded = load(objects, Strictness::Live)?;
+    let mut report = cycle_report(&loaded, &policy, timestamp(now));
+    if !objects.skipped.is_empty() {
+        report.warnings.push(skipped(objects));
+    }
+    match args.output {
+        Output::Table => output::print(&render_cycle::cycle(&report, Detail::Short)),
+        Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide)),
+        Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?),
+        Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?),
+        Output::Name => print_names(report.heads.iter().flat_map(|head| &head.victims)),
+        Output::Test => {
+            let problem = "--cycle: a PreemptionTest holds one decision; write -o table, wide, json, yaml or name";
+            return Err(Error::Usage(problem.to_owned()));
+        }
+    }
+    let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
+    Ok(if preempts { 2 } else { 0 })
 }
 
 /// Who asks, as `--for` names it.
@@ -139,14 +185,16 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
         Output::Wide => output::print(&render::decision(report, Detail::Wide)),
         Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
         Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
-        Output::Name => {
-            for pod in report.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()) {
-                output::line(pod);
-            }
-        }
+        Output::Name => print_names(report.answer.victims.iter()),
         Output::Test => output::print(&record(objects, loaded, spec, &report.answer)?),
     }
     Ok(())
+}
+
+fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) {
+    for name in victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref())) {
+        output::line(name);
+    }
 }
 
 fn unprintable(error: impl std::fmt::Display) -> Error {

@@ -221,3 +221,40 @@ fn whoever_stops_reading_has_read_enough() {
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(!text(&output).contains("panicked"));
 }
+
+fn cycle(arguments: &[&str]) -> Output {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/kueue-cycle.yaml");
+    let example = example.display().to_string();
+    reprieve(&[&["plan", "--cycle", "-f", &example, "--now", "2026-01-01T01:00:00Z"], arguments].concat(), "")
+}
+
+#[test]
+fn a_cycle_is_printed_in_every_form_and_its_status_says_whether_anybody_yields() {
+    let json: Value = serde_json::from_slice(&cycle(&["-o", "json"]).stdout).expect("it is JSON");
+    let yaml: Value = serde_saphyr::from_slice(&cycle(&["-o", "yaml"]).stdout).expect("it is YAML");
+    assert_eq!(json, yaml);
+    let verdicts: Vec<&str> =
+        json["heads"].as_array().into_iter().flatten().filter_map(|head| head["verdict"].as_str()).collect();
+    assert_eq!(verdicts, ["Preempt", "Schedule", "Skipped", "Skipped"]);
+    assert_eq!(json["heads"][0]["admission"]["podSetAssignments"][0]["flavors"]["nvidia.com/gpu"], "a100");
+    assert_eq!(text(&cycle(&["-o", "name"])), "default/sweep\n");
+    let (table, wide) = (cycle(&[]), cycle(&["-o", "wide"]));
+    assert!(
+        text(&wide).starts_with(&text(&table)) && text(&wide).contains("8 nvidia.com/gpu of a100"),
+        "{}",
+        text(&wide)
+    );
+    assert_eq!(table.status.code(), Some(2));
+}
+
+#[test]
+fn a_cycle_is_refused_where_there_is_none() {
+    for (arguments, problem) in [
+        (["--policy", "YuniKorn"], "only policy Kueue decides in cycles"),
+        (["-o", "test"], "a PreemptionTest holds one decision"),
+        (["--for", "workload/llama"], "cannot be used with"),
+    ] {
+        let output = cycle(&arguments);
+        assert!(output.status.code() == Some(1) && text(&output).contains(problem), "{}", text(&output));
+    }
+}
