@@ -3,11 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use reprieve_objects::accounts::{Accounts, Keeper, Plain};
 use reprieve_objects::load::{Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::report::report;
+use reprieve_objects::source::InputError;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -27,4 +29,17 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(question) = Question::new(&test.object.spec, &loaded) {
         report(&question, &mut loaded);
     }
+    let _ = mapped(&objects);
 });
+
+/// The cluster in the words of every policy.
+fn mapped(objects: &Objects) -> Result<(), InputError> {
+    let plain = Plain::of(objects)?;
+    let loaded = load(&plain.objects, Strictness::Live)?;
+    if let Some(accounts) = Accounts::of(objects, &plain)? {
+        for keeper in [Keeper::YuniKorn, Keeper::Koordinator, Keeper::Kueue] {
+            load(&accounts.under(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
+        }
+    }
+    Ok(())
+}

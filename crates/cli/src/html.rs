@@ -1,27 +1,52 @@
 //! A comparison as one HTML page with no outside resources, to attach to a change request.
 
-use std::fmt::Write as _;
-
+use reprieve_objects::report::count;
 use reprieve_objects::test_file::{OutcomeName, PreemptorRef};
 
-use crate::compare::{Lost, Verdict};
 use crate::render::span;
+use crate::verdicts::{Lost, Verdict};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#1c2430;background:#fff}\
-h1{font-size:1.4rem}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.5rem .75rem;\
-border-bottom:1px solid #d9dee5}th{font-size:.8rem;text-transform:uppercase;letter-spacing:.04em;color:#5a6675}\
-.o{font-weight:600;padding:.1rem .5rem;border-radius:.6rem;white-space:nowrap}.Schedule{background:#d8f3dc;color:#14532d}\
-.Preempt{background:#fff0c2;color:#6b4a00}.Wait{background:#d7ecfb;color:#0b4a6f}.Unschedulable{background:#fbdcdc;color:#7f1d1d}\
-.none{color:#5a6675}li{margin:0}ul{margin:0;padding-left:1.1rem}\
-@media(prefers-color-scheme:dark){body{background:#14181f;color:#e6eaf0}th,td{border-color:#303845}}";
+/// On a narrow screen every verdict is a card, and each cell says what it is.
+const STYLE: &str = "
+:root{color-scheme:light dark;--text:#1c2430;--quiet:#5a6675;--page:#fff;--line:#d9dee5}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:80rem;padding:0 1rem;color:var(--text);background:var(--page)}
+h1{font-size:1.4rem;overflow-wrap:anywhere}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;vertical-align:top;padding:.5rem .75rem;border-bottom:1px solid var(--line)}
+thead th{font-size:.8rem;text-transform:uppercase;letter-spacing:.04em;color:var(--quiet)}
+tbody th{font-weight:600}
+tbody th,.t,.l,.o{white-space:nowrap}
+.v,.w{overflow-wrap:anywhere}
+.v{min-width:10rem}
+ul{margin:0;padding:0;list-style:none}
+.o{font-weight:600;padding:.1rem .5rem;border-radius:.6rem}
+.Schedule{background:#d8f3dc;color:#14532d}
+.Preempt{background:#fff0c2;color:#6b4a00}
+.Wait{background:#d7ecfb;color:#0b4a6f}
+.Unschedulable{background:#fbdcdc;color:#7f1d1d}
+.none{color:var(--quiet)}
+@media(prefers-color-scheme:dark){
+:root{--text:#e6eaf0;--quiet:#9aa7b8;--page:#14181f;--line:#303845}
+.Schedule{background:#14432a;color:#b7efc5}
+.Preempt{background:#4d3a06;color:#ffe08a}
+.Wait{background:#0d3b57;color:#b5defa}
+.Unschedulable{background:#571d1d;color:#fbc4c4}
+}
+@media(max-width:48rem){
+thead{display:none}
+tr,tbody th,td{display:block}
+tr{border:1px solid var(--line);border-radius:.6rem;margin:0 0 1rem;padding:.5rem 0}
+tbody th,td{border:0;padding:.2rem .75rem}
+td:empty{display:none}
+td[data-is]::before{content:attr(data-is) \": \";color:var(--quiet)}
+td[data-is]>ul{display:inline-block;vertical-align:top}
+}
+";
 
 /// The whole page.
 pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
     let name = escaped(&format!("{} {}", preemptor.kind, preemptor.full_name()));
-    let mut rows = String::new();
-    for verdict in verdicts {
-        let _ = writeln!(rows, "<tr>{}</tr>", row(verdict));
-    }
+    let rows: String = verdicts.iter().map(|verdict| format!("<tr>{}</tr>\n", row(verdict))).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>Who yields for {name}</title>\n\
@@ -39,19 +64,21 @@ fn row(verdict: &Verdict) -> String {
     };
     let Lost { pods, gpus, seconds } = verdict.lost;
     let lost = match pods {
-        0 => String::new(),
-        _ => format!("{pods} pods<br>{gpus} GPUs<br>{} of running", span(jiff::SignedDuration::from_secs(seconds))),
+        0 => Vec::new(),
+        _ => vec![
+            count(pods, "pod", "pods"),
+            format!("{gpus} {}", if gpus == 1 { "GPU" } else { "GPUs" }),
+            format!("{} of work", span(jiff::SignedDuration::from_secs(seconds))),
+        ],
     };
     let why = if verdict.difference.is_empty() { vec![verdict.summary.clone()] } else { verdict.difference.clone() };
-    let cells = [
-        escaped(&verdict.policy),
-        if verdict.tolerations { "on" } else { "off" }.to_owned(),
-        outcome,
-        list(&verdict.victims),
-        lost,
-        list(&why),
-    ];
-    cells.iter().map(|cell| format!("<td>{cell}</td>")).collect()
+    let policy = escaped(verdict.policy);
+    let tolerations = if verdict.tolerations { "on" } else { "off" };
+    let (victims, lost, why) = (list(&verdict.victims), list(&lost), list(&why));
+    format!(
+        "<th scope=\"row\">{policy}</th><td class=\"t\" data-is=\"Tolerations\">{tolerations}</td><td>{outcome}</td>\
+         <td class=\"v\" data-is=\"Victims\">{victims}</td><td class=\"l\" data-is=\"Lost\">{lost}</td><td class=\"w\">{why}</td>"
+    )
 }
 
 fn word(outcome: OutcomeName) -> &'static str {

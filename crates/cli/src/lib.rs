@@ -13,3 +13,4 @@ pub mod plan;
 pub mod render;
 pub mod render_cycle;
 pub mod shuffle;
+pub mod verdicts;

@@ -73,13 +73,14 @@ pub enum Output {
 /// Prints the plan; the status says what it is.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let Input { mut objects, test } = input::read(&args.filename)?;
-    let recorded = test.map(|test| test.object.spec);
+    let (recorded, source) = test.map(|test| (test.object.spec, test.source)).unzip();
+    let asked_by = |error| input::asked_by(error, &question_flags(args), source.as_ref());
     if args.cycle {
-        return cycle(args, recorded.as_ref(), &objects);
+        return cycle(args, recorded.as_ref(), &objects, asked_by);
     }
     let spec = question(args, recorded, &mut objects)?;
     let mut loaded = load(&objects, Strictness::Live)?;
-    let question = Question::new(&spec, &loaded)?;
+    let question = Question::new(&spec, &loaded).map_err(asked_by)?;
     let mut report = report(&question, &mut loaded);
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
@@ -135,12 +136,18 @@ fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Re
 }
 
 /// Prints a whole cycle; the status says whether anybody would be preempted.
-fn cycle(args: &PlanArgs, recorded: Option<&TestSpec>, objects: &Objects) -> Result<u8, Error> {
+fn cycle(
+    args: &PlanArgs,
+    recorded: Option<&TestSpec>,
+    objects: &Objects,
+    asked_by: impl Fn(InputError) -> InputError,
+) -> Result<u8, Error> {
     let kueue = Profile { policy: "Kueue".to_owned(), args: Map::new() };
-    let Policy::Kueue(policy) = policy(&profile(args, recorded, kueue)?)? else {
+    let Policy::Kueue(policy) = policy(&profile(args, recorded, kueue)?).map_err(&asked_by)? else {
         return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
     };
-    let now = parse_time(clock(args, recorded).as_deref().unwrap_or(DEFAULT_NOW))?;
+    let now = parse_time(clock(args, recorded).as_deref().unwrap_or(DEFAULT_NOW));
+    let now = now.map_err(|error| asked_by(error.field("spec.now")))?;
     let loaded = load(objects, Strictness::Live)?;
     let mut report = cycle_report(&loaded, &policy, timestamp(now));
     if !objects.skipped.is_empty() {
@@ -159,6 +166,21 @@ fn cycle(args: &PlanArgs, recorded: Option<&TestSpec>, objects: &Objects) -> Res
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
+}
+
+fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
+    let mut flags = flags(args.preemptor.as_ref(), args.now.as_ref());
+    flags.extend(args.policy.iter().map(|_| ("spec.profile.policy".to_owned(), "--policy".to_owned())));
+    let keys = args.args.iter().filter_map(|arg| arg.split_once('='));
+    flags.extend(keys.map(|(key, _)| (format!("spec.profile.args.{key}"), format!("--arg {key}"))));
+    flags
+}
+
+/// The fields of a question for which a flag may stand, with the flag, as far as it was given.
+pub fn flags(preemptor: Option<&String>, now: Option<&String>) -> Vec<(String, String)> {
+    let known = [(preemptor, "preemptor", "--for"), (now, "spec.now", "--now")];
+    let given = known.iter().filter(|(value, ..)| value.is_some());
+    given.map(|(_, field, flag)| ((*field).to_owned(), (*flag).to_owned())).collect()
 }
 
 /// Who asks, as `--for` names it.

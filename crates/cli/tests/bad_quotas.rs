@@ -1,5 +1,5 @@
 //! Bad input under policy Koordinator gets one clear error that names the file, the object, the field and what would be right; never
-//! a panic. 2 is the status of `test`, 1 that of `plan`.
+//! a panic. 2 is the status of `test`, 1 that of `plan` and `compare`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -75,21 +75,21 @@ fn reprieve(arguments: &[&str], file: &Path) -> Output {
     command.args(arguments).arg(file).stdin(Stdio::null()).output().expect("reprieve runs")
 }
 
-/// What `test` and what `plan` print of these documents, each with its status.
-fn asked(documents: &[&str]) -> [(Option<i32>, String); 2] {
+/// What `test`, `plan` and `compare` print of these documents, each with its status.
+fn asked(documents: &[&str]) -> [(Option<i32>, String); 3] {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("case.yaml");
     std::fs::write(&file, documents.join("\n---\n")).expect("the file is written");
-    [["test"].as_slice(), ["plan", "-f"].as_slice()].map(|arguments| {
+    [["test"].as_slice(), ["plan", "-f"].as_slice(), ["compare", "-f"].as_slice()].map(|arguments| {
         let output = reprieve(arguments, &file);
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         (output.status.code(), text)
     })
 }
 
-/// Both refuse the documents, in words that hold all of `parts`.
+/// All refuse the documents, in words that hold all of `parts`.
 fn refused(documents: &[&str], parts: &[&str]) {
-    for ((status, text), wanted) in asked(documents).into_iter().zip([2, 1]) {
+    for ((status, text), wanted) in asked(documents).into_iter().zip([2, 1, 1]) {
         assert_eq!(status, Some(wanted), "{text}");
         assert!(!text.contains("panicked"), "{text}");
         for part in parts.iter().chain(&["case.yaml"]) {
@@ -108,9 +108,9 @@ fn refused_with(document: &str, changed: &str, parts: &[&str]) {
 
 #[test]
 fn the_documents_themselves_are_fine() {
-    let [(test, said), (plan, _)] = asked(&[&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT]);
+    let [(test, said), (plan, _), (compare, _)] = asked(&[&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT]);
     assert_eq!(test, Some(0), "{said}");
-    assert_eq!(plan, Some(2));
+    assert_eq!((plan, compare), (Some(2), Some(0)));
 }
 
 #[test]
@@ -195,13 +195,28 @@ fn an_argument_that_is_unknown_or_of_the_wrong_type() {
             ["spec.profile.args.podShouldBeDeletedWhenPreempted", "1", "neither true nor false"],
         ),
     ] {
-        for ((status, text), wanted) in
-            asked(&[&question(args), NODE, TEAM, CHILD, LOW, JOB, URGENT]).into_iter().zip([2, 1])
-        {
-            assert_eq!(status, Some(wanted), "{text}");
-            for part in parts {
-                assert!(text.contains(part), "{part:?} is missing in {text}");
-            }
-        }
+        refused(&[&question(args), NODE, TEAM, CHILD, LOW, JOB, URGENT], &parts);
+    }
+}
+
+#[test]
+fn a_bad_flag_is_named_and_not_the_file() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("case.yaml");
+    let documents = [&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT];
+    std::fs::write(&file, documents.join("\n---\n")).expect("the file is written");
+    for (arguments, part) in [
+        (&["plan", "--arg", "speed=9", "-f"][..], "error: --arg speed: policy Koordinator has no such argument"),
+        (&["plan", "--policy", "Nomad", "-f"], "error: --policy: \"Nomad\" is not a policy"),
+        (&["plan", "--now", "noon", "-f"], "error: --now: \"noon\" is not a time"),
+        (&["compare", "--now", "noon", "-f"], "error: --now: \"noon\" is not a time"),
+        (&["plan", "--for", "pod/ghost", "-f"], "error: --for: there is no pod default/ghost"),
+        (&["compare", "--for", "pod/ghost", "-f"], "error: --for: there is no pod default/ghost"),
+    ] {
+        let output = reprieve(arguments, &file);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(part), "{part:?} is missing in {text}");
+        assert!(!text.contains("case.yaml"), "{text}");
     }
 }

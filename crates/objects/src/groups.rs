@@ -62,7 +62,7 @@ fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
 }
 
 /// The group that a pod names.
-pub(crate) fn group_of(pod: &Pod) -> Option<FullName> {
+pub fn group_of(pod: &Pod) -> Option<FullName> {
     let name = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
     Some(FullName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
 }

@@ -15,12 +15,12 @@ use crate::objects::{FullName, Objects, by_name};
 use crate::quantity;
 use crate::source::{InputError, Sourced};
 
-const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
-const NAME: &str = "quota.scheduling.koordinator.sh/name";
+pub(crate) const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
+pub(crate) const QUOTA: &str = "quota.scheduling.koordinator.sh/name";
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
 const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
-const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
+pub(crate) const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
 /// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -157,14 +157,14 @@ impl QuotaTree {
 
     /// The quota that a pod names; one that names none is held by the nodes alone.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
-        let Some(name) = label(pod, NAME) else {
+        let Some(name) = label(pod, QUOTA) else {
             return Ok(None);
         };
         match self.find(name) {
             Some(at) => Ok(Some(QueueId::new(at))),
             None => {
                 let problem = format!("quota {name:?} is not in the input; add it, or name another");
-                Err(InputError::new(problem).field(format!("metadata.labels[{NAME}]")))
+                Err(InputError::new(problem).field(format!("metadata.labels[{QUOTA}]")))
             }
         }
     }
@@ -209,7 +209,7 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<BTreeMap<Str
     written.iter().map(amount).collect()
 }
 
-fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
+pub(crate) fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
     pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
 }
 

@@ -395,7 +395,7 @@ fn mark_originators(pods: &mut [Pod]) {
 }
 
 /// What each node offers; its capacity where nothing else is said.
-fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
+pub(crate) fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
     let of = |(name, sourced): (&String, &&Sourced<ApiNode>)| {
         let Some(status) = &sourced.object.status else {
             return Ok(Amounts::new());

@@ -447,7 +447,7 @@ impl<'o> Reading<'o> {
 }
 
 /// A workload that is done holds nothing, though its admission stays written.
-fn is_finished(workload: &KueueWorkload) -> bool {
+pub(crate) fn is_finished(workload: &KueueWorkload) -> bool {
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
 }

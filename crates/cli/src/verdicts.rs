@@ -1,0 +1,321 @@
+//! One cluster, one preemptor, and what every policy says of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use reprieve_objects::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
+use reprieve_objects::groups::group_of;
+use reprieve_objects::load::{Loaded, Strictness, load, time};
+use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::question::{Question, policy};
+use reprieve_objects::report::{Report, count, report};
+use reprieve_objects::source::InputError;
+use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use serde::Serialize;
+use serde_json::Map;
+
+/// What one policy says.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// The policy.
+    pub policy: &'static str,
+    /// Whether tolerations and opt-outs count.
+    pub tolerations: bool,
+    /// `None` where the policy has no answer for this cluster.
+    pub outcome: Option<OutcomeName>,
+    /// The pods that go.
+    pub victims: Vec<String>,
+    /// What is lost.
+    pub lost: Lost,
+    /// In one sentence, or why there is no answer.
+    pub summary: String,
+    /// The laws that make the difference: to the first verdict, or to the policy's own with tolerations. Where nobody may be taken
+    /// and there is no other to compare with: the laws that spare them all.
+    pub difference: Vec<String>,
+}
+
+/// What is lost with the victims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lost {
+    /// Pods.
+    pub pods: usize,
+    /// GPUs that they held.
+    pub gpus: i64,
+    /// How long they ran, added up, in seconds.
+    pub seconds: i64,
+}
+
+/// The word for whoever no law spares and nobody needs to take.
+const REPRIEVED: &str = "Reprieved";
+
+/// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Kubernetes,
+    KubeScheduler,
+    Kept(Keeper),
+}
+
+const WAYS: [Way; 5] = [
+    Way::Kubernetes,
+    Way::KubeScheduler,
+    Way::Kept(Keeper::YuniKorn),
+    Way::Kept(Keeper::Koordinator),
+    Way::Kept(Keeper::Kueue),
+];
+
+impl Way {
+    fn title(self) -> &'static str {
+        match self {
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kubernetes | Self::Kept(_) => self.policy(),
+        }
+    }
+
+    fn policy(self) -> &'static str {
+        match self {
+            Self::Kubernetes | Self::KubeScheduler => "Kubernetes",
+            Self::Kept(Keeper::YuniKorn) => "YuniKorn",
+            Self::Kept(Keeper::Koordinator) => "Koordinator",
+            Self::Kept(Keeper::Kueue) => "Kueue",
+        }
+    }
+
+    /// With the settings that the question came with, where they are this policy's.
+    fn profile(self, asked: &Profile) -> Profile {
+        let mut args = Map::new();
+        match self {
+            Self::Kubernetes => {}
+            Self::KubeScheduler => {
+                args.insert("priorityCut".to_owned(), false.into());
+            }
+            Self::Kept(_) if asked.policy.eq_ignore_ascii_case(self.policy()) => args.clone_from(&asked.args),
+            Self::Kept(_) => {}
+        }
+        Profile { policy: self.policy().to_owned(), args }
+    }
+}
+
+/// All verdicts; each policy is asked again without tolerations, if there are any. An error where no policy has an answer.
+pub fn verdicts(objects: &Objects, asked: &TestSpec) -> Result<Vec<Verdict>, InputError> {
+    policy(&asked.profile)?;
+    let with = Cluster::new(objects)?;
+    let mut heard: Vec<_> = WAYS.iter().map(|&way| with.ask(way, asked)).collect();
+    if heard.iter().all(Result::is_err) {
+        heard.swap_remove(0)?;
+    }
+    let first = WAYS.iter().zip(&heard).find_map(|(way, heard)| Some((*way, heard.as_ref().ok()?)));
+    let mut verdicts = Vec::new();
+    for (&way, heard) in WAYS.iter().zip(&heard) {
+        let base = first.filter(|(first, _)| *first != way);
+        let base = base.map(|(first, heard)| (format!("under {}", first.title()), heard));
+        verdicts.push(with.verdict(way, true, heard, base));
+    }
+    if has_tolerations(objects) {
+        let without = Cluster::new(&without_tolerations(objects))?;
+        for (&way, with) in WAYS.iter().zip(&heard) {
+            let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
+            verdicts.push(without.verdict(way, false, &without.ask(way, asked), base));
+        }
+    }
+    Ok(verdicts)
+}
+
+/// The cluster in its own words and in plain ones.
+struct Cluster {
+    objects: Objects,
+    plain: Plain,
+    loaded: Loaded,
+    accounts: Option<Accounts>,
+}
+
+/// What a policy answered, by pod.
+struct Heard {
+    report: Report,
+    now: Timestamp,
+    taken: BTreeSet<String>,
+    /// By pod: the law that spares it.
+    spared: BTreeMap<String, &'static str>,
+}
+
+impl Cluster {
+    fn new(objects: &Objects) -> Result<Self, InputError> {
+        load(objects, Strictness::Live)?;
+        let plain = Plain::of(objects)?;
+        let loaded = load(&plain.objects, Strictness::Live)?;
+        let accounts = Accounts::of(objects, &plain)?;
+        Ok(Self { objects: objects.clone(), plain, loaded, accounts })
+    }
+
+    fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
+        let mapped = match (way, &self.accounts) {
+            (Way::Kubernetes | Way::KubeScheduler, _) => {
+                Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() }
+            }
+            (Way::Kept(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
+            (Way::Kept(keeper), Some(accounts)) => accounts.under(keeper, &self.objects, &self.plain, &self.loaded)?,
+        };
+        let spec = TestSpec {
+            now: asked.now.clone(),
+            profile: way.profile(&asked.profile),
+            preemptor: self.preemptor(way, &asked.preemptor, &mapped),
+            expect: None,
+        };
+        let mut world = load(&mapped.objects, Strictness::Live)?;
+        let question = Question::new(&spec, &world)?;
+        let report = report(&question, &mut world);
+        let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (pod, workload) in &mapped.workload_of {
+            pods_of.entry(workload.to_string()).or_default().push(pod.to_string());
+        }
+        let pods = |workload: &String| pods_of.get(workload).cloned().unwrap_or_else(|| vec![workload.clone()]);
+        let mut taken = BTreeSet::new();
+        for victim in &report.answer.victims {
+            taken.extend(victim.pod.clone());
+            taken.extend(victim.workload.iter().flat_map(pods));
+        }
+        let mut spared = BTreeMap::new();
+        for unit in &report.explanation.spared {
+            let of_workload = unit.unit.workload.iter().flat_map(pods);
+            spared.extend(unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, unit.law)));
+        }
+        Ok(Heard { report, now: time(question.now).unwrap_or_default(), taken, spared })
+    }
+
+    /// A job or a workload asks as a group; where a policy knows only pods, as its first pending one; under Kueue all ask as
+    /// workloads.
+    fn preemptor(&self, way: Way, asked: &PreemptorRef, mapped: &Mapped) -> PreemptorRef {
+        let name = asked.full_name();
+        let is_it = |pod: &FullName| match asked.kind.as_str() {
+            "Pod" => *pod == name,
+            "PodGroup" => self.group_of(pod).as_ref() == Some(&name),
+            _ => self.plain.workload_of.get(pod) == Some(&name),
+        };
+        let ids = self.loaded.names.pod_ids().filter(|&id| is_it(self.loaded.names.pod(id)));
+        let Some(pod) = ids.min_by_key(|&id| self.loaded.snapshot.home(id).is_some()) else {
+            return asked.clone();
+        };
+        let pod = self.loaded.names.pod(pod);
+        let own_words = asked.kind == "Pod"
+            && self
+                .objects
+                .pods
+                .iter()
+                .any(|one| FullName::of(&one.object.metadata) == *pod && group_of(&one.object).is_some());
+        let (kind, name) = match way {
+            Way::Kept(Keeper::YuniKorn | Keeper::Koordinator) => ("Pod", Some(pod.clone())),
+            Way::Kept(Keeper::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
+            Way::Kubernetes | Way::KubeScheduler => match self.group_of(pod) {
+                Some(group) if !own_words => ("PodGroup", Some(group)),
+                _ => ("Pod", Some(pod.clone())),
+            },
+        };
+        let FullName { namespace, name } = name.unwrap_or_else(|| asked.full_name());
+        PreemptorRef { kind: kind.to_owned(), namespace, name }
+    }
+
+    fn group_of(&self, pod: &FullName) -> Option<FullName> {
+        let id = self.loaded.names.pod_id(pod)?;
+        self.loaded.snapshot.pod(id).group.map(|group| self.loaded.names.group(group).clone())
+    }
+
+    fn verdict(
+        &self,
+        way: Way,
+        tolerations: bool,
+        heard: &Result<Heard, InputError>,
+        base: Option<(String, &Heard)>,
+    ) -> Verdict {
+        let verdict = Verdict {
+            policy: way.title(),
+            tolerations,
+            outcome: None,
+            victims: Vec::new(),
+            lost: Lost::default(),
+            summary: String::new(),
+            difference: Vec::new(),
+        };
+        match heard {
+            Err(error) => Verdict { summary: error.problem.clone(), ..verdict },
+            Ok(heard) => Verdict {
+                outcome: Some(heard.report.answer.outcome),
+                victims: heard.taken.iter().cloned().collect(),
+                lost: self.lost(heard),
+                summary: heard.report.explanation.summary.clone(),
+                difference: match base.map(|(there, base)| heard.difference(base, &there)).unwrap_or_default() {
+                    none if none.is_empty() => heard.spares_all(),
+                    some => some,
+                },
+                ..verdict
+            },
+        }
+    }
+
+    fn lost(&self, heard: &Heard) -> Lost {
+        let Loaded { snapshot, names, .. } = &self.loaded;
+        let is_gpu = |name: &str| name.ends_with("/gpu");
+        let gpus: Vec<usize> =
+            snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
+        let mut lost = Lost { pods: heard.taken.len(), ..Lost::default() };
+        for victim in &heard.taken {
+            let name = victim.split_once('/').map(|(namespace, name)| FullName::new(namespace, name));
+            if let Some(id) = name.and_then(|name| names.pod_id(&name)) {
+                let pod = snapshot.pod(id);
+                let requests = snapshot.requests(pod.shape);
+                lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
+                lost.seconds += time(pod.start).map_or(0, |start| heard.now.duration_since(start).as_secs().max(0));
+            }
+        }
+        lost
+    }
+}
+
+impl Heard {
+    /// Where nobody may be taken: by which laws.
+    fn spares_all(&self) -> Vec<String> {
+        if self.report.answer.outcome != OutcomeName::Unschedulable || self.report.explanation.law.is_some() {
+            return Vec::new();
+        }
+        let mut laws: BTreeMap<&str, usize> = BTreeMap::new();
+        for law in self.spared.values().filter(|law| **law != REPRIEVED) {
+            *laws.entry(law).or_default() += 1;
+        }
+        laws.into_iter().map(|(law, n)| format!("{law} spares {}", count(n, "pod", "pods"))).collect()
+    }
+
+    /// The law that refuses the preemptor; else who is taken only here, and who only there, and by which law they are spared.
+    fn difference(&self, base: &Self, there: &str) -> Vec<String> {
+        if let Some(law) = &self.report.explanation.law {
+            return vec![format!("{}: {}", law.name, law.text)];
+        }
+        let not_needed = match self.report.answer.outcome {
+            OutcomeName::Schedule => return Vec::new(),
+            OutcomeName::Preempt => "need not go",
+            OutcomeName::Wait | OutcomeName::Unschedulable => "would not be enough",
+        };
+        let by_law = |pods: Vec<&String>, heard: &Self| -> BTreeMap<Option<&'static str>, Vec<String>> {
+            let mut laws: BTreeMap<_, Vec<String>> = BTreeMap::new();
+            for pod in pods {
+                let law = heard.spared.get(pod).copied().filter(|law| *law != REPRIEVED);
+                laws.entry(law).or_default().push(pod.clone());
+            }
+            laws
+        };
+        let mut said = Vec::new();
+        for (law, pods) in by_law(self.taken.difference(&base.taken).collect(), base) {
+            let pods = pods.join(", ");
+            said.push(match (law, &base.report.explanation.law) {
+                (Some(law), _) => format!("takes {pods}, which {law} spares {there}"),
+                (None, Some(law)) => format!("takes {pods}; {there} {}: {}", law.name, law.text),
+                (None, None) => format!("takes {pods}, which need not go {there}"),
+            });
+        }
+        for (law, pods) in by_law(base.taken.difference(&self.taken).collect(), self) {
+            let pods = pods.join(", ");
+            said.push(law.map_or_else(|| format!("{pods} {not_needed}"), |law| format!("{law} spares {pods}")));
+        }
+        said
+    }
+}

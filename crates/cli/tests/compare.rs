@@ -1,0 +1,427 @@
+//! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
+
+use reprieve::verdicts::{Lost, Verdict, verdicts};
+use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_objects::source::InputError;
+use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+
+use OutcomeName::{Preempt, Schedule, Unschedulable};
+
+const POLICIES: [&str; 5] = ["Kubernetes", "kube-scheduler", "YuniKorn", "Koordinator", "Kueue"];
+
+/// Whose objects say what the queues are.
+#[derive(Clone, Copy, Debug)]
+enum Words {
+    YuniKorn,
+    Koordinator,
+    Kueue,
+}
+
+use Words::{Koordinator, Kueue, YuniKorn};
+
+/// A node of 10 cpu; `org` has 10, of which teams `a` and `b` are guaranteed 4 each; `a` may use 8, and `b` all.
+fn queues(words: Words) -> String {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: 10, nvidia.com/gpu: 8, pods: 99}}}";
+    let queues = match words {
+        YuniKorn => r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: yunikorn-configs, namespace: yunikorn}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        queues:
+        - name: org
+          parent: true
+          resources: {guaranteed: {vcore: 10}, max: {vcore: 10}}
+          queues:
+          - {name: a, resources: {guaranteed: {vcore: 4}, max: {vcore: 8}}}
+          - {name: b, resources: {guaranteed: {vcore: 4}}}
+"#
+        .to_owned(),
+        Koordinator => [("org", 10, Some(10), ""), ("a", 4, Some(8), "org"), ("b", 4, Some(10), "org")]
+            .map(|(name, min, max, parent)| {
+                let max = max.map_or_else(String::new, |max| format!("max: {{cpu: {max}}}"));
+                format!(
+                    "\n---\napiVersion: scheduling.sigs.k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata: {{name: {name}, namespace: default, labels: {{quota.scheduling.koordinator.sh/parent: \"{parent}\"}}}}\nspec: {{min: {{cpu: {min}}}, {max}}}"
+                )
+            })
+            .concat(),
+        Kueue => {
+            let quota = |nominal: &str| {
+                format!("resourceGroups: [{{coveredResources: [cpu], flavors: [{{name: f, resources: [{{name: cpu, {nominal}}}]}}]}}]")
+            };
+            let queue = |name: &str, nominal: &str| {
+                let quota = quota(nominal);
+                format!(
+                    "\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {{name: to-{name}, namespace: default}}, spec: {{clusterQueue: {name}}}}}\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: {name}}}\nspec: {{cohortName: org, preemption: {{withinClusterQueue: LowerPriority, reclaimWithinCohort: Any}}, {quota}}}"
+                )
+            };
+            let cohort = quota("nominalQuota: 2");
+            format!(
+                "\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: f}}}}\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {{name: org}}\nspec: {{{cohort}}}{}{}",
+                queue("a", "nominalQuota: 4, borrowingLimit: 4"),
+                queue("b", "nominalQuota: 4")
+            )
+        }
+    };
+    format!("{node}\n---{queues}")
+}
+
+/// A pod of a team. It runs since minute `start`, or it is pending.
+struct Pod {
+    name: &'static str,
+    team: &'static str,
+    cpu: u32,
+    priority: i32,
+    start: Option<u32>,
+}
+
+fn pod(name: &'static str, team: &'static str, cpu: u32, priority: i32, start: Option<u32>) -> Pod {
+    Pod { name, team, cpu, priority, start }
+}
+
+impl Pod {
+    fn written(&self, words: Words) -> String {
+        let Self { name, team, cpu, priority, start } = self;
+        let own_words = match words {
+            YuniKorn => format!("labels: {{queue: root.org.{team}, applicationId: {name}}}"),
+            Koordinator => format!("labels: {{quota.scheduling.koordinator.sh/name: {team}}}"),
+            Kueue => format!("annotations: {{kueue.x-k8s.io/workload: {name}}}"),
+        };
+        let (node, status) = match start {
+            Some(minute) => {
+                ("nodeName: node, ", format!("{{phase: Running, startTime: \"2026-01-01T00:{minute:02}:00Z\"}}"))
+            }
+            None => ("", "{phase: Pending}".to_owned()),
+        };
+        let containers =
+            format!("containers: [{{name: c, resources: {{requests: {{cpu: {cpu}, nvidia.com/gpu: 1}}}}}}]");
+        let created = start.unwrap_or(50);
+        let pod = format!(
+            "\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default, creationTimestamp: \"2026-01-01T00:{created:02}:00Z\", {own_words}}}, spec: {{{node}priority: {priority}, {containers}}}, status: {status}}}"
+        );
+        let containers = containers.replace(", nvidia.com/gpu: 1", "");
+        match words {
+            YuniKorn | Koordinator => pod,
+            Kueue => {
+                let status = start.map_or_else(String::new, |minute| {
+                    format!(
+                        ", status: {{admission: {{clusterQueue: {team}, podSetAssignments: [{{name: main, count: 1, flavors: {{cpu: f}}, resourceUsage: {{cpu: {cpu}}}}}]}}, conditions: [{{type: QuotaReserved, status: \"True\", reason: QuotaReserved, lastTransitionTime: \"2026-01-01T00:{minute:02}:00Z\"}}]}}"
+                    )
+                });
+                format!(
+                    "{pod}\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {{name: {name}, namespace: default}}, spec: {{queueName: to-{team}, priority: {priority}, podSets: [{{name: main, count: 1, template: {{spec: {{{containers}}}}}}}]}}{status}}}"
+                )
+            }
+        }
+    }
+}
+
+fn objects(yaml: &str) -> Objects {
+    let mut objects = Objects::default();
+    for document in documents("cluster.yaml", yaml) {
+        document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+    }
+    objects
+}
+
+fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<Verdict>, InputError> {
+    let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: "default".to_owned(), name: name.to_owned() };
+    let now = Some("2026-01-01T01:00:00Z".to_owned());
+    verdicts(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
+}
+
+fn answers(yaml: &str, kind: &str, name: &str) -> Vec<(&'static str, Option<OutcomeName>, Vec<String>)> {
+    let verdicts = ask(yaml, kind, name).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+    verdicts.into_iter().map(|verdict| (verdict.policy, verdict.outcome, verdict.victims)).collect()
+}
+
+/// What comes of it, and who goes.
+type Answer = (OutcomeName, &'static [&'static str]);
+
+const NOBODY: Answer = (Unschedulable, &[]);
+
+/// In the words of each policy, `urgent` gets these answers: of Kubernetes with and without the cut, YuniKorn, Koordinator, Kueue.
+fn all_say(pods: &[Pod], expected: [Answer; 5]) {
+    for words in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+        let found = answers(&yaml, "Pod", "urgent");
+        let expected: Vec<_> = POLICIES
+            .iter()
+            .zip(expected)
+            .map(|(policy, (outcome, victims))| {
+                (*policy, Some(outcome), victims.iter().map(|name| format!("default/{name}")).collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(found, expected, "in the words of {words:?}");
+    }
+}
+
+#[test]
+fn a_guarantee_is_a_guarantee_in_all_words() {
+    let pods = [
+        pod("b-1", "b", 2, 5, Some(10)),
+        pod("b-2", "b", 2, 5, Some(20)),
+        pod("b-3", "b", 2, 5, Some(40)),
+        pod("b-4", "b", 2, 5, Some(30)),
+        pod("a-1", "a", 2, 5, Some(50)),
+        pod("urgent", "a", 2, 5, None),
+    ];
+    all_say(&pods, [NOBODY, NOBODY, (Preempt, &["b-3"]), NOBODY, (Preempt, &["b-3"])]);
+}
+
+#[test]
+fn beyond_its_guarantee_only_priority_takes() {
+    let pods = [
+        pod("b-1", "b", 3, 1, Some(10)),
+        pod("b-2", "b", 3, 1, Some(20)),
+        pod("a-1", "a", 4, 9, Some(30)),
+        pod("urgent", "a", 2, 9, None),
+    ];
+    let youngest: Answer = (Preempt, &["b-2"]);
+    all_say(&pods, [youngest, youngest, NOBODY, youngest, NOBODY]);
+}
+
+#[test]
+fn a_ceiling_is_a_ceiling_in_all_words() {
+    let pods = [pod("a-1", "a", 8, 5, Some(10)), pod("urgent", "a", 2, 5, None)];
+    let fits: Answer = (Schedule, &[]);
+    all_say(&pods, [fits, fits, NOBODY, NOBODY, NOBODY]);
+}
+
+#[test]
+fn below_its_ceiling_a_team_uses_what_others_leave() {
+    let pods = [pod("a-1", "a", 6, 5, Some(10)), pod("urgent", "a", 2, 5, None)];
+    all_say(&pods, [(Schedule, &[]); 5]);
+}
+
+#[test]
+fn a_parents_ceiling_holds_for_its_children_together() {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: more}, status: {allocatable: {cpu: 10, nvidia.com/gpu: 8, pods: 99}}}";
+    let pods = [pod("a-1", "a", 4, 5, Some(10)), pod("b-1", "b", 6, 5, Some(20)), pod("urgent", "b", 2, 5, None)];
+    for words in [YuniKorn, Koordinator, Kueue] {
+        let pods: String = pods.iter().map(|pod| pod.written(words)).collect();
+        let found = answers(&format!("{node}\n---\n{}{pods}", queues(words)), "Pod", "urgent");
+        let outcomes: Vec<_> = found.into_iter().map(|(policy, outcome, _)| (policy, outcome)).collect();
+        let refused = POLICIES.map(|policy| {
+            let kept = ["YuniKorn", "Koordinator", "Kueue"].contains(&policy);
+            (policy, Some(if kept { Unschedulable } else { Schedule }))
+        });
+        assert_eq!(outcomes, refused, "in the words of {words:?}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_added_up_over_the_pods_that_go() {
+    let pods = [
+        pod("b-1", "b", 4, 1, Some(10)),
+        pod("b-2", "b", 4, 1, Some(20)),
+        pod("b-3", "b", 2, 2, Some(30)),
+        pod("urgent", "a", 8, 9, None),
+    ];
+    for words in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        assert_eq!(verdicts[0].victims, ["default/b-1", "default/b-2"], "in the words of {words:?}");
+        assert_eq!(verdicts[0].lost, Lost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
+        assert_eq!(verdicts[0].difference, Vec::<String>::new(), "it is the first");
+        let refused = &verdicts[2];
+        assert_eq!((refused.policy, refused.lost), ("YuniKorn", Lost::default()));
+        assert!(refused.difference[0].starts_with("NotUnderGuarantee: "), "{refused:?}");
+    }
+}
+
+#[test]
+fn whoever_is_taken_only_here_is_named_with_the_law_that_spares_it_there() {
+    let pods = [pod("b-1", "b", 2, 5, Some(10)), pod("b-2", "b", 8, 5, Some(5)), pod("urgent", "a", 2, 5, None)];
+    for words in [YuniKorn, Koordinator, Kueue] {
+        let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
+        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        assert_eq!(verdicts[2].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
+        assert_eq!(verdicts[4].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
+    }
+}
+
+/// A node of 4 cpu with a job of two pods and one single pod, all of quota `all`, and a job of two that asks.
+const JOBS: &str = r#"
+{apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {allocatable: {cpu: 2, pods: 99}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: node-2}, status: {allocatable: {cpu: 2, pods: 99}}}
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata: {name: all, namespace: default}
+spec: {min: {cpu: 4}, max: {cpu: 8}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low-1, namespace: default, labels: {quota.scheduling.koordinator.sh/name: all}}
+spec: {nodeName: node-1, priority: 1, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low-2, namespace: default, labels: {quota.scheduling.koordinator.sh/name: all}}
+spec: {nodeName: node-2, priority: 1, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: w-0, namespace: default, labels: {quota.scheduling.koordinator.sh/name: all, pod-group.scheduling.sigs.k8s.io: job}}
+spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Pending}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: w-1, namespace: default, labels: {quota.scheduling.koordinator.sh/name: all, pod-group.scheduling.sigs.k8s.io: job}}
+spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+status: {phase: Pending}
+"#;
+
+#[test]
+fn a_job_asks_as_a_gang_and_as_a_workload() {
+    let both = || vec!["default/low-1".to_owned(), "default/low-2".to_owned()];
+    for (kind, name) in [("Pod", "w-1"), ("PodGroup", "job")] {
+        let found = answers(JOBS, kind, name);
+        for (policy, outcome, victims) in found {
+            if policy == "YuniKorn" {
+                assert_eq!((outcome, victims), (Some(Unschedulable), Vec::new()), "its own queue yields nobody");
+            } else {
+                assert_eq!((outcome, victims), (Some(Preempt), both()), "{policy}");
+            }
+        }
+    }
+}
+
+/// Quota alone: no nodes, no pods.
+const WORKLOADS: &str = r#"
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: f}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: all}
+spec:
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups: [{coveredResources: [cpu], flavors: [{name: f, resources: [{name: cpu, nominalQuota: 4}]}]}]
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: all, namespace: default}, spec: {clusterQueue: all}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: gang, namespace: default}
+spec:
+  queueName: all
+  priority: 1
+  podSets: [{name: main, count: 2, template: {spec: {nodeSelector: {kind: f}, containers: [{name: c, resources: {requests: {cpu: 2}}}]}}}]
+status:
+  admission:
+    clusterQueue: all
+    podSetAssignments: [{name: main, count: 2, flavors: {cpu: f}, resourceUsage: {cpu: 4}}]
+  conditions: [{type: QuotaReserved, status: "True", reason: QuotaReserved, lastTransitionTime: "2026-01-01T00:50:00Z"}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: urgent, namespace: default}
+spec:
+  queueName: all
+  priority: 9
+  podSets: [{name: main, count: 1, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 2}}}]}}}]
+"#;
+
+#[test]
+fn a_workload_is_a_gang_that_yields_whole_where_gangs_do() {
+    let verdicts = ask(WORKLOADS, "Workload", "urgent").expect("it is a question");
+    let whole = ["default/gang-0", "default/gang-1"];
+    for (policy, victims, pods) in [("Kubernetes", &whole[..], 2), ("Koordinator", &[], 0), ("Kueue", &whole, 2)] {
+        let verdict = verdicts.iter().find(|verdict| verdict.policy == policy).expect("every policy is asked");
+        assert_eq!(verdict.victims, victims, "{policy}");
+        assert_eq!(verdict.lost, Lost { pods, gpus: 0, seconds: 600 * pods as i64 }, "{policy}");
+    }
+    let refused = &verdicts[3];
+    assert!(refused.difference[0].starts_with("QuotaLimit: "), "within its own quota it may only run: {refused:?}");
+}
+
+#[test]
+fn a_queue_in_no_cohort_borrows_from_nobody() {
+    let larger = WORKLOADS.replace("count: 1,", "count: 3,").replace("withinClusterQueue: LowerPriority", "");
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: big}, status: {allocatable: {cpu: 64, pods: 99}}}";
+    let verdicts = ask(&format!("{node}\n---{larger}"), "Workload", "urgent").expect("it is a question");
+    let outcomes: Vec<_> = verdicts.iter().map(|verdict| verdict.outcome).collect();
+    let refused = Some(Unschedulable);
+    assert_eq!(
+        outcomes,
+        [Some(Schedule), Some(Schedule), Some(Schedule), refused, refused],
+        "YuniKorn's pod asks alone"
+    );
+}
+
+#[test]
+fn queues_of_one_name_in_two_places_stay_two() {
+    let tree = queues(YuniKorn).replace(
+        "          - {name: b, resources: {guaranteed: {vcore: 4}}}",
+        "          - {name: b, resources: {guaranteed: {vcore: 4}}}\n        - {name: b, parent: true, queues: [{name: a}]}",
+    );
+    let pods = [pod("other", "a", 8, 5, Some(10)), pod("urgent", "a", 2, 5, None)];
+    let [other, urgent] = pods.map(|pod| pod.written(YuniKorn));
+    let yaml = tree + &other.replace("root.org.a", "root.b.a") + &urgent;
+    let outcomes: Vec<_> = answers(&yaml, "Pod", "urgent").into_iter().map(|(.., outcome, _)| outcome).collect();
+    assert_eq!(outcomes, [Some(Schedule); 5], "the other one's use is not this one's");
+}
+
+#[test]
+fn who_is_not_there_is_an_error() {
+    let error = ask(JOBS, "Pod", "ghost").expect_err("nobody has this name");
+    assert!(error.to_string().contains("there is no pod default/ghost"), "{error}");
+}
+
+#[test]
+fn a_policy_answers_here_as_it_does_alone() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    for file in reprieve::input::files(&folder).expect("there are cases") {
+        let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
+        let spec = input.test.expect("it is a case").object.spec;
+        let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut loaded = load(&input.objects, Strictness::Live).expect("cases can be loaded");
+        let alone = Question::new(&spec, &loaded).expect("cases can be asked").answer(&mut loaded);
+        let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {
+            "kube-scheduler"
+        } else {
+            &spec.profile.policy
+        };
+        let here = verdicts.iter().find(|verdict| verdict.policy == own && verdict.tolerations);
+        let here = here.expect("every policy is asked");
+        if here.outcome.is_some() {
+            assert_eq!(here.outcome, Some(alone.outcome), "{}", file.display());
+            assert_eq!(here.victims.is_empty(), alone.victims.is_empty(), "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn what_a_toleration_changes_is_seen_against_the_same_policy() {
+    let class = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: tolerant, annotations: {preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: \"100\", preemption-toleration.scheduling.x-k8s.io/toleration-seconds: \"-1\"}}, value: 1}";
+    for words in [YuniKorn, Koordinator, Kueue] {
+        let low = pod("b-1", "b", 10, 1, Some(10)).written(words);
+        let low = low.replace("nodeName: node, ", "nodeName: node, priorityClassName: tolerant, ");
+        let yaml = format!("{class}\n---\n{}{low}{}", queues(words), pod("urgent", "a", 2, 9, None).written(words));
+        let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
+        let shown = |policy: &str, tolerations: bool| {
+            let verdict = verdicts.iter().find(|one| one.policy == policy && one.tolerations == tolerations);
+            let verdict = verdict.expect("every policy is asked twice");
+            (verdict.outcome, verdict.victims.clone(), verdict.difference.clone())
+        };
+        for policy in ["Kubernetes", "kube-scheduler"] {
+            let spared = vec!["Toleration spares 1 pod".to_owned()];
+            assert_eq!(shown(policy, true), (Some(Unschedulable), Vec::new(), spared), "{words:?}");
+            let taken = vec!["takes default/b-1, which Toleration spares with tolerations on".to_owned()];
+            assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{words:?}");
+        }
+    }
+}
