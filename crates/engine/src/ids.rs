@@ -22,7 +22,7 @@ macro_rules! id {
 id! {
     /// A node. The order of ids is the order of names.
     NodeId,
-    /// A pod, bound or pending. The order of ids is the order of namespaces, then names.
+    /// A pod, bound or pending.
     PodId,
     /// What is preempted whole: a pod, or all running pods of a group.
     UnitId,
@@ -52,7 +52,7 @@ id! {
     QuotaResourceId,
     /// A flavor and a resource: what quota is counted in.
     CellId,
-    /// A job: pods that are placed all or not at all. The order of ids is the order of namespaces, then names.
+    /// A job: pods that are placed all or not at all.
     JobId,
     /// An application: pods that belong together in one queue.
     ApplicationId,

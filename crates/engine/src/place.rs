@@ -32,12 +32,12 @@ pub(crate) fn place(
     let mut demanding = ask.members.clone();
     let demand = |&pod: &PodId| {
         let requests = snapshot.requests(snapshot.pod(pod).shape).iter().rev().copied().collect();
-        (std::cmp::Reverse::<Vec<i64>>(requests), pod)
+        (std::cmp::Reverse::<Vec<i64>>(requests), snapshot.pod(pod).rank)
     };
     demanding.sort_by_cached_key(demand);
     let placer = Placer::new(snapshot, ask, nodes, gone, paid);
     let mut placement = place_in_order(what_if, placer, &demanding);
-    placement.sort_unstable();
+    placement.sort_unstable_by_key(|&(pod, _)| what_if.snapshot().pod(pod).rank);
     placement
 }
 

@@ -1,7 +1,9 @@
 //! The cluster as the engine sees it at one instant: tables indexed by id, and what is derived from them.
 //!
 //! Whoever builds it fills in a [`Cluster`]; the engine changes nothing in it except through a [`crate::what_if::WhatIf`], which
-//! takes back whatever it did.
+//! takes back whatever it did. A cluster that lives on takes changes one at a time ([`delta`]).
+
+mod delta;
 
 use std::cmp::Reverse;
 
@@ -66,6 +68,8 @@ pub struct Node {
 pub struct Pod {
     /// What filters read of it.
     pub shape: ShapeId,
+    /// Its place in the order of namespaces and names, which decides the last ties.
+    pub rank: u64,
     /// The group it belongs to, where that group exists.
     pub group: Option<GroupId>,
     /// Whether it names a group, even one that does not exist.
@@ -119,6 +123,8 @@ pub struct Pod {
 /// A job: pods that are placed all or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
+    /// Its place in the order of namespaces and names.
+    pub rank: u64,
     /// How many pods it needs.
     pub min_member: usize,
     /// Its pods, bound and pending.
@@ -186,6 +192,27 @@ pub struct Unit {
     pub shielded: bool,
     /// The workload that it is, if it is one that was admitted.
     pub workload: Option<WorkloadId>,
+    /// Its first pod's place in the order of names.
+    pub rank: u64,
+}
+
+impl Unit {
+    /// Nobody's, until somebody is bound.
+    fn vacant() -> Self {
+        Self {
+            pods: Vec::new(),
+            priority: Priority(0),
+            grouped: false,
+            start: Timestamp::NOT_YET,
+            shielded: false,
+            workload: None,
+            rank: u64::MAX,
+        }
+    }
+
+    fn is_vacant(&self) -> bool {
+        self.pods.is_empty() && self.workload.is_none()
+    }
 }
 
 /// A pod on a node, with what a search over the node reads of it.
@@ -221,12 +248,16 @@ pub struct Snapshot {
     requests: Vec<i64>,
     /// Shapes with anti-affinity of their own.
     averse: Vec<ShapeId>,
+    /// By group: the unit that it yields as, if it yields whole and has a bound pod.
+    whole: Vec<Option<UnitId>>,
+    /// Units that nobody is in.
+    free_units: Vec<UnitId>,
 }
 
 impl Snapshot {
     /// Derives what a search needs from the tables.
     pub fn new(cluster: Cluster) -> Self {
-        let (units, unit_of) = units_of(&cluster);
+        let (units, unit_of, whole) = units_of(&cluster);
         let mut snapshot = Self {
             slots: vec![Vec::new(); cluster.nodes.len()],
             plain: vec![true; cluster.nodes.len()],
@@ -242,6 +273,8 @@ impl Snapshot {
             cluster,
             units,
             unit_of,
+            whole,
+            free_units: Vec::new(),
         };
         for index in 0..snapshot.cluster.pods.len() {
             snapshot.enter(PodId::new(index));
@@ -255,9 +288,9 @@ impl Snapshot {
                 }
             }
         }
-        let Self { slots, units, .. } = &mut snapshot;
+        let Self { slots, units, cluster, .. } = &mut snapshot;
         for slots in slots {
-            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), slot.pod));
+            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
             *slots = slots.to_vec(); // a search walks the lists one after the other: so they lie in memory
         }
         snapshot
@@ -340,8 +373,8 @@ impl Snapshot {
     }
 
     /// All units.
-    pub fn unit_ids(&self) -> impl ExactSizeIterator<Item = UnitId> + use<> {
-        (0..self.units.len()).map(UnitId::new)
+    pub fn unit_ids(&self) -> impl Iterator<Item = UnitId> + '_ {
+        (0..self.units.len()).map(UnitId::new).filter(|id| !self.units[id.index()].is_vacant())
     }
 
     /// All resources.
@@ -429,10 +462,6 @@ impl Snapshot {
         &self.nominees[node.index()]
     }
 
-    pub(crate) fn n_shapes(&self) -> usize {
-        self.cluster.shapes.len()
-    }
-
     pub(crate) fn n_pods(&self) -> usize {
         self.cluster.pods.len()
     }
@@ -453,20 +482,20 @@ impl Snapshot {
         &self.cluster.budgets
     }
 
-    /// Sorts ascending from the most important unit to the least. Total: it ends with the id.
+    /// Sorts ascending from the most important unit to the least. Total: it ends with the name.
     pub(crate) fn importance(&self, unit: UnitId) -> impl Ord + use<> {
         importance(&self.units, unit)
     }
 }
 
-/// Higher priority; of a group; more pods; the older; then the id. (Groups' rule 4; for lone pods it is rule 13 of the pods.)
+/// Higher priority; of a group; more pods; the older; then by name. (Groups' rule 4; for lone pods it is rule 13 of the pods.)
 fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
     let unit = &units[id.index()];
-    (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, id)
+    (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, unit.rank)
 }
 
 /// A unit for each group that yields whole, and one for each other bound pod.
-fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
+fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<UnitId>>) {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of = vec![None; cluster.pods.len()];
     let mut whole: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
@@ -475,12 +504,9 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
         let whole_group = group.filter(|(_, group)| group.mode == DisruptionMode::All).map(|(id, _)| id);
         let id = whole_group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
             units.push(Unit {
-                pods: Vec::new(),
                 priority: group.map_or(pod.priority, |(_, group)| group.victim_priority),
                 grouped: pod.names_group,
-                start: Timestamp::NOT_YET,
-                shielded: false,
-                workload: None,
+                ..Unit::vacant()
             });
             let id = UnitId::new(units.len() - 1);
             if let Some(group) = whole_group {
@@ -491,20 +517,20 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>) {
         let unit = &mut units[id.index()];
         unit.pods.push(PodId::new(index));
         unit.start = unit.start.min(pod.start);
+        unit.rank = unit.rank.min(pod.rank);
         unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
         unit_of[index] = Some(id);
     }
     for (at, workload) in cluster.workloads.iter().enumerate() {
         if let Some(admission) = &workload.admission {
             units.push(Unit {
-                pods: Vec::new(),
                 priority: workload.priority,
-                grouped: false,
                 start: admission.since,
-                shielded: false,
                 workload: Some(WorkloadId::new(at)),
+                rank: u64::from(workload.rank),
+                ..Unit::vacant()
             });
         }
     }
-    (units, unit_of)
+    (units, unit_of, whole)
 }

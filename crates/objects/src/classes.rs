@@ -15,20 +15,22 @@ const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seco
 pub(crate) const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 
 /// The classes by name.
-pub(crate) struct Classes<'o> {
-    classes: BTreeMap<String, Class<'o>>,
-    global_default: Option<(i32, Option<&'o str>)>,
+#[derive(Clone, Debug)]
+pub(crate) struct Classes {
+    classes: BTreeMap<String, Class>,
+    global_default: Option<(i32, Option<String>)>,
 }
 
-struct Class<'o> {
+#[derive(Clone, Debug)]
+struct Class {
     value: i32,
-    preemption_policy: Option<&'o str>,
+    preemption_policy: Option<String>,
     toleration: Option<Toleration>,
     opted_out: bool,
 }
 
-impl<'o> Classes<'o> {
-    pub fn new(objects: &'o [Sourced<PriorityClass>], warnings: &mut Vec<String>) -> Result<Self, InputError> {
+impl Classes {
+    pub fn new(objects: &[Sourced<PriorityClass>], warnings: &mut Vec<String>) -> Result<Self, InputError> {
         let mut classes = BTreeMap::new();
         for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
             let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };
@@ -38,14 +40,14 @@ impl<'o> Classes<'o> {
         for (name, sourced) in by_name("PriorityClass", objects, plain_name)? {
             let object = &sourced.object;
             let value = object.value.unwrap_or_default();
-            let preemption_policy = object.preemption_policy.as_deref();
+            let preemption_policy = object.preemption_policy.clone();
             let toleration = toleration_of(object).unwrap_or_else(|problem| {
                 warnings.push(format!("PriorityClass {name}: {problem}; its toleration is void"));
                 None
             });
             let opted_out = annotation(object, ALLOW_PREEMPTION) == Some("false");
             if object.global_default == Some(true) {
-                global_default = Some((value, preemption_policy));
+                global_default = Some((value, preemption_policy.clone()));
             }
             classes.insert(name, Class { value, preemption_policy, toleration, opted_out });
         }
@@ -70,7 +72,7 @@ impl<'o> Classes<'o> {
                     format!("PriorityClass {name:?} is not defined; add it to the input, or set spec.priority");
                 InputError::new(problem).field("spec.priorityClassName")
             }),
-            None => Ok(self.global_default.map_or(0, |(value, _)| value)),
+            None => Ok(self.global_default.as_ref().map_or(0, |(value, _)| *value)),
         };
         set.map_or_else(from_class, Ok).map(Priority)
     }
@@ -78,8 +80,8 @@ impl<'o> Classes<'o> {
     /// Whether it may preempt: its own word, else its class's.
     pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
         let from_class = || match named(class) {
-            Some(name) => self.classes.get(name).and_then(|class| class.preemption_policy),
-            None => self.global_default.and_then(|(_, policy)| policy),
+            Some(name) => self.classes.get(name).and_then(|class| class.preemption_policy.as_deref()),
+            None => self.global_default.as_ref().and_then(|(_, policy)| policy.as_deref()),
         };
         own.or_else(from_class) != Some("Never")
     }

@@ -24,7 +24,7 @@ pub(crate) struct NamedGroup {
 /// All groups by name.
 pub(crate) fn groups(
     objects: &Objects,
-    classes: &Classes<'_>,
+    classes: &Classes,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
     let workloads = by_name("Workload", &objects.workloads, |workload| FullName::of(&workload.metadata))?;
@@ -53,6 +53,19 @@ pub(crate) fn groups(
     Ok(groups)
 }
 
+/// A group that stands for itself; `None` where a Workload has a say, or there is something to warn of.
+pub(crate) fn lone_group(
+    name: &FullName,
+    object: &PodGroup,
+    classes: &Classes,
+) -> Result<Option<NamedGroup>, InputError> {
+    let mut warnings = Vec::new();
+    let source = Source { file: "the cluster".into(), document: 1, item: None };
+    let read = Reading { classes, warnings: &mut warnings, kind: "PodGroup", name, source: &source };
+    let group = read.pod_group(object, None)?;
+    Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
+}
+
 /// The group itself, and each replica of it that a pod names.
 fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
     let prefix = format!("{}-", part.name);
@@ -67,15 +80,15 @@ pub fn group_of(pod: &Pod) -> Option<FullName> {
     Some(FullName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
 }
 
-struct Reading<'a, 'o> {
-    classes: &'a Classes<'o>,
+struct Reading<'a> {
+    classes: &'a Classes,
     warnings: &'a mut Vec<String>,
     kind: &'static str,
     name: &'a FullName,
     source: &'a Source,
 }
 
-impl Reading<'_, '_> {
+impl Reading<'_> {
     fn pod_group(
         mut self,
         object: &PodGroup,

@@ -23,8 +23,4 @@ impl Interner {
     pub fn names(&self) -> &[String] {
         &self.names
     }
-
-    pub fn into_names(self) -> Vec<String> {
-        self.names
-    }
 }

@@ -1,5 +1,7 @@
 //! The names that numbers stand for, for output.
 
+use std::collections::BTreeMap;
+
 use reprieve_engine::shape::{Effect, Taint};
 use reprieve_engine::{
     FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TopologyId, WorkloadId,
@@ -12,7 +14,9 @@ use crate::objects::FullName;
 pub struct Names {
     pub(crate) nodes: Vec<String>,
     pub(crate) pods: Vec<FullName>,
+    pub(crate) pod_ids: BTreeMap<FullName, PodId>,
     pub(crate) groups: Vec<FullName>,
+    pub(crate) group_ids: BTreeMap<FullName, GroupId>,
     pub(crate) jobs: Vec<FullName>,
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
@@ -39,9 +43,9 @@ impl Names {
         &self.pods[id.index()]
     }
 
-    /// All pods.
-    pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + use<> {
-        (0..self.pods.len()).map(PodId::new)
+    /// All pods, in the order of their names.
+    pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + '_ {
+        self.pod_ids.values().copied()
     }
 
     /// A group's namespace and name.
@@ -117,11 +121,11 @@ impl Names {
 
     /// A pod by name.
     pub fn pod_id(&self, name: &FullName) -> Option<PodId> {
-        self.pods.binary_search(name).ok().map(PodId::new)
+        self.pod_ids.get(name).copied()
     }
 
     /// A group by name.
     pub fn group_id(&self, name: &FullName) -> Option<GroupId> {
-        self.groups.binary_search(name).ok().map(GroupId::new)
+        self.group_ids.get(name).copied()
     }
 }

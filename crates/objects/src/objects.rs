@@ -12,7 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
-use crate::source::{InputError, Sourced};
+use crate::object::Object;
+use crate::source::{InputError, Source, Sourced};
 use crate::workload::Workload;
 
 /// Everything that was read.
@@ -73,6 +74,54 @@ impl Objects {
         for (kind, count) in other.skipped {
             *self.skipped.entry(kind).or_default() += count;
         }
+    }
+
+    /// Takes in one object; one that no decision reads is left out.
+    pub(crate) fn push(&mut self, object: &Object, source: &Source) {
+        macro_rules! push {
+            ($list:ident, $object:expr) => {
+                self.$list.push(Sourced { object: (**$object).clone(), source: source.clone() })
+            };
+        }
+        match object {
+            Object::Namespace(object) => push!(namespaces, object),
+            Object::Node(object) => push!(nodes, object),
+            Object::PriorityClass(object) => push!(priority_classes, object),
+            Object::ConfigMap(object) => push!(config_maps, object),
+            Object::Budget(object) => push!(budgets, object),
+            Object::PodGroup(object) => push!(pod_groups, object),
+            Object::ResourceFlavor(object) => push!(resource_flavors, object),
+            Object::ClusterQueue(object) => push!(cluster_queues, object),
+            Object::Cohort(object) => push!(cohorts, object),
+            Object::LocalQueue(object) => push!(local_queues, object),
+            Object::Workload(object) => push!(kueue_workloads, object),
+            Object::ElasticQuota(object) => push!(elastic_quotas, object),
+            Object::JobGroup(object) => push!(job_groups, object),
+            Object::Pod(object) => push!(pods, object),
+            Object::Job(_) => {}
+        }
+    }
+
+    /// One by one.
+    pub fn into_each(self) -> Vec<Object> {
+        let mut all: Vec<Object> = Vec::with_capacity(self.len());
+        macro_rules! extend {
+            ($($list:ident),+) => {
+                $(all.extend(self.$list.into_iter().map(|sourced| Object::from(sourced.object)));)+
+            };
+        }
+        extend!(
+            namespaces,
+            nodes,
+            priority_classes,
+            config_maps,
+            budgets,
+            pod_groups,
+            resource_flavors,
+            cluster_queues
+        );
+        extend!(cohorts, local_queues, kueue_workloads, elastic_quotas, job_groups, pods);
+        all
     }
 
     /// How many objects a decision reads.

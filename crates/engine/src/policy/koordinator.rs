@@ -403,7 +403,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             self.what_if.place(pod, node);
             placement.push((pod, node));
         }
-        placement.sort_unstable();
+        placement.sort_unstable_by_key(|&(pod, _)| self.snapshot().pod(pod).rank);
         Some(placement)
     }
 
@@ -414,7 +414,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         mut gone: Vec<Victim>,
         reasons: Option<&mut Vec<Reason>>,
     ) -> Vec<Candidate> {
-        gone.sort_unstable_by_key(|victim| (Reverse(victim.priority), victim.job, victim.pod));
+        let snapshot = self.snapshot();
+        let by_name = |victim: &Victim| {
+            let job = victim.job.map(|job| snapshot.job(job).rank);
+            (Reverse(victim.priority), job, snapshot.pod(victim.pod).rank)
+        };
+        gone.sort_unstable_by_key(by_name);
         let tree = self.snapshot().queues();
         let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
         let mut victims = Vec::new();

@@ -304,9 +304,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if self.is_daemon() {
             let kind = if pod.originator { 2 } else { u8::from(opted_out(pod)) };
             let size: Vec<i64> = snapshot.requests(pod.shape).to_vec();
-            return (kind, pod.priority, newest, size, id);
+            return (kind, pod.priority, newest, size, pod.rank);
         }
-        (2 * u8::from(opted_out(pod)) + u8::from(pod.originator), Priority(0), newest, Vec::new(), id)
+        (2 * u8::from(opted_out(pod)) + u8::from(pod.originator), Priority(0), newest, Vec::new(), pod.rank)
     }
 
     /// The plan for landing on this node. (Rules 12, 13, 16 and 17.)

@@ -1,0 +1,222 @@
+//! Changes to a snapshot that lives on. Each costs in proportion to what it touches: a pod's node, and the nodes of its unit.
+
+use super::{DisruptionMode, Group, Job, Pod, Slot, Snapshot, Unit, importance};
+use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
+use crate::shape::Shape;
+
+impl Snapshot {
+    /// Adds a shape, with an amount for every resource.
+    pub fn add_shape(&mut self, shape: Shape) -> ShapeId {
+        let id = ShapeId::new(self.cluster.shapes.len());
+        self.requests.extend(&shape.requests);
+        if !shape.anti_affinity.is_empty() {
+            self.averse.push(id);
+        }
+        self.cluster.shapes.push(shape);
+        id
+    }
+
+    /// How many shapes there are.
+    pub fn n_shapes(&self) -> usize {
+        self.cluster.shapes.len()
+    }
+
+    /// How many label values there are.
+    pub fn n_numbers(&self) -> usize {
+        self.cluster.numbers.len()
+    }
+
+    /// Adds what the next label value spells as a whole number.
+    pub fn add_number(&mut self, number: Option<i64>) {
+        self.cluster.numbers.push(number);
+    }
+
+    /// Adds a group that has no members yet.
+    pub fn add_group(&mut self, group: Group) -> GroupId {
+        self.cluster.groups.push(group);
+        self.whole.push(None);
+        GroupId::new(self.cluster.groups.len() - 1)
+    }
+
+    /// Adds a job that has no members yet.
+    pub fn add_job(&mut self, job: Job) -> JobId {
+        self.cluster.jobs.push(job);
+        JobId::new(self.cluster.jobs.len() - 1)
+    }
+
+    /// Sets how many more disruptions a budget allows.
+    pub fn set_budget(&mut self, budget: BudgetId, allowed: i32) {
+        self.cluster.budgets[budget.index()] = allowed;
+    }
+
+    /// Marks a pod as its application's first, or not.
+    pub fn set_originator(&mut self, pod: PodId, originator: bool) {
+        self.cluster.pods[pod.index()].originator = originator;
+    }
+
+    /// Puts a pod in, in the place of what had this id. The ids that were given out, and the next, are free to use.
+    pub fn put_pod(&mut self, id: PodId, pod: Pod) {
+        if id.index() == self.cluster.pods.len() {
+            self.cluster.pods.push(Pod::vacant());
+            self.unit_of.push(None);
+            self.home.push(None);
+        } else {
+            self.remove_pod(id);
+        }
+        let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
+        self.cluster.pods[id.index()] = pod;
+        if let Some(group) = group {
+            let at = self.place_of(&self.cluster.groups[group.index()].members, id);
+            self.cluster.groups[group.index()].members.insert(at, id);
+        }
+        if let Some(job) = job {
+            let at = self.place_of(&self.cluster.jobs[job.index()].members, id);
+            self.cluster.jobs[job.index()].members.insert(at, id);
+        }
+        if let Some(node) = node {
+            self.join_unit(id, node);
+            self.charge(id, node, 1);
+        } else if let Some(node) = nominated {
+            let at = self.place_of(&self.nominees[node.index()], id);
+            self.nominees[node.index()].insert(at, id);
+        }
+    }
+
+    /// Takes a pod out.
+    pub fn remove_pod(&mut self, id: PodId) {
+        if let Some(node) = self.cluster.pods[id.index()].node {
+            self.charge(id, node, -1);
+            self.leave_unit(id, node);
+        }
+        let pod = std::mem::replace(&mut self.cluster.pods[id.index()], Pod::vacant());
+        if let (None, Some(node)) = (pod.node, pod.nominated) {
+            self.nominees[node.index()].retain(|&nominee| nominee != id);
+        }
+        if let Some(group) = pod.group {
+            self.cluster.groups[group.index()].members.retain(|&member| member != id);
+        }
+        if let Some(job) = pod.job {
+            self.cluster.jobs[job.index()].members.retain(|&member| member != id);
+        }
+    }
+
+    /// Where a pod stands among others in the order of names.
+    fn place_of(&self, pods: &[PodId], id: PodId) -> usize {
+        let rank = |pod: PodId| self.cluster.pods[pod.index()].rank;
+        pods.partition_point(|&other| rank(other) < rank(id))
+    }
+
+    fn join_unit(&mut self, id: PodId, node: NodeId) {
+        let whole = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group));
+        let unit = whole.and_then(|group| self.whole[group.index()]).unwrap_or_else(|| {
+            let free = self.free_units.pop();
+            free.unwrap_or_else(|| {
+                self.units.push(Unit::vacant());
+                UnitId::new(self.units.len() - 1)
+            })
+        });
+        if let Some(group) = whole {
+            self.whole[group.index()] = Some(unit);
+        }
+        self.home[id.index()] = Some(node);
+        self.unit_of[id.index()] = Some(unit);
+        let at = self.place_of(&self.units[unit.index()].pods, id);
+        self.units[unit.index()].pods.insert(at, id);
+        let Pod { shape, priority, start, .. } = self.cluster.pods[id.index()];
+        self.slots[node.index()].push(Slot { pod: id, unit, shape, priority, start });
+        self.refresh(unit);
+    }
+
+    fn leave_unit(&mut self, id: PodId, node: NodeId) {
+        self.home[id.index()] = None;
+        let unit = self.unit_of[id.index()].take().expect("a bound pod has a unit");
+        self.slots[node.index()].retain(|slot| slot.pod != id);
+        self.units[unit.index()].pods.retain(|&pod| pod != id);
+        if self.units[unit.index()].pods.is_empty() {
+            self.units[unit.index()] = Unit::vacant();
+            self.free_units.push(unit);
+            if let Some(group) = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group)) {
+                self.whole[group.index()] = None;
+            }
+        } else {
+            self.refresh(unit);
+        }
+        self.refresh_plain(node);
+    }
+
+    fn yields_whole(&self, group: GroupId) -> bool {
+        self.cluster.groups[group.index()].mode == DisruptionMode::All
+    }
+
+    /// Works out again what a unit is, and where its pods stand on their nodes.
+    fn refresh(&mut self, id: UnitId) {
+        let pods = std::mem::take(&mut self.units[id.index()].pods);
+        let first = &self.cluster.pods[pods[0].index()];
+        let group = first.group.map(|group| &self.cluster.groups[group.index()]);
+        let mut unit = Unit {
+            priority: group.map_or(first.priority, |group| group.victim_priority),
+            grouped: first.names_group,
+            rank: first.rank,
+            ..Unit::vacant()
+        };
+        for pod in pods.iter().map(|pod| &self.cluster.pods[pod.index()]) {
+            unit.start = unit.start.min(pod.start);
+            unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
+        }
+        unit.pods = pods;
+        self.units[id.index()] = unit;
+        for at in 0..self.units[id.index()].pods.len() {
+            let pod = self.units[id.index()].pods[at];
+            let node = self.home[pod.index()].expect("a unit's pods are bound");
+            let Self { slots, units, cluster, .. } = self;
+            let slots = &mut slots[node.index()];
+            for slot in slots.iter_mut().filter(|slot| slot.unit == id) {
+                slot.priority = units[id.index()].priority;
+            }
+            slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
+            self.refresh_plain(node);
+        }
+    }
+
+    fn refresh_plain(&mut self, node: NodeId) {
+        let plain = |slot: &Slot| {
+            let unit = &self.units[slot.unit.index()];
+            unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[slot.pod.index()].budgets.is_empty()
+        };
+        self.plain[node.index()] = self.slots[node.index()].iter().all(plain);
+    }
+}
+
+impl Pod {
+    /// Nobody: what stands where a pod was.
+    fn vacant() -> Self {
+        Self {
+            shape: ShapeId(0),
+            rank: 0,
+            group: None,
+            names_group: false,
+            priority: Priority(0),
+            preempts: false,
+            node: None,
+            nominated: None,
+            start: Timestamp::NOT_YET,
+            scheduled: None,
+            leaving: None,
+            toleration: None,
+            opted_out: false,
+            own_opt_out: None,
+            class_unknown: false,
+            resizing: false,
+            budgets: Vec::new(),
+            created: Timestamp(0),
+            queue: None,
+            application: None,
+            originator: false,
+            daemon_of: None,
+            job: None,
+            preemptible: None,
+            preemption_disabled: false,
+            can_preempt: false,
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! A snapshot that lives on: objects come and go one at a time.
+//!
+//! Pods, groups, jobs and the counts of budgets change it in place, at a cost in proportion to what they touch. What pods are measured
+//! against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
+//! cannot be understood is left out; where it is one of those, the last that could be stays in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::snapshot::{Job, Pod};
+use reprieve_engine::{ApplicationId, BudgetId, PodId, ShapeId, Timestamp};
+
+use crate::groups::{group_of, lone_group};
+use crate::koordinator::{JobGroup, job_of};
+use crate::load::{Loaded, Strictness, build, nth_rank};
+use crate::loader::Loader;
+use crate::object::{Key, Kind, Object};
+use crate::objects::{FullName, Objects};
+use crate::source::{InputError, Source, Sourced};
+use crate::yunikorn::queue_of;
+
+/// A snapshot that lives on.
+pub struct Live {
+    /// Everything but pods, as it is now.
+    wanted: BTreeMap<Key, Object>,
+    /// Everything but pods, as it was understood last.
+    good: BTreeMap<Key, Object>,
+    pods: BTreeMap<FullName, Arc<ApiPod>>,
+    loaded: Loaded,
+    loader: Loader,
+    /// Ids of pods that are gone.
+    free: Vec<PodId>,
+    /// By application: its pods, the oldest first.
+    applications: BTreeMap<ApplicationId, BTreeSet<(Timestamp, u64, PodId)>>,
+    /// By the group or job that they name.
+    members: BTreeMap<Key, BTreeSet<FullName>>,
+    /// How many resources, topologies and namespaces the tables are made for.
+    sizes: [usize; 3],
+    stale: bool,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let (loaded, loader) = build(&Objects::default(), Strictness::Live).expect("nothing has no faults");
+        let mut live = Self {
+            wanted: BTreeMap::new(),
+            good: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            sizes: sizes(&loader),
+            loaded,
+            loader,
+            free: Vec::new(),
+            applications: BTreeMap::new(),
+            members: BTreeMap::new(),
+            stale: false,
+        };
+        live.index();
+        live
+    }
+}
+
+impl Live {
+    /// Takes in an object, or its new state. An error says why a pod is left out.
+    pub fn put(&mut self, object: Object) -> Result<(), InputError> {
+        if let Object::Pod(pod) = object {
+            return self.put_pod(pod);
+        }
+        let key = object.key();
+        let old = self.wanted.insert(key.clone(), object.clone());
+        if self.stale {
+            return Ok(());
+        }
+        match (&object, old.as_ref()) {
+            (Object::Node(new), Some(Object::Node(old))) => self.stale = matters(new) != matters(old),
+            (Object::Namespace(new), Some(Object::Namespace(old))) => {
+                self.stale = new.metadata.labels != old.metadata.labels;
+            }
+            (Object::Budget(new), Some(Object::Budget(old))) if same_budget(new, old) => {
+                let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
+                let at = self.loader.budgets.iter().position(|rule| rule.name == key.name);
+                let at = at.expect("a budget that is known has a rule");
+                self.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
+            }
+            (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
+                self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
+            }
+            (Object::PodGroup(group), None) => self.add_group(&key, group),
+            (Object::JobGroup(new), Some(Object::JobGroup(old))) => self.stale = new.spec != old.spec,
+            (Object::JobGroup(group), None) => self.add_job(&key, group),
+            (Object::Job(_), _) => {}
+            (_, old) => self.stale = old != Some(&object),
+        }
+        Ok(())
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, key: &Key) {
+        match key.kind {
+            Kind::Pod => self.remove_pod(&key.name),
+            Kind::Job => {
+                self.wanted.remove(key);
+            }
+            Kind::PodGroup if !self.members.contains_key(key) => {
+                self.wanted.remove(key);
+                self.loader.groups.remove(&key.name);
+                self.loaded.names.group_ids.remove(&key.name);
+            }
+            Kind::JobGroup if !self.members.contains_key(key) => {
+                self.wanted.remove(key);
+                self.loader.jobs.remove(&key.name);
+            }
+            _ => self.stale |= self.wanted.remove(key).is_some(),
+        }
+    }
+
+    /// The snapshot as of now. An error says why what pods are measured against is still what it was.
+    pub fn refresh(&mut self) -> Result<(), InputError> {
+        if !std::mem::replace(&mut self.stale, false) {
+            return Ok(());
+        }
+        let mut refused = Ok(());
+        let (loaded, loader) = match build(&self.objects(&self.wanted), Strictness::Live) {
+            Ok(built) => {
+                self.good = self.wanted.clone();
+                built
+            }
+            Err(error) => {
+                refused = Err(error);
+                build(&self.objects(&self.good), Strictness::Live).expect("it was understood before")
+            }
+        };
+        (self.loaded, self.loader) = (loaded, loader);
+        self.index();
+        refused
+    }
+
+    /// Whether the next refresh has something to do.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// The snapshot and its names, as of the last refresh and with all pods since.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The same, for a question.
+    pub fn loaded_mut(&mut self) -> &mut Loaded {
+        &mut self.loaded
+    }
+
+    /// An object that is no pod.
+    pub fn get(&self, key: &Key) -> Option<&Object> {
+        self.wanted.get(key)
+    }
+
+    /// All objects that are no pods.
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Object)> {
+        self.wanted.iter()
+    }
+
+    /// A pod.
+    pub fn pod(&self, name: &FullName) -> Option<&Arc<ApiPod>> {
+        self.pods.get(name)
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> impl Iterator<Item = (&FullName, &Arc<ApiPod>)> {
+        self.pods.iter()
+    }
+
+    /// The pods that name a group or a job.
+    pub fn members(&self, group: &Key) -> impl Iterator<Item = &FullName> {
+        self.members.get(group).into_iter().flatten()
+    }
+
+    /// Everything, as a file would have it.
+    pub fn objects(&self, others: &BTreeMap<Key, Object>) -> Objects {
+        let mut objects = Objects::default();
+        let source = Source { file: "the cluster".into(), document: 1, item: None };
+        for object in others.values() {
+            objects.push(object, &source);
+        }
+        for pod in self.pods.values() {
+            objects.pods.push(Sourced { object: ApiPod::clone(pod), source: source.clone() });
+        }
+        objects
+    }
+
+    fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
+        let name = FullName::of(&object.metadata);
+        let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Succeeded" | "Failed")) {
+            self.remove_pod(&name);
+            return Ok(());
+        }
+        self.forget_membership(&name);
+        for group in memberships(&object) {
+            self.members.entry(group).or_default().insert(name.clone());
+        }
+        self.pods.insert(name.clone(), Arc::clone(&object));
+        if self.stale {
+            return Ok(());
+        }
+        self.enter(&name, &object)
+    }
+
+    /// Puts the pod into the tables, if they have a place for it.
+    fn enter(&mut self, name: &FullName, object: &ApiPod) -> Result<(), InputError> {
+        let dynamic = !self.loader.tree.paths.is_empty()
+            && queue_of(object).is_some_and(|path| self.loader.tree.queue_id(&path).is_none());
+        let Some(rank) = self.rank(name).filter(|_| !dynamic) else {
+            self.stale = true;
+            return Ok(());
+        };
+        if let Some(job) = job_of(object).filter(|job| !self.loader.jobs.contains_key(job)) {
+            self.new_job(&job, 0);
+        }
+        let converted = self.loader.pod(name, object);
+        if self.stale || sizes(&self.loader) != self.sizes {
+            self.stale = true;
+            return Ok(());
+        }
+        let pod = match converted {
+            Ok(Some(pod)) => pod,
+            Ok(None) => {
+                self.leave(name);
+                return Ok(());
+            }
+            Err(error) => {
+                self.leave(name);
+                return Err(error.object(format!("Pod {name}")));
+            }
+        };
+        let Loaded { snapshot, names, .. } = &mut self.loaded;
+        for id in (snapshot.n_shapes()..self.loader.shapes.len()).map(ShapeId::new) {
+            let (shape, _) = self.loader.shapes.iter().find(|(_, shape)| **shape == id).expect("ids are dense");
+            snapshot.add_shape(self.loader.filled(shape));
+        }
+        for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
+            snapshot.add_number(value.parse().ok());
+        }
+        let budgets = match pod.node {
+            Some(_) => self.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
+            None => Vec::new(),
+        };
+        let id = names.pod_ids.get(name).copied().or_else(|| self.free.pop());
+        let id = id.unwrap_or_else(|| PodId::new(names.pods.len()));
+        if id.index() == names.pods.len() {
+            names.pods.push(name.clone());
+        } else {
+            self.leave_application(id);
+        }
+        let Loaded { snapshot, names, .. } = &mut self.loaded;
+        names.pods[id.index()] = name.clone();
+        names.pod_ids.insert(name.clone(), id);
+        snapshot.put_pod(id, Pod { rank, budgets, ..pod });
+        self.join_application(id);
+        Ok(())
+    }
+
+    fn remove_pod(&mut self, name: &FullName) {
+        self.forget_membership(name);
+        self.pods.remove(name);
+        self.leave(name);
+    }
+
+    /// Takes the pod out of the tables.
+    fn leave(&mut self, name: &FullName) {
+        if let Some(id) = self.loaded.names.pod_ids.remove(name) {
+            self.leave_application(id);
+            self.loaded.snapshot.remove_pod(id);
+            self.free.push(id);
+        }
+    }
+
+    fn forget_membership(&mut self, name: &FullName) {
+        let Some(old) = self.pods.get(name) else { return };
+        for group in memberships(old) {
+            let members = self.members.get_mut(&group).expect("it was entered");
+            members.remove(name);
+            if members.is_empty() {
+                self.members.remove(&group);
+            }
+        }
+    }
+
+    /// The pod's place in the order of names: its own, or one between its neighbours. `None` where there is none left.
+    fn rank(&self, name: &FullName) -> Option<u64> {
+        let Loaded { snapshot, names, .. } = &self.loaded;
+        if let Some(&id) = names.pod_ids.get(name) {
+            return Some(snapshot.pod(id).rank);
+        }
+        between(&names.pod_ids, name, |id| snapshot.pod(*id).rank)
+    }
+
+    fn add_group(&mut self, key: &Key, object: &PodGroup) {
+        let Ok(named) = lone_group(&key.name, object, &self.loader.classes) else {
+            self.stale = true;
+            return;
+        };
+        let Some(named) = named.filter(|named| named.topology_key.is_none()) else {
+            self.stale = true;
+            return;
+        };
+        let id = self.loaded.snapshot.add_group(named.group);
+        self.loader.groups.insert(key.name.clone(), id);
+        self.loaded.names.groups.push(key.name.clone());
+        self.loaded.names.group_ids.insert(key.name.clone(), id);
+        self.enter_members(key);
+    }
+
+    fn add_job(&mut self, key: &Key, object: &JobGroup) {
+        match usize::try_from(object.spec.min_member) {
+            Ok(needed) if !self.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
+            _ => self.stale = true,
+        }
+        self.enter_members(key);
+    }
+
+    fn new_job(&mut self, name: &FullName, min_member: usize) {
+        let snapshot = &mut self.loaded.snapshot;
+        match between(&self.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
+            Some(rank) => {
+                let id = snapshot.add_job(Job { rank, min_member, members: Vec::new() });
+                self.loader.jobs.insert(name.clone(), (id, min_member));
+                self.loaded.names.jobs.push(name.clone());
+            }
+            None => self.stale = true,
+        }
+    }
+
+    /// Pods that came before their group.
+    fn enter_members(&mut self, group: &Key) {
+        let members: Vec<FullName> = self.members(group).cloned().collect();
+        for name in members {
+            let pod = Arc::clone(&self.pods[&name]);
+            if !self.stale {
+                let _ = self.enter(&name, &pod); // its fault was told when it came
+            }
+        }
+    }
+
+    /// What is looked up by pod, for tables that were just made.
+    fn index(&mut self) {
+        self.sizes = sizes(&self.loader);
+        self.free.clear();
+        self.applications.clear();
+        for id in (0..self.loaded.names.pods.len()).map(PodId::new) {
+            let pod = self.loaded.snapshot.pod(id);
+            if let Some(application) = pod.application {
+                self.applications.entry(application).or_default().insert((pod.created, pod.rank, id));
+            }
+        }
+    }
+
+    fn join_application(&mut self, id: PodId) {
+        let pod = self.loaded.snapshot.pod(id);
+        if let Some(application) = pod.application {
+            let place = (pod.created, pod.rank, id);
+            let pods = self.applications.entry(application).or_default();
+            let first = pods.first().map(|(_, _, id)| *id);
+            pods.insert(place);
+            if pods.first() == Some(&place) {
+                if let Some(first) = first {
+                    self.loaded.snapshot.set_originator(first, false);
+                }
+                self.loaded.snapshot.set_originator(id, true);
+            }
+        }
+    }
+
+    fn leave_application(&mut self, id: PodId) {
+        let pod = self.loaded.snapshot.pod(id);
+        if let Some(application) = pod.application {
+            let pods = self.applications.get_mut(&application).expect("it joined");
+            pods.remove(&(pod.created, pod.rank, id));
+            match pods.first() {
+                Some((_, _, first)) => self.loaded.snapshot.set_originator(*first, true),
+                None => {
+                    self.applications.remove(&application);
+                }
+            }
+        }
+    }
+}
+
+/// A place between the neighbours of a name; `None` where they are too close.
+fn between<V>(ranked: &BTreeMap<FullName, V>, name: &FullName, rank: impl Fn(&V) -> u64) -> Option<u64> {
+    let before = ranked.range(..name.clone()).next_back().map_or(0, |(_, value)| rank(value));
+    let after = ranked.range(name.clone()..).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
+    let rank = before + (after - before) / 2;
+    (rank > before).then_some(rank)
+}
+
+/// What of a node matters to a decision.
+fn matters(node: &Node) -> impl PartialEq + '_ {
+    let status = node.status.as_ref();
+    let offers = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
+    (&node.metadata.labels, &node.spec, offers)
+}
+
+/// Whether two states of a budget are about the same pods.
+fn same_budget(new: &PodDisruptionBudget, old: &PodDisruptionBudget) -> bool {
+    let disrupted = |budget: &PodDisruptionBudget| {
+        let pods = budget.status.as_ref().and_then(|status| status.disrupted_pods.clone()).unwrap_or_default();
+        pods.into_keys().collect::<Vec<String>>()
+    };
+    new.spec == old.spec && disrupted(new) == disrupted(old)
+}
+
+fn sizes(loader: &Loader) -> [usize; 3] {
+    let vocabulary = &loader.vocabulary;
+    [&vocabulary.resources, &vocabulary.topologies, &vocabulary.namespaces].map(|interner| interner.names().len())
+}
+
+/// The group and the job that a pod names.
+fn memberships(pod: &ApiPod) -> impl Iterator<Item = Key> + use<> {
+    let group = group_of(pod).map(|name| Key::new(Kind::PodGroup, name));
+    let job = job_of(pod).map(|name| Key::new(Kind::JobGroup, name));
+    group.into_iter().chain(job)
+}

@@ -1,0 +1,251 @@
+//! One object at a time, in the words of the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodStatus};
+use reprieve_engine::shape::Shape;
+use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Topology};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
+
+use crate::classes::{ALLOW_PREEMPTION, Classes};
+use crate::groups::group_of;
+use crate::intern::Interner;
+use crate::koordinator::{QuotaTree, job_of, words_of};
+use crate::load::{Strictness, nth_rank, timestamp};
+use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::request::{self, Amounts};
+use crate::shape::Vocabulary;
+use crate::source::{InputError, Sourced};
+use crate::yunikorn::{QueueTree, application_of, daemon_node, queue_of};
+
+/// What is known of the names in a cluster.
+pub(crate) struct Loader {
+    pub classes: Classes,
+    pub vocabulary: Vocabulary,
+    pub nodes: BTreeMap<String, NodeId>,
+    pub groups: BTreeMap<FullName, GroupId>,
+    pub shapes: BTreeMap<Shape, ShapeId>,
+    pub applications: Interner,
+    pub tree: QueueTree,
+    pub quotas: QuotaTree,
+    pub jobs: BTreeMap<FullName, (JobId, usize)>,
+    /// By budget, in the order of their ids: whom it is about.
+    pub budgets: Vec<BudgetRule>,
+    pub warnings: Vec<String>,
+}
+
+/// Whom a disruption budget is about.
+#[derive(Clone, Debug)]
+pub(crate) struct BudgetRule {
+    pub name: FullName,
+    pub selector: Selector,
+    /// Pods that are being disrupted already, and no longer counted.
+    pub disrupted: BTreeSet<String>,
+}
+
+impl BudgetRule {
+    /// A budget without a selector, or with an empty one, and a pod without labels have nothing to do with each other.
+    fn is_about(&self, labels: &Labels) -> bool {
+        self.selector != Selector::Nothing
+            && !self.selector.is_empty()
+            && !labels.is_empty()
+            && self.selector.matches(labels)
+    }
+}
+
+impl Loader {
+    /// The pods that are bound or pending, by name.
+    pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
+        let mut pods = Vec::new();
+        for (name, sourced) in by_name("Pod", &objects.pods, |pod| FullName::of(&pod.metadata))? {
+            let located = |error: InputError| error.at(&sourced.source).object(format!("Pod {name}"));
+            let phase = sourced.object.status.as_ref().and_then(|status| status.phase.as_deref());
+            if matches!(phase, Some("Succeeded" | "Failed")) {
+                continue;
+            }
+            match self.pod(&name, &sourced.object).map_err(located) {
+                Ok(Some(pod)) => {
+                    let rank = nth_rank(pods.len());
+                    pods.push((name, Pod { rank, ..pod }));
+                }
+                Err(error) if strictness == Strictness::Test => return Err(error),
+                Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
+                Ok(None) => {
+                    let node = sourced.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+                    let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
+                    if strictness == Strictness::Test {
+                        return Err(located(InputError::new(problem).field("spec.nodeName")));
+                    }
+                    self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
+                }
+            }
+        }
+        Ok(pods)
+    }
+
+    /// A pod, except for its rank and what others say of it. `None` where its node is missing.
+    pub fn pod(&mut self, name: &FullName, object: &ApiPod) -> Result<Option<Pod>, InputError> {
+        let spec = object.spec.clone().unwrap_or_default();
+        let empty = PodStatus::default();
+        let status = object.status.as_ref().unwrap_or(&empty);
+        let node = match spec.node_name.as_deref().filter(|node| !node.is_empty()) {
+            None => None,
+            Some(node) => match self.nodes.get(node) {
+                None => return Ok(None),
+                Some(&node) => Some(node),
+            },
+        };
+        let class = spec.priority_class_name.as_deref();
+        let group = group_of(object);
+        let requests = request::requests(object)?;
+        let shape = self.vocabulary.shape(name, object, &requests)?;
+        let next = ShapeId::new(self.shapes.len());
+        let shape = *self.shapes.entry(shape).or_insert(next);
+        let annotations = object.metadata.annotations.as_ref();
+        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
+        let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
+        let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
+            condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
+        });
+        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let queue = match queue_of(object).and_then(|path| self.tree.queue_id(&path)) {
+            Some(queue) => Some(queue),
+            None if self.tree.paths.is_empty() && !self.quotas.names.is_empty() => self.quotas.queue_of(object)?,
+            None => None,
+        };
+        let words = words_of(object);
+        let nominated = status.nominated_node_name.as_deref().and_then(|node| self.nodes.get(node)).copied();
+        Ok(Some(Pod {
+            shape,
+            rank: 0,
+            group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
+            names_group: group.is_some(),
+            priority: self.classes.priority(spec.priority, class)?,
+            preempts: self.classes.preempts(spec.preemption_policy.as_deref(), class),
+            node,
+            nominated,
+            start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
+            scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
+            leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
+            toleration: self.classes.toleration(class),
+            opted_out: self.classes.opted_out(class),
+            own_opt_out: own_word.map(|word| word == "false"),
+            class_unknown: self.classes.lacks(class),
+            resizing: node.is_some() && request::is_resize_deferred(object),
+            budgets: Vec::new(),
+            created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
+            queue,
+            application: Some(ApplicationId(self.applications.id(&application_of(object)))),
+            originator: false,
+            daemon_of: daemon_node(object).and_then(|node| self.nodes.get(node)).copied(),
+            job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
+            preemptible: words.preemptible,
+            preemption_disabled: words.disabled,
+            can_preempt: words.can_preempt,
+        }))
+    }
+
+    pub fn nodes(
+        &mut self,
+        objects: &BTreeMap<String, &Sourced<ApiNode>>,
+        allocatable: &[Amounts],
+    ) -> Result<Vec<Node>, InputError> {
+        let resources = self.vocabulary.resources.names().to_vec();
+        let mut nodes = Vec::new();
+        for ((name, sourced), allocatable) in objects.iter().zip(allocatable) {
+            let object = &sourced.object;
+            let spec = object.spec.clone().unwrap_or_default();
+            let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
+            let taints = taints
+                .collect::<Result<_, _>>()
+                .map_err(|error: InputError| error.at(&sourced.source).object(format!("Node {name}")))?;
+            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            nodes.push(Node {
+                name: self.vocabulary.value(name),
+                allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
+                labels: self.vocabulary.labels(object.metadata.labels.as_ref()),
+                taints,
+                cordon: (spec.unschedulable == Some(true)).then(|| self.vocabulary.cordon()),
+                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+            });
+        }
+        Ok(nodes)
+    }
+
+    /// For every label that divides the cluster: which part each node is in, and what the parts are called.
+    pub fn topologies(&self, nodes: &[Sourced<ApiNode>]) -> (Vec<Topology>, Vec<Vec<String>>) {
+        let divide = |key: &String| {
+            let labelled = |node: &Sourced<ApiNode>| node.object.metadata.labels.as_ref()?.get(key).cloned();
+            let mut names: Vec<String> = nodes.iter().filter_map(labelled).collect();
+            names.sort_unstable();
+            names.dedup();
+            let mut domain = vec![None; self.nodes.len()];
+            for node in nodes {
+                let at = labelled(node).and_then(|name| names.binary_search(&name).ok());
+                domain[self.nodes[&plain_name(&node.object)].index()] = at.map(|at| at as u32);
+            }
+            (Topology { domain, n_domains: names.len() }, names)
+        };
+        self.vocabulary.topologies.names().iter().map(divide).unzip()
+    }
+
+    /// The shapes by number, each with an amount for every resource.
+    pub fn shapes(&self) -> Vec<Shape> {
+        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.iter().map(|(shape, id)| (*id, shape)).collect();
+        shapes.sort_unstable_by_key(|(id, _)| *id);
+        shapes.into_iter().map(|(_, shape)| self.filled(shape)).collect()
+    }
+
+    /// A shape with an amount for every resource.
+    pub fn filled(&self, shape: &Shape) -> Shape {
+        let mut shape = shape.clone();
+        shape.requests.resize(self.vocabulary.resources.names().len(), 0);
+        shape
+    }
+
+    /// The budgets that taking a bound pod would charge.
+    pub fn budgets_of(&self, name: &FullName, labels: &Labels) -> Vec<BudgetId> {
+        let about = |rule: &BudgetRule| {
+            rule.name.namespace == name.namespace && rule.is_about(labels) && !rule.disrupted.contains(&name.name)
+        };
+        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(at, _)| BudgetId::new(at)).collect()
+    }
+
+    /// Which budgets each bound pod charges.
+    pub fn add_budgets(
+        &mut self,
+        objects: &Objects,
+        cluster: &mut Cluster,
+        pods: &[(FullName, Pod)],
+    ) -> Result<(), InputError> {
+        let named = by_name("PodDisruptionBudget", &objects.budgets, |budget| FullName::of(&budget.metadata))?;
+        for (at, (name, Sourced { object: budget, source })) in named.into_iter().enumerate() {
+            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let selector = self.vocabulary.selector(selector).map_err(|error| {
+                error.at(source).object(format!("PodDisruptionBudget {name}")).field("spec.selector")
+            })?;
+            let status = budget.status.clone().unwrap_or_default();
+            cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
+            let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();
+            let rule = BudgetRule { name, selector, disrupted };
+            let mut matched: Vec<Option<bool>> = vec![None; cluster.shapes.len()];
+            let first = pods.partition_point(|(pod, _)| pod.namespace < rule.name.namespace);
+            for (at_pod, (pod_name, pod)) in pods.iter().enumerate().skip(first) {
+                if pod_name.namespace != rule.name.namespace {
+                    break;
+                }
+                let labels = &cluster.shapes[pod.shape.index()].labels;
+                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.is_about(labels));
+                if matches && pod.node.is_some() && !rule.disrupted.contains(&pod_name.name) {
+                    cluster.pods[at_pod].budgets.push(BudgetId::new(at));
+                }
+            }
+            self.budgets.push(rule);
+        }
+        Ok(())
+    }
+}
+
+fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
+    status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
+}

@@ -1,0 +1,110 @@
+//! A snapshot that lives on, through whatever comes and goes, answers like one that is made from what is there in the end.
+
+use std::sync::Arc;
+
+use reprieve_objects::live::Live;
+use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::object::{Kind, Object};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_objects::test_file::TestSpec;
+use reprieve_scenarios::random::{self, Options};
+use reprieve_scenarios::random_queues::Rng;
+use reprieve_scenarios::{random_jobs, random_queues};
+
+const SEEDS: u64 = 400;
+
+#[test]
+fn pods_and_groups() {
+    lives_on(|seed| random::cluster(seed, &Options::everything()).to_json());
+}
+
+#[test]
+fn queues() {
+    lives_on(random_queues::cluster);
+}
+
+#[test]
+fn jobs() {
+    lives_on(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
+}
+
+fn lives_on(cluster: impl Fn(u64) -> String) {
+    let mut in_place = 0;
+    for seed in 0..SEEDS {
+        let (spec, objects) = read(&cluster(seed));
+        in_place += u64::from(answers_alike(seed, &spec, objects));
+    }
+    assert!(in_place > SEEDS / 5, "only {in_place} of {SEEDS} took their pods in place");
+}
+
+/// Whether it did so without making the tables anew at the end.
+fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
+    let mut made = load(&objects, Strictness::Live).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let expected = Question::new(spec, &made).expect("it has a preemptor").answer(&mut made);
+
+    let mut rng = Rng::new(seed);
+    let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup);
+    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.into_each().into_iter().partition(moves);
+    rng.shuffle(&mut moving);
+    let mut live = Live::default();
+    // The tables know all namespaces and resources before they change in place.
+    for object in fixed.into_iter().chain(moving.iter().cloned()) {
+        live.put(object).expect("it is well formed");
+    }
+    live.refresh().expect("it is well formed");
+    for object in &moving {
+        if rng.chance(50) {
+            live.remove(&object.key());
+        }
+    }
+    live.refresh().expect("it is well formed");
+    for object in &moving {
+        for another in [changed(object, &mut rng), renamed(object, &mut rng)] {
+            live.put(another).expect("it is well formed");
+        }
+    }
+    for object in &moving {
+        live.put(object.clone()).expect("it is well formed");
+        live.remove(&renamed(object, &mut Rng::new(0)).key());
+    }
+    let in_place = !live.is_stale();
+    live.refresh().expect("it is well formed");
+    let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
+    assert_eq!(question.answer(live.loaded_mut()), expected, "seed {seed}");
+    in_place
+}
+
+/// The object in another state.
+fn changed(object: &Object, rng: &mut Rng) -> Object {
+    let mut object = object.clone();
+    if let Object::Pod(pod) = &mut object {
+        let pod = Arc::make_mut(pod);
+        if let Some(spec) = pod.spec.as_mut().filter(|_| rng.chance(50)) {
+            spec.node_name = None;
+        }
+        if let Some(status) = pod.status.as_mut().filter(|_| rng.chance(50)) {
+            (status.nominated_node_name, status.start_time) = (None, None);
+        }
+    }
+    object
+}
+
+/// Another one of its kind, in the same group.
+fn renamed(object: &Object, rng: &mut Rng) -> Object {
+    let object = &mut changed(object, rng);
+    let name = object.metadata().name.clone().unwrap_or_default();
+    object.metadata_mut().name = Some(format!("{}-again", &name[..name.len() / 2]));
+    object.clone()
+}
+
+fn read(text: &str) -> (TestSpec, Objects) {
+    let mut objects = Objects::default();
+    let mut test = None;
+    for document in documents("random", text) {
+        let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        test = test.or(read);
+    }
+    (test.expect("the first document is the test").object.spec, objects)
+}
