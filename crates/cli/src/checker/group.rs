@@ -79,7 +79,7 @@ impl Ask<'_> {
         }
         complaints.extend(self.may_not_preempt());
         complaints.extend(self.members_differ());
-        complaints.extend(under_way_for_group(self.cluster, &self.asker));
+        complaints.extend(self.under_way());
         complaints.extend(unlawful_victims(self.cluster, &self.asker, self.claimed));
         let gone = self.standing.without(&self.claimed.victims);
         complaints.extend(self.misfit(&gone));
@@ -107,7 +107,7 @@ impl Ask<'_> {
         complaints.extend(self.fits_now());
         complaints.extend(self.may_not_preempt());
         complaints.extend(self.members_differ());
-        if under_way_for_group(self.cluster, &self.asker).is_none() {
+        if self.under_way().is_none() {
             complaints.push(Complaint::NothingUnderWay);
         }
         let kept = self.asker.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
@@ -125,7 +125,7 @@ impl Ask<'_> {
         if self.may_not_preempt().is_some() {
             return complaints;
         }
-        complaints.extend(under_way_for_group(self.cluster, &self.asker));
+        complaints.extend(self.under_way());
         if first_fit_is_best(self.cluster, &self.asker.pods) {
             for domain in &self.domains {
                 let usable = self.usable(domain);
@@ -198,6 +198,14 @@ impl Ask<'_> {
         let counts = self.domains.iter().map(|domain| first_fit(self.cluster, &self.standing, &self.asker, domain));
         let members = counts.max().filter(|&placed| self.is_enough(placed))?;
         Some(Complaint::GroupFitsNow { members })
+    }
+
+    /// Rules 7 and 12: nobody who leaves makes room for a group that has no domain.
+    fn under_way(&self) -> Option<Complaint> {
+        if self.domains.is_empty() {
+            return None;
+        }
+        under_way_for_group(self.cluster, &self.asker)
     }
 
     /// Rule 6.
