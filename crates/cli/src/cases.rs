@@ -11,9 +11,9 @@ use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Loaded, Strictness, load, time};
+use reprieve_objects::load::{Loaded, Strictness, load_for, time};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
+use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::{InputError, Sourced};
@@ -220,7 +220,8 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         let problem = "is missing; a test says what it expects (reprieve plan -o test writes it)";
         return Err(InputError::new(problem).field("spec.expect"));
     };
-    let mut loaded = load(objects, Strictness::Test)?;
+    let policy = policy(&test.spec.profile)?;
+    let mut loaded = load_for(objects, Strictness::Test, &policy)?;
     let question = Question::new(&test.spec, &loaded)?;
     let before = loaded.snapshot.clone();
     let report = report(&question, &mut loaded);
@@ -230,7 +231,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         problems.push("deciding changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load(&shuffled(objects, round), Strictness::Test)?;
+        let mut other = load_for(&shuffled(objects, round), Strictness::Test, &policy)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = question.answer(&mut other);
         if answer != report.answer {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
-use reprieve_objects::load::{Loaded, Strictness, load, timestamp};
+use reprieve_objects::load::{Loaded, Strictness, load_for, timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::record::record;
@@ -79,7 +79,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
         return cycle(args, recorded.as_ref(), &objects, asked_by);
     }
     let spec = question(args, recorded, &mut objects)?;
-    let mut loaded = load(&objects, Strictness::Live)?;
+    let mut loaded = load_for(&objects, Strictness::Live, &policy(&spec.profile).map_err(&asked_by)?)?;
     let question = Question::new(&spec, &loaded).map_err(asked_by)?;
     let mut report = report(&question, &mut loaded);
     if !objects.skipped.is_empty() && args.output != Output::Test {
@@ -143,13 +143,14 @@ fn cycle(
     asked_by: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let kueue = Profile { policy: "Kueue".to_owned(), args: Map::new() };
-    let Policy::Kueue(policy) = policy(&profile(args, recorded, kueue)?).map_err(&asked_by)? else {
+    let policy = policy(&profile(args, recorded, kueue)?).map_err(&asked_by)?;
+    let Policy::Kueue(kueue) = policy else {
         return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
     };
     let now = parse_time(clock(args, recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| asked_by(error.field("spec.now")))?;
-    let loaded = load(objects, Strictness::Live)?;
-    let mut report = cycle_report(&loaded, &policy, timestamp(now));
+    let loaded = load_for(objects, Strictness::Live, &policy)?;
+    let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));
     }

@@ -37,6 +37,8 @@ pub enum Spared {
     Law(Law),
     /// The preemptor fits without taking it.
     Reprieved,
+    /// It might be taken, but no set that might be taken makes the preemptor fit.
+    InVain,
 }
 
 /// What landing on a node means for a pod.

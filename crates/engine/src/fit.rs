@@ -1,5 +1,7 @@
 //! Does it fit, and where? The preemptor as the search sees it, and the check of one pod on one node.
 
+use std::collections::BTreeMap;
+
 use crate::filters::{Misfit, node};
 use crate::ids::{GroupId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
 use crate::snapshot::Snapshot;
@@ -32,6 +34,8 @@ pub struct Ask {
     pub priority: Priority,
     /// The node that it runs on already, for a pod that grows in place.
     pub resizes_on: Option<NodeId>,
+    /// By shape of its pods and by node: whether the node is open to them, where more than the shape decides that.
+    pub open: BTreeMap<ShapeId, Vec<bool>>,
 }
 
 impl Ask {
@@ -39,13 +43,22 @@ impl Ask {
     pub fn new(snapshot: &Snapshot, preemptor: Preemptor) -> Self {
         match preemptor {
             Preemptor::Workload(id) => {
-                let priority = snapshot.workload(id).priority;
-                Self { preemptor, members: Vec::new(), needed: 0, priority, resizes_on: None }
+                let workload = snapshot.workload(id);
+                let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
+                let (needed, priority) = (members.len(), workload.priority);
+                Self { preemptor, members, needed, priority, resizes_on: None, open: BTreeMap::new() }
             }
             Preemptor::Pod(id) => {
                 let pod = snapshot.pod(id);
                 let resizes_on = pod.node.filter(|_| pod.resizing);
-                Self { preemptor, members: vec![id], needed: 1, priority: pod.priority, resizes_on }
+                Self {
+                    preemptor,
+                    members: vec![id],
+                    needed: 1,
+                    priority: pod.priority,
+                    resizes_on,
+                    open: BTreeMap::new(),
+                }
             }
             Preemptor::Group(id) => {
                 let group = snapshot.group(id);
@@ -54,7 +67,7 @@ impl Ask {
                 let members: Vec<PodId> = group.members.iter().filter(is_pending).copied().collect();
                 let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
                 let needed = group.min_count.saturating_sub(running).max(1);
-                Self { preemptor, members, needed, priority: group.priority, resizes_on: None }
+                Self { preemptor, members, needed, priority: group.priority, resizes_on: None, open: BTreeMap::new() }
             }
         }
     }
@@ -93,7 +106,11 @@ impl Ask {
                 .then_some(Misfit::NodeSelection)
                 .or((!snapshot.node(node).resize_preempts).then_some(Misfit::ResizeDisabled));
         }
-        node::misfit(snapshot, snapshot.shape(snapshot.pod(pod).shape), node)
+        let shape = snapshot.pod(pod).shape;
+        match self.open.get(&shape) {
+            Some(open) => (!open[node.index()]).then_some(Misfit::NodeSelection),
+            None => node::misfit(snapshot, snapshot.shape(shape), node),
+        }
     }
 }
 

@@ -232,6 +232,8 @@ pub struct Snapshot {
     units: Vec<Unit>,
     /// By pod: the unit it is taken with, if it is bound.
     unit_of: Vec<Option<UnitId>>,
+    /// By workload: the unit that it is, if it was admitted.
+    unit_of_workload: Vec<Option<UnitId>>,
     /// By pod: where it is bound, a what-if or not.
     home: Vec<Option<NodeId>>,
     /// By node: the pods that are bound there, most important first. A what-if leaves the lists alone.
@@ -258,6 +260,12 @@ impl Snapshot {
     /// Derives what a search needs from the tables.
     pub fn new(cluster: Cluster) -> Self {
         let (units, unit_of, whole) = units_of(&cluster);
+        let mut unit_of_workload = vec![None; cluster.workloads.len()];
+        for (at, unit) in units.iter().enumerate() {
+            if let Some(workload) = unit.workload {
+                unit_of_workload[workload.index()] = Some(UnitId::new(at));
+            }
+        }
         let mut snapshot = Self {
             slots: vec![Vec::new(); cluster.nodes.len()],
             plain: vec![true; cluster.nodes.len()],
@@ -273,6 +281,7 @@ impl Snapshot {
             cluster,
             units,
             unit_of,
+            unit_of_workload,
             whole,
             free_units: Vec::new(),
         };
@@ -417,6 +426,11 @@ impl Snapshot {
         self.unit_of[pod.index()]
     }
 
+    /// The unit that an admitted workload is.
+    pub fn unit_of_workload(&self, workload: WorkloadId) -> Option<UnitId> {
+        self.unit_of_workload[workload.index()]
+    }
+
     /// Where a pod is bound, a what-if or not.
     pub fn home(&self, pod: PodId) -> Option<NodeId> {
         self.home[pod.index()]
@@ -494,12 +508,19 @@ fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
     (Reverse(unit.priority), Reverse(unit.grouped), Reverse(unit.pods.len()), unit.start, unit.rank)
 }
 
-/// A unit for each group that yields whole, and one for each other bound pod.
+/// A unit for each group that yields whole, one for each other bound pod, and then one for each admitted workload, with its pods.
 fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<UnitId>>) {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of = vec![None; cluster.pods.len()];
     let mut whole: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
-    for (index, pod) in cluster.pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
+    let mut of_workload = vec![false; cluster.pods.len()];
+    for workload in cluster.workloads.iter().filter(|workload| workload.admission.is_some()) {
+        for &pod in workload.pod_sets.iter().flat_map(|set| &set.pods) {
+            of_workload[pod.index()] = true;
+        }
+    }
+    let lone = |(index, pod): &(usize, &Pod)| pod.node.is_some() && !of_workload[*index];
+    for (index, pod) in cluster.pods.iter().enumerate().filter(lone) {
         let group = pod.group.map(|id| (id, &cluster.groups[id.index()]));
         let whole_group = group.filter(|(_, group)| group.mode == DisruptionMode::All).map(|(id, _)| id);
         let id = whole_group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
@@ -523,7 +544,13 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<Un
     }
     for (at, workload) in cluster.workloads.iter().enumerate() {
         if let Some(admission) = &workload.admission {
+            let pods = workload.pod_sets.iter().flat_map(|set| &set.pods).copied();
+            let pods: Vec<PodId> = pods.filter(|pod| cluster.pods[pod.index()].node.is_some()).collect();
+            for pod in &pods {
+                unit_of[pod.index()] = Some(UnitId::new(units.len()));
+            }
             units.push(Unit {
+                pods,
                 priority: workload.priority,
                 start: admission.since,
                 workload: Some(WorkloadId::new(at)),

@@ -1,7 +1,8 @@
 //! Workloads: what holds quota, or asks for it, without a word about nodes.
 
-use crate::ids::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp, WorkloadId};
+use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, Timestamp, WorkloadId};
 use crate::queues::Queues;
+use crate::shape::TaintToleration;
 
 /// What asks for quota or holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,9 @@ pub struct PodSet {
     pub requests: Vec<(QuotaResourceId, i64)>,
     /// By flavor: whether they may use it.
     pub may_use: Vec<bool>,
+    /// Its pods: those that run, of a workload that was admitted; those that need a node, of one that asks. Empty where nodes play
+    /// no part.
+    pub pods: Vec<PodId>,
 }
 
 /// What Kueue's objects say beyond the tree itself; by queue, in the tree's order.
@@ -59,6 +63,8 @@ pub struct QuotaRules {
     pub resource_of: Vec<QuotaResourceId>,
     /// The resource `pods`, where any queue lists it.
     pub pods: Option<QuotaResourceId>,
+    /// By flavor: its nodes; empty where nodes play no part.
+    pub flavors: Vec<FlavorNodes>,
     /// By queue: how many levels are below it.
     pub(crate) heights: Vec<usize>,
     /// By queue: those directly below it.
@@ -103,6 +109,15 @@ impl QuotaRules {
     pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<CellId> {
         self.cells[flavor.index()][resource.index()]
     }
+}
+
+/// The nodes of a flavor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlavorNodes {
+    /// By node: whether it has the flavor's labels.
+    pub nodes: Vec<bool>,
+    /// The taints that whoever uses the flavor bears.
+    pub tolerations: Vec<TaintToleration>,
 }
 
 /// The rules of one queue.

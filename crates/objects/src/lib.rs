@@ -9,6 +9,7 @@ mod classes;
 pub mod cycle;
 pub mod groups;
 mod intern;
+mod joint;
 pub mod koordinator;
 pub mod kueue;
 pub mod live;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp as Time;
 use k8s_openapi::api::core::v1::Node as ApiNode;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::queues::Queues;
 use reprieve_engine::snapshot::{Cluster, Job, Pod, Snapshot};
 use reprieve_engine::workloads::QuotaRules;
@@ -12,6 +14,7 @@ use reprieve_engine::{ApplicationId, GroupId, NodeId, PodId, Timestamp};
 use crate::classes::Classes;
 use crate::groups::groups;
 use crate::intern::Interner;
+use crate::joint::{self, Ties};
 use crate::koordinator::{jobs, quota_tree};
 use crate::loader::Loader;
 use crate::names::Names;
@@ -47,8 +50,21 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
     build(objects, strictness).map(|(loaded, _)| loaded)
 }
 
-/// The same, with what is needed to take in more objects later.
+/// Builds the snapshot with all that the policy reads: under `placement: Joint` of policy Kueue the pods of workloads, too.
+pub fn load_for(objects: &Objects, strictness: Strictness, policy: &Policy) -> Result<Loaded, InputError> {
+    let placing = match policy {
+        Policy::Kueue(kueue) => kueue.placement,
+        Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Koordinator(_) => Placing::QuotaOnly,
+    };
+    build_placed(objects, strictness, placing).map(|(loaded, _)| loaded)
+}
+
+/// What [`load`] builds, with what is needed to take in more objects later.
 pub(crate) fn build(objects: &Objects, strictness: Strictness) -> Result<(Loaded, Loader), InputError> {
+    build_placed(objects, strictness, Placing::QuotaOnly)
+}
+
+fn build_placed(objects: &Objects, strictness: Strictness, placing: Placing) -> Result<(Loaded, Loader), InputError> {
     let mut warnings = Vec::new();
     let classes = Classes::new(&objects.priority_classes, &mut warnings)?;
     let named_groups = groups(objects, &classes, &mut warnings)?;
@@ -73,10 +89,16 @@ pub(crate) fn build(objects: &Objects, strictness: Strictness) -> Result<(Loaded
     let nodes = by_name("Node", &objects.nodes, plain_name)?;
     loader.nodes = nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
     let allocatable = allocatables(&nodes)?;
-    let pods = loader.pods(objects, strictness)?;
+    let mut pods = loader.pods(objects, strictness)?;
+    let mut ties = Ties::new();
+    if placing == Placing::Joint {
+        ties = joint::ties(objects);
+        loader.make_up_pods(objects, &ties, &allocatable, &mut pods)?;
+    }
     let topology_keys: Vec<Option<&String>> = named_groups.values().map(|named| named.topology_key.as_ref()).collect();
     let topologies_of_groups: Vec<_> =
         topology_keys.into_iter().map(|key| key.map(|key| loader.vocabulary.topology(key))).collect();
+    let flavors = if placing == Placing::Joint { loader.flavors(objects, &nodes)? } else { Vec::new() };
     let nodes = loader.nodes(&nodes, &allocatable)?;
     let (topologies, domains) = loader.topologies(&objects.nodes);
     let mut cluster = Cluster {
@@ -127,6 +149,8 @@ pub(crate) fn build(objects: &Objects, strictness: Strictness) -> Result<(Loaded
     let is_kueue = !has_tree && !has_quotas;
     if is_kueue {
         (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
+        cluster.quota_rules.flavors = flavors;
+        joint::tie(&mut cluster.workloads, &kueue.workload_names, &kueue.pod_set_names, &ties, &pods);
     }
     loader.add_budgets(objects, &mut cluster, &pods)?;
     let vocabulary = &loader.vocabulary;

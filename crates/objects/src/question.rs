@@ -5,7 +5,7 @@ use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_engine::policy::kueue::{FairSharing, Kueue, Strategy};
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
 use reprieve_engine::{Outcome, Timestamp, decide};
 use serde_json::Value;
 
@@ -121,9 +121,11 @@ fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
     for (argument, value) in &profile.args {
         let field = format!("spec.profile.args.{argument}");
         match argument.as_str() {
-            "placement" if value == "QuotaOnly" => {}
+            "placement" if value == "QuotaOnly" => policy.placement = Placing::QuotaOnly,
+            "placement" if value == "Joint" => policy.placement = Placing::Joint,
             "placement" => {
-                return Err(InputError::new(format!("{value} is not understood; write QuotaOnly")).field(field));
+                let problem = format!("{value} is not understood; write QuotaOnly or Joint");
+                return Err(InputError::new(problem).field(field));
             }
             "fairSharing" => {
                 policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?

@@ -442,7 +442,7 @@ impl<'o> Reading<'o> {
         for (id, flavor) in self.flavors.values() {
             may_use[id.index()] = may_use_flavor(&spec, flavor);
         }
-        Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use })
+        Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
     }
 }
 

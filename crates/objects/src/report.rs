@@ -329,7 +329,9 @@ impl Naming<'_> {
             (Outcome::Preempt(plan), _) => {
                 if preemptor.kind == "Workload" {
                     let n = plan.victims.len();
-                    return format!("{name} gets its quota once {} gone", count(n, "workload is", "workloads are"));
+                    let nodes = if plan.placement.is_empty() { "" } else { ", and a node for every pod," };
+                    let gone = count(n, "workload is", "workloads are");
+                    return format!("{name} gets its quota{nodes} once {gone} gone");
                 }
                 let (pods, nodes) = (plan.cost.pods, self.nodes_of(plan));
                 format!(
@@ -470,6 +472,9 @@ impl Naming<'_> {
     fn spared(&self, unit: UnitId, spared: &Spared) -> SparedReport {
         let Words { name, text } = match spared {
             Spared::Law(law) => words::law(law, &self.loaded.names),
+            Spared::InVain => {
+                Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }
+            }
             Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
         };
         SparedReport { unit: self.unit(unit), law: name, text }

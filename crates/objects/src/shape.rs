@@ -181,7 +181,7 @@ impl Vocabulary {
         plain.map(|one| self.toleration(one)).collect()
     }
 
-    fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
+    pub fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
         let named = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
         let effect =
             match named {

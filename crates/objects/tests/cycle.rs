@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use reprieve_engine::Timestamp;
-use reprieve_engine::policy::kueue::Kueue;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Kueue, Placing};
 use reprieve_objects::cycle::{CycleReport, HeadReport, cycle_report};
-use reprieve_objects::load::{Strictness, load, timestamp};
+use reprieve_objects::load::{Strictness, load_for, timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::read::documents;
 
@@ -53,23 +54,37 @@ impl World {
         self.workload(name, queue, cpu, priority, "")
     }
 
+    fn node(mut self, name: &str, cpu: u32) -> Self {
+        let offers = format!("status: {{allocatable: {{cpu: {cpu}, pods: 10}}}}");
+        let _ = write!(self.0, "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n{offers}\n");
+        self
+    }
+
     fn cycle(&self) -> CycleReport {
+        self.cycle_under(Kueue::default())
+    }
+
+    fn cycle_under(&self, policy: Kueue) -> CycleReport {
         let mut objects = Objects::default();
         for document in documents("made up", &self.0) {
             document.read(&mut objects).expect("it can be read");
         }
-        let loaded = load(&objects, Strictness::Test).expect("it can be loaded");
-        cycle_report(&loaded, &Kueue::default(), now())
+        let loaded = load_for(&objects, Strictness::Test, &Policy::Kueue(policy)).expect("it can be loaded");
+        cycle_report(&loaded, &policy, now())
     }
 
     /// `workload verdict [reason]`, in the order in which they were considered.
     fn heads(&self) -> Vec<String> {
+        self.heads_under(Kueue::default())
+    }
+
+    fn heads_under(&self, policy: Kueue) -> Vec<String> {
         let line = |head: &HeadReport| {
             let name = head.workload.trim_start_matches("default/");
             let reason = head.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
             format!("{name} {}{reason}", head.verdict)
         };
-        self.cycle().heads.iter().map(line).collect()
+        self.cycle_under(policy).heads.iter().map(line).collect()
     }
 }
 
@@ -186,4 +201,15 @@ fn a_preemptor_waits_as_long_as_its_queue_says() {
     };
     assert_eq!(heads("2026-01-01T00:50:01Z"), ["urgent Wait Delay"]);
     assert_eq!(heads("2026-01-01T00:50:00Z"), ["urgent Preempt"]);
+}
+
+#[test]
+fn nodes_are_not_given_twice_either_where_they_play_a_part() {
+    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
+    let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
+    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
+    assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped RoomTaken"]);
+    let more = world.node("other", 2);
+    assert_eq!(more.heads_under(joint), ["first Schedule", "second Schedule"]);
 }

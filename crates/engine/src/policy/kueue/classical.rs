@@ -71,13 +71,13 @@ fn pass(
         }
         quota.take(candidate.workload);
         taken.push((candidate.workload, ground));
-        if quota.fits(search.queue, requests, may_borrow) {
+        if search.fits(quota, &taken, requests, may_borrow) {
             fits = true;
             break;
         }
     }
     let victims = if fits {
-        give_back(quota, taken, |quota| quota.fits(search.queue, requests, may_borrow))
+        give_back(quota, taken, |quota, taken| search.fits(quota, taken, requests, may_borrow))
     } else {
         for (workload, _) in taken {
             quota.put_back(workload);
@@ -123,7 +123,7 @@ fn candidates(
             Kind::Other { .. } => 1,
             Kind::Own => 2,
         };
-        (!evicted, group, search.order(candidate.workload))
+        (!evicted, !search.prefers(candidate.workload), group, search.order(candidate.workload))
     });
     candidates
 }

@@ -9,7 +9,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::decide::Outcome;
-use crate::ids::{QueueId, Timestamp, WorkloadId};
+use crate::fit::Placement;
+use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
+use crate::policy::kueue::joint::{self, Nodes};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Assignment, Decision, Kueue, Nomination};
 use crate::snapshot::Snapshot;
@@ -57,13 +59,14 @@ pub enum Skip {
 /// Decides for the heads of all queues; `pending` may be in any order, and those in it that hold quota already, are in no queue or
 /// were deactivated are passed over. The answers are in the order in which the heads were considered.
 pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Considered> {
-    let mut heads = heads(snapshot, policy, pending, now);
+    let mut ground = joint::ground(snapshot, policy);
+    let mut heads = heads(snapshot, policy, pending, now, ground.as_mut());
     heads.sort_by_key(|head| {
         let workload = snapshot.workload(head.workload);
         let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
         (borrowing, Reverse(workload.priority), workload.created, workload.rank)
     });
-    let mut room = Room { quota: Quota::new(snapshot), stopped: BTreeMap::new(), taken: BTreeMap::new() };
+    let mut room = Room { quota: Quota::new(snapshot), ground, stopped: BTreeMap::new(), taken: BTreeMap::new() };
     heads.into_iter().map(|head| room.consider(head)).collect()
 }
 
@@ -74,7 +77,13 @@ struct Head {
 }
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
-fn heads(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Head> {
+fn heads(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    pending: &[WorkloadId],
+    now: Timestamp,
+    mut ground: Option<&mut Snapshot>,
+) -> Vec<Head> {
     let mut waiting: BTreeMap<QueueId, Vec<WorkloadId>> = BTreeMap::new();
     for &id in pending {
         let workload = snapshot.workload(id);
@@ -89,7 +98,7 @@ fn heads(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Times
             (Reverse(workload.priority), workload.created, workload.rank)
         });
         for workload in workloads {
-            let nomination = Nomination::new(snapshot, policy, workload, now);
+            let nomination = Nomination::new(snapshot, policy, workload, now, ground.as_deref_mut());
             let gets = matches!(nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
             heads.push(Head { workload, queue, nomination });
             if gets || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
@@ -104,6 +113,8 @@ fn heads(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Times
 struct Room<'a> {
     /// With the victims gone, and with what was given or is kept for somebody.
     quota: Quota<'a>,
+    /// The nodes in the same way, where they play a part.
+    ground: Option<Snapshot>,
     /// By cohort, that at the root: who stopped its borrowing.
     stopped: BTreeMap<QueueId, WorkloadId>,
     /// By victim: for whom it is preempted.
@@ -112,7 +123,7 @@ struct Room<'a> {
 
 impl Room<'_> {
     fn consider(&mut self, head: Head) -> Considered {
-        let Head { workload, queue, nomination } = head;
+        let Head { workload, queue, mut nomination } = head;
         let Some(asks) = &nomination.asks else {
             return decided(workload, nomination);
         };
@@ -138,15 +149,44 @@ impl Room<'_> {
         for &victim in &nomination.victims {
             self.quota.take(victim);
         }
-        if !self.quota.fits(queue, &asks.usage, true) {
+        let fits = self.quota.fits(queue, &asks.usage, true);
+        let Some(places) = self.places(workload, &nomination.victims, asks).filter(|_| fits) else {
             for &victim in &nomination.victims {
                 self.quota.put_back(victim);
             }
             return skipped(workload, Skip::RoomTaken);
-        }
+        };
         self.quota.charge(queue, &asks.usage, 1);
+        self.occupy(&nomination.victims, &places);
+        match &mut nomination.outcome {
+            Outcome::Schedule(placement) => *placement = places,
+            Outcome::Preempt(plan) => plan.placement = places,
+            Outcome::Wait(_) | Outcome::Unschedulable(_) => {}
+        }
         self.taken.extend(nomination.victims.iter().map(|&victim| (victim, workload)));
         decided(workload, nomination)
+    }
+
+    /// Where its pods go beside those of the heads before it; nowhere, where nodes play no part.
+    fn places(&mut self, workload: WorkloadId, victims: &[WorkloadId], asks: &Assignment) -> Option<Placement> {
+        match &mut self.ground {
+            None => Some(Placement::new()),
+            Some(ground) => Nodes::new(ground, workload, asks).placement(victims),
+        }
+    }
+
+    fn occupy(&mut self, victims: &[WorkloadId], places: &Placement) {
+        let Some(ground) = &mut self.ground else {
+            return;
+        };
+        let units = victims.iter().filter_map(|&victim| ground.unit_of_workload(victim));
+        let gone: Vec<PodId> = units.flat_map(|unit| ground.unit(unit).pods.clone()).collect();
+        for pod in gone {
+            ground.move_to(pod, None);
+        }
+        for &(pod, node) in places {
+            ground.move_to(pod, Some(node));
+        }
     }
 
     /// The head of a `StrictFIFO` queue that has to wait keeps what there is of what it asks for.

@@ -1,10 +1,11 @@
 //! Why a workload is taken or spared: the law for each that stays, the flavors that were tried, and how each queue stands.
 
-use crate::explain::{Explanation, Spared};
-use crate::ids::{QueueId, WorkloadId};
+use crate::domains::Domain;
+use crate::explain::{DomainVerdict, Explanation, Spared};
+use crate::ids::{CellId, QueueId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Search, flavors};
+use crate::policy::kueue::{Placing, Search, flavors, joint};
 use crate::snapshot::Snapshot;
 use crate::workloads::{BorrowWithin, Reclaim, Within};
 
@@ -18,11 +19,20 @@ pub(crate) fn explain(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId
     let Some(queue) = workload.queue else {
         return explanation;
     };
-    let search = Search { snapshot, policy, preemptor, workload, queue };
+    let search = Search::new(snapshot, policy, preemptor, queue);
     let counts: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
     let mut quota = Quota::new(snapshot);
     let assigned = flavors::assign(&search, &mut quota, &counts, Some(&mut explanation.flavors));
-    let contested = assigned.map(|assigned| assigned.contested).unwrap_or_default();
+    let contested: Vec<CellId> = match (&assigned, policy.placement) {
+        (None, _) => Vec::new(),
+        (Some(assigned), Placing::QuotaOnly) => assigned.contested.clone(),
+        (Some(assigned), Placing::Joint) => assigned.assignment.usage.iter().map(|(cell, _)| *cell).collect(),
+    };
+    if let (Some(mut ground), Some(assigned), None) = (joint::ground(snapshot, policy), &assigned, plan) {
+        let whole = Domain { part: None, nodes: snapshot.node_ids().collect() };
+        let refusal = joint::refusal(&search, &mut ground, assigned).map(DomainVerdict::Refused);
+        explanation.domains.extend(refusal.map(|refusal| (whole, refusal)));
+    }
     for unit in snapshot.unit_ids() {
         let Some(candidate) = snapshot.unit(unit).workload else {
             continue;
@@ -31,14 +41,15 @@ pub(crate) fn explain(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId
             continue;
         }
         let law = search.spares(&quota, candidate, &contested);
-        explanation.spared.push((unit, law.map_or(Spared::Reprieved, Spared::Law)));
+        let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
+        explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
     }
     explanation
 }
 
 impl Search<'_> {
     /// The law that spares a workload before anybody is taken.
-    fn spares(&self, quota: &Quota<'_>, id: WorkloadId, contested: &[crate::ids::CellId]) -> Option<Law> {
+    pub(super) fn spares(&self, quota: &Quota<'_>, id: WorkloadId, contested: &[CellId]) -> Option<Law> {
         let candidate = self.snapshot.workload(id);
         let theirs = candidate.queue?;
         let rules = &quota.rules.queues[self.queue.index()];

@@ -74,7 +74,7 @@ pub(super) fn victims(
     let taken = tournament.taken;
     quota.charge(search.queue, requests, -1);
     let victims = if found {
-        give_back(quota, taken, |quota| quota.fits(search.queue, requests, true))
+        give_back(quota, taken, |quota, taken| search.fits(quota, taken, requests, true))
     } else {
         for (workload, _) in taken {
             quota.put_back(workload);
@@ -190,7 +190,7 @@ impl Tournament<'_, '_> {
         quota.take(workload);
         self.taken.push((workload, ground));
         quota.charge(self.search.queue, self.requests, -1);
-        let fits = quota.fits(self.search.queue, self.requests, true);
+        let fits = self.search.fits(quota, &self.taken, self.requests, true);
         quota.charge(self.search.queue, self.requests, 1);
         fits
     }

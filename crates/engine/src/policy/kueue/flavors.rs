@@ -146,7 +146,7 @@ fn best_flavor(
     let rules = &quota.rules.queues[search.queue.index()];
     let mut best: Option<(FlavorId, Grade, Choice)> = None;
     for &flavor in &group.flavors {
-        let may_use = pods.set.may_use[flavor.index()];
+        let may_use = pods.set.may_use[flavor.index()] && !search.banned.contains(&(pods.at, flavor));
         let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
         if let Some(trace) = &mut trace {
             let (mode, level) = graded.as_ref().map_or((None, 0), |(grade, _)| (Some(grade.mode), grade.level));

@@ -1,15 +1,17 @@
 //! The Kueue policy: workloads hold quota of flavors in queues; queues lend to each other in cohorts, and cohorts in trees. Who has
-//! borrowed gives back; who may preempt at home does so by priority. Nodes play no part.
+//! borrowed gives back; who may preempt at home does so by priority. Nodes play no part, unless the placement is joint.
 
 mod classical;
 mod cycle;
 mod explain;
 mod fair;
 mod flavors;
+mod joint;
 mod quota;
 
 use crate::choose::Plan;
 use crate::decide::Outcome;
+use crate::fit::Placement;
 use crate::ids::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
@@ -27,6 +29,18 @@ use quota::Quota;
 pub struct Kueue {
     /// Fair sharing, if it is on.
     pub fair_sharing: Option<FairSharing>,
+    /// Whether nodes play a part.
+    pub placement: Placing,
+}
+
+/// What a workload needs besides quota.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placing {
+    /// Nothing: nodes play no part.
+    #[default]
+    QuotaOnly,
+    /// A node for every pod, decided together with the quota.
+    Joint,
 }
 
 /// Which comparisons of shares allow a preemption.
@@ -102,7 +116,8 @@ pub struct Decision {
 
 /// Decides for one workload.
 pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
-    Nomination::new(snapshot, policy, preemptor, now).into_decision()
+    let mut ground = joint::ground(snapshot, policy);
+    Nomination::new(snapshot, policy, preemptor, now, ground.as_mut()).into_decision()
 }
 
 /// A decision for one workload, and what it would ask for if it could.
@@ -114,28 +129,32 @@ struct Nomination {
 }
 
 impl Nomination {
-    fn new(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Self {
+    /// `ground` is a snapshot to try placements on, where nodes play a part.
+    fn new(
+        snapshot: &Snapshot,
+        policy: &Kueue,
+        preemptor: WorkloadId,
+        now: Timestamp,
+        mut ground: Option<&mut Snapshot>,
+    ) -> Self {
         let workload = snapshot.workload(preemptor);
         let Some(queue) = workload.queue else {
             return Self { outcome: Outcome::Unschedulable(Some(Law::NoQueue)), asks: None, victims: Vec::new() };
         };
-        let search = Search { snapshot, policy, preemptor, workload, queue };
+        let search = Search::new(snapshot, policy, preemptor, queue);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
-        let (whole, found) = search.attempt(&full);
-        match found.or_else(|| search.partial(&full)) {
-            Some(Found { assignment, victims }) if victims.is_empty() => {
-                Self { outcome: Outcome::Schedule(Vec::new()), asks: Some(assignment), victims: Vec::new() }
-            }
-            Some(Found { assignment, .. }) if let Some(law) = search.delay(now) => {
-                Self { outcome: Outcome::Wait(law), asks: Some(assignment), victims: Vec::new() }
-            }
-            Some(Found { assignment, victims }) => Self {
-                victims: victims.iter().map(|(workload, _)| *workload).collect(),
-                outcome: Outcome::Preempt(search.plan(victims)),
-                asks: Some(assignment),
-            },
-            None => Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new() },
-        }
+        let (whole, found) = search.attempt(&full, ground.as_deref_mut());
+        let Some(Found { assignment, victims, placement, wait }) = found.or_else(|| search.partial(&full, ground))
+        else {
+            return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new() };
+        };
+        let wait = wait.or_else(|| search.delay(now).filter(|_| !victims.is_empty()));
+        let (outcome, victims) = match wait {
+            Some(law) => (Outcome::Wait(law), Vec::new()),
+            None if victims.is_empty() => (Outcome::Schedule(placement), victims),
+            None => (Outcome::Preempt(Plan { placement, ..search.plan(&victims) }), victims),
+        };
+        Self { outcome, asks: Some(assignment), victims: victims.into_iter().map(|(workload, _)| workload).collect() }
     }
 
     fn into_decision(self) -> Decision {
@@ -148,20 +167,42 @@ impl Nomination {
 struct Found {
     assignment: Assignment,
     victims: Vec<(WorkloadId, Ground)>,
+    /// Where its pods go, where nodes play a part.
+    placement: Placement,
+    /// Set where it has only to wait for pods that are leaving.
+    wait: Option<Law>,
 }
 
+/// Whether there is room once these are gone.
+type HasRoom<'a> = dyn Fn(&[(WorkloadId, Ground)]) -> bool + 'a;
+
 /// One workload's search for quota.
+#[derive(Clone, Copy)]
 pub(super) struct Search<'a> {
     snapshot: &'a Snapshot,
     policy: &'a Kueue,
     preemptor: WorkloadId,
     workload: &'a Workload,
     queue: QueueId,
+    /// Flavors that are out of the question, by pod set.
+    banned: &'a [(usize, FlavorId)],
+    /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
+    preferred: &'a [bool],
+    /// What the nodes say, where they play a part.
+    room: Option<&'a HasRoom<'a>>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId) -> Self {
+        let workload = snapshot.workload(preemptor);
+        Self { snapshot, policy, preemptor, workload, queue, banned: &[], preferred: &[], room: None }
+    }
+
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
-    fn attempt(&self, counts: &[i64]) -> (Option<Assignment>, Option<Found>) {
+    fn attempt(&self, counts: &[i64], ground: Option<&mut Snapshot>) -> (Option<Assignment>, Option<Found>) {
+        if let Some(ground) = ground {
+            return joint::attempt(self, ground, counts);
+        }
         let mut quota = Quota::new(self.snapshot);
         let Some(Assigned { assignment, contested }) = flavors::assign(self, &mut quota, counts, None) else {
             return (None, None);
@@ -171,7 +212,8 @@ impl Search<'_> {
         } else {
             self.victims(&mut quota, &assignment.usage, &contested)
         };
-        let found = victims.map(|victims| Found { assignment: assignment.clone(), victims });
+        let found = |victims| Found { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
+        let found = victims.map(found);
         (Some(assignment), found)
     }
 
@@ -183,7 +225,7 @@ impl Search<'_> {
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
-    fn partial(&self, full: &[i64]) -> Option<Found> {
+    fn partial(&self, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
@@ -193,7 +235,7 @@ impl Search<'_> {
         let (mut low, mut high, mut found) = (1, total + 1, None);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.attempt(&counts(middle)).1 {
+            match self.attempt(&counts(middle), ground.as_deref_mut()).1 {
                 Some(better) => (found, high) = (Some(better), middle),
                 None => low = middle + 1,
             }
@@ -214,14 +256,26 @@ impl Search<'_> {
         }
     }
 
-    fn plan(&self, victims: Vec<(WorkloadId, Ground)>) -> Plan {
-        let unit_of = |workload: WorkloadId| {
-            let is_it = |unit: &UnitId| self.snapshot.unit(*unit).workload == Some(workload);
-            self.snapshot.unit_ids().find(is_it).expect("an admitted workload is a unit")
-        };
+    /// Whether all requests fit once these are gone: into the quota and, where nodes play a part, on the nodes.
+    fn fits(
+        &self,
+        quota: &Quota<'_>,
+        gone: &[(WorkloadId, Ground)],
+        requests: &[(CellId, i64)],
+        may_borrow: bool,
+    ) -> bool {
+        quota.fits(self.queue, requests, may_borrow) && self.room.is_none_or(|has_room| has_room(gone))
+    }
+
+    fn plan(&self, victims: &[(WorkloadId, Ground)]) -> Plan {
+        let unit_of = |workload| self.snapshot.unit_of_workload(workload).expect("an admitted workload is a unit");
         let (units, grounds): (Vec<UnitId>, Vec<Ground>) =
-            victims.into_iter().map(|(workload, ground)| (unit_of(workload), ground)).unzip();
+            victims.iter().map(|&(workload, ground)| (unit_of(workload), ground)).unzip();
         Plan::of_workloads(self.snapshot, units, grounds)
+    }
+
+    fn prefers(&self, id: WorkloadId) -> bool {
+        self.preferred.get(id.index()).copied().unwrap_or_default()
     }
 
     /// Whether a workload of the own queue may be preempted. (Rule 13 of the flat cohorts.)
@@ -254,11 +308,11 @@ impl Search<'_> {
         usage.any(|(cell, amount)| *amount > 0 && contested.contains(cell))
     }
 
-    /// In the order in which workloads are preempted: already evicted, lower priority, later admitted, then by uid.
+    /// In the order in which workloads are preempted: already evicted, preferred, lower priority, later admitted, then by uid.
     fn order(&self, id: WorkloadId) -> impl Ord + use<> {
         let workload = self.snapshot.workload(id);
         let admission = workload.admission.as_ref().expect("a candidate holds quota");
-        (!admission.evicted, workload.priority, std::cmp::Reverse(admission.since), workload.rank)
+        (!admission.evicted, !self.prefers(id), workload.priority, std::cmp::Reverse(admission.since), workload.rank)
     }
 }
 
@@ -266,14 +320,14 @@ impl Search<'_> {
 fn give_back(
     quota: &mut Quota<'_>,
     mut victims: Vec<(WorkloadId, Ground)>,
-    mut fits: impl FnMut(&Quota<'_>) -> bool,
+    mut fits: impl FnMut(&Quota<'_>, &[(WorkloadId, Ground)]) -> bool,
 ) -> Vec<(WorkloadId, Ground)> {
     for at in (0..victims.len().saturating_sub(1)).rev() {
-        quota.put_back(victims[at].0);
-        if fits(quota) {
-            victims.remove(at);
-        } else {
-            quota.take(victims[at].0);
+        let victim = victims.remove(at);
+        quota.put_back(victim.0);
+        if !fits(quota, &victims) {
+            quota.take(victim.0);
+            victims.insert(at, victim);
         }
     }
     victims

@@ -1,0 +1,266 @@
+//! Quota and nodes together: a plan stands only when every pod of the workload has its node.
+//!
+//! Who may be taken is the law of the quota alone. Whom that law would take first need not be where the pods could go; so the
+//! search is made twice, once in the order of the law and once with those first who stand on the nodes where the pods would cost
+//! least with everybody gone, and the cheaper set is taken. Where a flavor's quota can be had but not its nodes, the next flavor is
+//! tried. (Kueue has no such placement.)
+
+use std::cell::RefCell;
+
+use crate::candidates::Candidate;
+use crate::filters::{Misfit, node};
+use crate::fit::{self, Ask, Placement, Preemptor};
+use crate::ids::{CellId, FlavorId, NodeId, PodId, WorkloadId};
+use crate::laws::Law;
+use crate::one_domain::DomainRefusal;
+use crate::place::place;
+use crate::policy::kueue::flavors::{self, Assigned};
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Assignment, Found, Ground, Kueue, Placing, Search};
+use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
+use crate::workloads::Fungibility;
+
+/// A snapshot to try placements on, where nodes play a part.
+pub(super) fn ground(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
+    match policy.placement {
+        Placing::QuotaOnly => None,
+        Placing::Joint => Some(snapshot.clone()),
+    }
+}
+
+/// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither. A fit in a later
+/// flavor is better than victims in an earlier one, unless the queue stops at the first that it can have.
+pub(super) fn attempt(
+    search: &Search<'_>,
+    ground: &mut Snapshot,
+    counts: &[i64],
+) -> (Option<Assignment>, Option<Found>) {
+    let rules = &search.snapshot.quota_rules().queues[search.queue.index()];
+    let mut banned: Vec<(usize, FlavorId)> = Vec::new();
+    let (mut first, mut best) = (None, None);
+    loop {
+        let search = Search { banned: &banned, ..*search };
+        let Some(assigned) = flavors::assign(&search, &mut Quota::new(search.snapshot), counts, None) else {
+            break;
+        };
+        let asks = assigned.assignment.clone();
+        first.get_or_insert_with(|| asks.clone());
+        let (found, set) = with_flavors(&search, ground, assigned);
+        match found {
+            Some(found) if found.victims.is_empty() && found.wait.is_none() => return (first, Some(found)),
+            Some(found) => {
+                best.get_or_insert(found);
+                if rules.when_can_preempt == Fungibility::MayStopSearch {
+                    break;
+                }
+            }
+            None => {}
+        }
+        let tried = asks.pod_sets.get(set).into_iter().flat_map(|set| &set.resources);
+        let more: Vec<(usize, FlavorId)> = tried.map(|resource| (set, resource.flavor)).collect();
+        if more.is_empty() {
+            break;
+        }
+        banned.extend(more);
+    }
+    (first, best)
+}
+
+/// With these flavors: a fit, or victims, or neither; and the pod set for which other flavors could help.
+fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) -> (Option<Found>, usize) {
+    let Assigned { assignment, contested } = assigned;
+    let nodes = Nodes::new(ground, search.preemptor, &assignment);
+    let free = nodes.placement(&[]);
+    if contested.is_empty() {
+        let wait = if free.is_some() { None } else { nodes.underway() };
+        if free.is_some() || wait.is_some() {
+            let (victims, placement) = (Vec::new(), free.unwrap_or_default());
+            return (Some(Found { assignment, victims, placement, wait }), 0);
+        }
+    }
+    // Where nodes are short, everything of the flavor is.
+    let contested =
+        if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
+    let mut quota = Quota::new(search.snapshot);
+    let lawful = lawful(search, &quota, &contested);
+    let target = match nodes.placement_among(&lawful) {
+        Ok(target) => target,
+        Err(unplaced) => return (None, pod_set_of(search, unplaced)),
+    };
+    let guide = nodes.standing_on(&target, search.snapshot.workload_ids().len());
+    let has_room = |gone: &[(WorkloadId, Ground)]| {
+        let gone: Vec<WorkloadId> = gone.iter().map(|(workload, _)| *workload).collect();
+        nodes.placement(&gone).is_some()
+    };
+    let mut best: Option<Vec<(WorkloadId, Ground)>> = None;
+    for preferred in [&[][..], &guide] {
+        let search = Search { preferred, room: Some(&has_room), ..*search };
+        let Some(victims) = search.victims(&mut quota, &assignment.usage, &contested) else {
+            continue;
+        };
+        let cost = |victims: &[(WorkloadId, Ground)]| search.plan(victims).cost;
+        if best.as_ref().is_none_or(|best| cost(&victims) < cost(best)) {
+            best = Some(victims);
+        }
+    }
+    let found = best.map(|victims| {
+        let gone: Vec<WorkloadId> = victims.iter().map(|(workload, _)| *workload).collect();
+        let placement = nodes.placement(&gone).expect("the victims were found with it");
+        Found { assignment, victims, placement, wait: None }
+    });
+    (found, 0)
+}
+
+/// Why its pods find no node, with everybody gone who may be taken; `None` where they find one, or have no quota either.
+pub(super) fn refusal(search: &Search<'_>, ground: &mut Snapshot, assigned: &Assigned) -> Option<DomainRefusal> {
+    let nodes = Nodes::new(ground, search.preemptor, &assigned.assignment);
+    let cells: Vec<CellId> = assigned.assignment.usage.iter().map(|(cell, _)| *cell).collect();
+    let lawful = lawful(search, &Quota::new(search.snapshot), &cells);
+    nodes.placement_among(&lawful).err().map(|unplaced| nodes.refusal(&lawful, unplaced))
+}
+
+/// Whom no law spares, as things are.
+fn lawful(search: &Search<'_>, quota: &Quota<'_>, contested: &[CellId]) -> Vec<WorkloadId> {
+    let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
+    // Whoever may be taken without borrowing may be above the threshold, which is for borrowers.
+    let may_take =
+        |&id: &WorkloadId| matches!(search.spares(quota, id, contested), None | Some(Law::AboveThreshold { .. }));
+    ids.filter(may_take).collect()
+}
+
+fn pod_set_of(search: &Search<'_>, pod: Option<PodId>) -> usize {
+    let has = |pod: PodId| search.workload.pod_sets.iter().position(|set| set.pods.contains(&pod));
+    pod.and_then(has).unwrap_or_default()
+}
+
+/// The preemptor's pods, and the nodes that its flavors open to them.
+pub(super) struct Nodes<'s> {
+    what_if: RefCell<WhatIf<'s>>,
+    ask: Ask,
+    all: Vec<NodeId>,
+    /// Whether there are fewer pods to place than were asked for: more than all nodes could hold are never made.
+    short: bool,
+}
+
+impl<'s> Nodes<'s> {
+    pub fn new(ground: &'s mut Snapshot, preemptor: WorkloadId, assignment: &Assignment) -> Self {
+        let mut ask = Ask::new(ground, Preemptor::Workload(preemptor));
+        ask.members.clear();
+        let mut short = false;
+        for (set, given) in ground.workload(preemptor).pod_sets.iter().zip(&assignment.pod_sets) {
+            let count = usize::try_from(given.count).unwrap_or_default();
+            short |= set.pods.len() < count;
+            let flavors: Vec<FlavorId> = given.resources.iter().map(|resource| resource.flavor).collect();
+            for &pod in set.pods.iter().take(count) {
+                ask.members.push(pod);
+                let shape = ground.pod(pod).shape;
+                ask.open.entry(shape).or_insert_with(|| open(ground, pod, &flavors));
+            }
+        }
+        ask.needed = ask.members.len();
+        let all = ground.node_ids().collect();
+        let shapes = ask.shapes(ground);
+        Self { what_if: RefCell::new(WhatIf::new(ground, &shapes)), ask, all, short }
+    }
+
+    /// Where its pods go with these gone; `None` where one of them finds no node.
+    pub fn placement(&self, gone: &[WorkloadId]) -> Option<Placement> {
+        self.with_gone(gone, |what_if| self.place(what_if, &[]).ok())
+    }
+
+    /// Where they would go if all of these might be taken, each where that costs least; else the first that finds no node.
+    fn placement_among(&self, candidates: &[WorkloadId]) -> Result<Placement, Option<PodId>> {
+        self.with_gone(candidates, |what_if| {
+            let units = candidates.iter().filter_map(|&id| what_if.snapshot().unit_of_workload(id));
+            let gone: Vec<Candidate> = units.map(|unit| Candidate { unit, violations: 0 }).collect();
+            self.place(what_if, &gone)
+        })
+    }
+
+    fn place(&self, what_if: &mut WhatIf<'_>, gone: &[Candidate]) -> Result<Placement, Option<PodId>> {
+        let placement = place(what_if, &self.ask, &self.all, gone, &[]);
+        if placement.len() == self.ask.members.len() && !self.short {
+            return Ok(placement);
+        }
+        let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
+        Err(self.ask.members.iter().copied().find(|pod| !is_placed(pod)))
+    }
+
+    fn with_gone<T>(&self, gone: &[WorkloadId], look: impl FnOnce(&mut WhatIf<'_>) -> T) -> T {
+        let mut what_if = self.what_if.borrow_mut();
+        let mark = what_if.mark();
+        for &workload in gone {
+            if let Some(unit) = what_if.snapshot().unit_of_workload(workload) {
+                what_if.remove_unit(unit);
+            }
+        }
+        let seen = look(&mut what_if);
+        what_if.back_to(mark);
+        seen
+    }
+
+    /// Whether it fits once those pods have left that are leaving already.
+    fn underway(&self) -> Option<Law> {
+        let mut what_if = self.what_if.borrow_mut();
+        let mark = what_if.mark();
+        let pods: Vec<PodId> = (0..what_if.snapshot().n_pods()).map(PodId::new).collect();
+        let leaves = |pod: &PodId| {
+            let pod = what_if.snapshot().pod(*pod);
+            pod.node.is_some() && pod.leaving.is_some()
+        };
+        let leaving: Vec<PodId> = pods.into_iter().filter(leaves).collect();
+        for &pod in &leaving {
+            what_if.remove(pod);
+        }
+        let placement = self.place(&mut what_if, &[]);
+        what_if.back_to(mark);
+        let placement = placement.ok().filter(|_| !leaving.is_empty())?;
+        let snapshot = what_if.snapshot();
+        let in_the_way = |pod: &PodId| placement.iter().any(|(_, node)| snapshot.home(*pod) == Some(*node));
+        let leaving: Vec<PodId> = leaving.into_iter().filter(in_the_way).collect();
+        let mut nodes: Vec<NodeId> = leaving.iter().filter_map(|&pod| snapshot.home(pod)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.until).max()?;
+        Some(Law::Underway { leaving, nodes, until })
+    }
+
+    /// By workload: whether it has a pod on a node of the placement.
+    fn standing_on(&self, placement: &Placement, n_workloads: usize) -> Vec<bool> {
+        let what_if = self.what_if.borrow();
+        let mut standing = vec![false; n_workloads];
+        for pod in placement.iter().flat_map(|(_, node)| what_if.snapshot().pods_on(*node)) {
+            let unit = what_if.snapshot().unit_of(pod).map(|unit| what_if.snapshot().unit(unit));
+            if let Some(workload) = unit.and_then(|unit| unit.workload) {
+                standing[workload.index()] = true;
+            }
+        }
+        standing
+    }
+
+    /// What each node lacks for the first pod that finds none.
+    fn refusal(&self, gone: &[WorkloadId], unplaced: Option<PodId>) -> DomainRefusal {
+        self.with_gone(gone, |what_if| {
+            let placed = place(what_if, &self.ask, &self.all, &[], &[]).len();
+            let mut misfits: Vec<(NodeId, Misfit)> = Vec::new();
+            if let Some(pod) = unplaced {
+                for &node in &self.all {
+                    misfits.extend(fit::misfit(what_if, &self.ask, pod, node).map(|misfit| (node, misfit)));
+                }
+            }
+            DomainRefusal::TooFew { placed, unplaced, misfits }
+        })
+    }
+}
+
+/// By node: whether a pod may go there that gets these flavors, which bring their labels and tolerations.
+fn open(snapshot: &Snapshot, pod: PodId, flavors: &[FlavorId]) -> Vec<bool> {
+    let known = &snapshot.quota_rules().flavors;
+    let mut shape = snapshot.shape(snapshot.pod(pod).shape).clone();
+    for flavor in flavors {
+        shape.tolerations.extend(known[flavor.index()].tolerations.iter().cloned());
+    }
+    let has_labels = |node: NodeId| flavors.iter().all(|flavor| known[flavor.index()].nodes[node.index()]);
+    snapshot.node_ids().map(|node| has_labels(node) && node::misfit(snapshot, &shape, node).is_none()).collect()
+}
