@@ -3,27 +3,55 @@
 
 use crate::ids::PodId;
 use crate::laws::Law;
-use crate::queues::Left;
+use crate::queues::{Left, UNDEFINED};
 use crate::snapshot::Snapshot;
+use crate::what_if::WhatIf;
 
-pub(crate) fn refuses(snapshot: &Snapshot, preemptor: PodId, candidates: &[PodId]) -> Option<Law> {
+/// What the guarantee says before anybody is taken.
+pub(crate) enum Look {
+    /// The pod fits into what is left of it.
+    Suffices,
+    /// It does not, and no victim changes that: there is no guarantee, or the queue's own is short.
+    Short(Law),
+    /// It does not, but victims who share it may leave enough; else this law holds.
+    Shared(Law),
+}
+
+pub(crate) fn look(snapshot: &Snapshot, preemptor: PodId) -> Look {
     let Some(queue) = snapshot.pod(preemptor).queue else {
-        return Some(Law::NoQueue);
+        return Look::Short(Law::NoQueue);
     };
+    let queues = snapshot.queues();
     let wants = snapshot.requests(snapshot.pod(preemptor).shape);
     let left = left(snapshot, preemptor);
     if left.as_ref().is_some_and(|left| left.fits(wants)) {
-        return None;
+        return Look::Suffices;
     }
-    let mut queues = snapshot.queues().clone();
-    queues.charge(queue, wants, 1, false);
+    let guarantee = &queues.get(queue).guarantee;
+    let own_is_short = wants
+        .iter()
+        .enumerate()
+        .any(|(at, want)| *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want);
+    let nobody_helps = left.is_none() || own_is_short;
+    let law = Law::NotUnderGuarantee { queue, left: left.and_then(|left| left.least(wants)) };
+    if nobody_helps { Look::Short(law) } else { Look::Shared(law) }
+}
+
+/// Whether the pod fits into a guarantee that it shares with these candidates, once all of them are gone.
+pub(crate) fn suffices_without(what_if: &mut WhatIf<'_>, preemptor: PodId, candidates: &[PodId]) -> bool {
+    let pod = what_if.snapshot().pod(preemptor);
+    let (Some(queue), shape) = (pod.queue, pod.shape) else {
+        return false;
+    };
+    let mark = what_if.mark();
+    what_if.charge(queue, shape);
     for &candidate in candidates {
-        if let Some(of) = snapshot.pod(candidate).queue {
-            queues.charge(of, snapshot.requests(snapshot.pod(candidate).shape), -1, false);
-        }
+        what_if.remove(candidate);
     }
-    let enough = queues.left(queue, queue).is_some_and(|after| !after.is_overdrawn(wants));
-    (!enough).then(|| Law::NotUnderGuarantee { queue, left: left.and_then(|left| left.least(wants)) })
+    let wants = what_if.snapshot().requests(shape);
+    let suffices = left(what_if.snapshot(), preemptor).is_some_and(|left| !left.is_overdrawn(wants));
+    what_if.back_to(mark);
+    suffices
 }
 
 /// Whether the victim, who is gone, is no larger than what is left of the preemptor's guarantee.

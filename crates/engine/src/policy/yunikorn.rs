@@ -12,12 +12,12 @@ use crate::explain::{Explanation, NodeVerdict, Spared};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, Priority, QueueId, Timestamp, UnitId};
+use crate::laws::under_guarantee::Look;
 use crate::laws::{
     self, Law, delay, fence, keeps_guarantee, leaving, lower_or_equal, over_guarantee, own_queue, under_guarantee,
     underway, unknown_class,
 };
 use crate::one_node::NodeRefusal;
-use crate::queues::UNDEFINED;
 use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -204,25 +204,16 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         )
     }
 
-    /// Law 4. Who could be taken is only looked up where that may matter: not where the guarantee suffices, nor where the queue's own
-    /// is short, which no victim changes.
-    fn not_under_guarantee(&self) -> Option<Law> {
-        let (snapshot, wants) = (self.snapshot(), self.wants());
-        let queues = snapshot.queues();
-        if let Some(queue) = self.queue {
-            let left = queues.left(queue, queue);
-            if left.as_ref().is_some_and(|left| left.fits(wants)) {
-                return None;
-            }
-            let guarantee = &queues.get(queue).guarantee;
-            let own_is_short = wants.iter().enumerate().any(|(at, want)| {
-                *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want
-            });
-            if left.is_none() || own_is_short {
-                return Some(Law::NotUnderGuarantee { queue, left: left.and_then(|left| left.least(wants)) });
+    /// Law 4.
+    fn not_under_guarantee(&mut self) -> Option<Law> {
+        match under_guarantee::look(self.snapshot(), self.pod) {
+            Look::Suffices => None,
+            Look::Short(law) => Some(law),
+            Look::Shared(law) => {
+                let candidates = self.all_candidates();
+                (!under_guarantee::suffices_without(self.what_if, self.pod, &candidates)).then_some(law)
             }
         }
-        under_guarantee::refuses(snapshot, self.pod, &self.all_candidates())
     }
 
     /// The law that spares a pod before anybody is taken. (Rules 5 to 9; rule 17 for a DaemonSet's pod.)
@@ -357,36 +348,53 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         })
     }
 
-    /// Those who reduce what the node is short of, and behind them the others; it ends at the first who is larger than what is left
-    /// of the pod's own guarantee, which each one uses up. (Rule 12.)
+    /// Those who reduce what the node is short of, and behind them the others. (Rule 12.)
     fn useful_first(&mut self, node: NodeId, pods: &[PodId]) -> Vec<PodId> {
+        let mut short = self.shortfall(node);
+        let (mut head, tail) = self.within_guarantee(pods, |search, _| {
+            let left = search.shortfall(node);
+            let helps = left != short;
+            if helps {
+                short = left;
+            }
+            helps
+        });
+        head.extend(tail);
+        head
+    }
+
+    /// Those who help, and the others, each lawful given those who help before it. It ends at the first who is larger than what
+    /// is left of the pod's own guarantee, which each who helps uses up. `helps` is asked while the pod is gone.
+    fn within_guarantee(
+        &mut self,
+        pods: &[PodId],
+        mut helps: impl FnMut(&Self, PodId) -> bool,
+    ) -> (Vec<PodId>, Vec<PodId>) {
         let Some(queue) = self.queue else {
-            return pods.to_vec();
+            return (pods.to_vec(), Vec::new());
         };
         let mark = self.what_if.mark();
-        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        let (mut helping, mut others) = (Vec::new(), Vec::new());
         for &pod in pods {
             if !self.guarantees_allow(pod) {
                 continue;
             }
             let step = self.what_if.mark();
-            let before = self.shortfall(node);
             self.what_if.remove(pod);
             if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
                 break;
             }
-            if self.shortfall(node) == before {
-                self.what_if.back_to(step);
-                tail.push(pod);
-            } else {
+            if helps(self, pod) {
                 let shape = self.snapshot().pod(pod).shape;
                 self.what_if.charge(queue, shape);
-                head.push(pod);
+                helping.push(pod);
+            } else {
+                self.what_if.back_to(step);
+                others.push(pod);
             }
         }
         self.what_if.back_to(mark);
-        head.extend(tail);
-        head
+        (helping, others)
     }
 
     /// What the node lacks of each resource.
@@ -448,28 +456,10 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
 
     /// A node has room, and only quota is short: victims from anywhere, until every ceiling holds. (Rule 15.)
     fn plan_for_quota(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Option<Plan> {
-        let queue = self.queue?;
         let pods = self.all_candidates();
+        let is_about = |search: &Self, pod| under_guarantee::uses_up(search.snapshot(), search.pod, pod);
+        let (useful, _) = self.within_guarantee(&pods, is_about);
         let mark = self.what_if.mark();
-        let mut useful = Vec::new();
-        for pod in pods {
-            if !self.guarantees_allow(pod) {
-                continue;
-            }
-            let step = self.what_if.mark();
-            self.what_if.remove(pod);
-            if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
-                break;
-            }
-            if under_guarantee::uses_up(self.snapshot(), self.pod, pod) {
-                let shape = self.snapshot().pod(pod).shape;
-                self.what_if.charge(queue, shape);
-                useful.push(pod);
-            } else {
-                self.what_if.back_to(step);
-            }
-        }
-        self.what_if.back_to(mark);
         let taken = self.take_until_it_fits(&useful, None);
         let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
         self.what_if.back_to(mark);
