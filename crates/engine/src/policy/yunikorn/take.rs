@@ -1,0 +1,165 @@
+//! Victims are taken one by one, each lawful given those taken before it, until the pod fits; then whoever is not needed is given
+//! back.
+
+use super::Search;
+use crate::candidates::Candidate;
+use crate::choose::Plan;
+use crate::filters::Misfit;
+use crate::ids::{NodeId, PodId, UnitId};
+use crate::laws::{under_guarantee, unknown_class};
+use crate::one_node::NodeRefusal;
+use crate::reprieve::Reason;
+
+impl Search<'_, '_, '_> {
+    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.)
+    pub(super) fn plan_on(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Result<Plan, NodeRefusal> {
+        if let Some(misfit) = self.ask.closed(self.snapshot(), self.pod, node) {
+            return Err(NodeRefusal::Misfit(misfit));
+        }
+        let reserved = self.reserved(node).or_else(|| unknown_class::closes(self.snapshot(), self.ask, node));
+        if let Some(law) = reserved {
+            return Err(NodeRefusal::Law(law));
+        }
+        let before = match self.node_misfit(node) {
+            Some(misfit) if misfit.resolvable() => misfit,
+            Some(misfit) => return Err(NodeRefusal::Misfit(misfit)),
+            None => match self.over_ceiling() {
+                Some(misfit) => misfit,
+                None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection)),
+            },
+        };
+        let mut pods: Vec<PodId> = self.snapshot().pods_on(node).filter(|&pod| self.may_go(pod)).collect();
+        if pods.is_empty() {
+            return Err(NodeRefusal::NoCandidate(before));
+        }
+        pods.sort_by_cached_key(|&pod| self.order(pod));
+        let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods) };
+        let mark = self.what_if.mark();
+        let taken = self.take_until_it_fits(&queue, Some(node));
+        let misfit = self.misfit_with(Some(node));
+        let plan = match misfit {
+            Some(misfit) => Err(NodeRefusal::Misfit(misfit)),
+            None => Ok(self.give_back(taken, node, Some(node), reasons)),
+        };
+        self.what_if.back_to(mark);
+        plan
+    }
+
+    /// A node has room, and only quota is short: victims from anywhere, until every ceiling holds. (Rule 15.)
+    pub(super) fn plan_for_quota(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Option<Plan> {
+        let pods = self.all_candidates();
+        let is_about = |search: &Self, pod| under_guarantee::uses_up(search.snapshot(), search.pod, pod);
+        let (useful, _) = self.within_guarantee(&pods, is_about);
+        let mark = self.what_if.mark();
+        let taken = self.take_until_it_fits(&useful, None);
+        let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
+        self.what_if.back_to(mark);
+        plan
+    }
+
+    /// Those who reduce what the node is short of, and behind them the others. (Rule 12.)
+    fn useful_first(&mut self, node: NodeId, pods: &[PodId]) -> Vec<PodId> {
+        let mut short = self.shortfall(node);
+        let (mut head, tail) = self.within_guarantee(pods, |search, _| {
+            let left = search.shortfall(node);
+            let helps = left != short;
+            if helps {
+                short = left;
+            }
+            helps
+        });
+        head.extend(tail);
+        head
+    }
+
+    /// Those who help, and the others, each lawful given those who help before it. It ends at the first who is larger than what
+    /// is left of the pod's own guarantee, which each who helps uses up. `helps` is asked while the pod is gone.
+    fn within_guarantee(
+        &mut self,
+        pods: &[PodId],
+        mut helps: impl FnMut(&Self, PodId) -> bool,
+    ) -> (Vec<PodId>, Vec<PodId>) {
+        let Some(queue) = self.queue else {
+            return (pods.to_vec(), Vec::new());
+        };
+        let mark = self.what_if.mark();
+        let (mut helping, mut others) = (Vec::new(), Vec::new());
+        for &pod in pods {
+            if !self.guarantees_allow(pod) {
+                continue;
+            }
+            let step = self.what_if.mark();
+            self.what_if.remove(pod);
+            if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
+                break;
+            }
+            if helps(self, pod) {
+                let shape = self.snapshot().pod(pod).shape;
+                self.what_if.charge(queue, shape);
+                helping.push(pod);
+            } else {
+                self.what_if.back_to(step);
+                others.push(pod);
+            }
+        }
+        self.what_if.back_to(mark);
+        (helping, others)
+    }
+
+    /// What the node lacks of each resource.
+    fn shortfall(&self, node: NodeId) -> Vec<i64> {
+        let (allocatable, used) = (self.snapshot().allocatable(node), self.snapshot().used(node));
+        let short = |(at, want): (usize, &i64)| if *want > 0 { (want + used[at] - allocatable[at]).max(0) } else { 0 };
+        self.wants().iter().enumerate().map(short).collect()
+    }
+
+    /// Removes one after the other, each lawful given those before it, until the pod fits.
+    fn take_until_it_fits(&mut self, pods: &[PodId], node: Option<NodeId>) -> Vec<PodId> {
+        let mut taken = Vec::new();
+        for &pod in pods {
+            if self.misfit_with(node).is_none() {
+                break;
+            }
+            let lawful = self.is_daemon() || self.guarantees_allow(pod);
+            if lawful {
+                self.what_if.remove(pod);
+                taken.push(pod);
+            }
+        }
+        taken
+    }
+
+    /// Why the pod does not fit now: on the node, if one is meant, and in its queues.
+    fn misfit_with(&self, node: Option<NodeId>) -> Option<Misfit> {
+        node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
+    }
+
+    /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
+    /// the order is strict, and nobody is given back.
+    fn give_back(
+        &mut self,
+        taken: Vec<PodId>,
+        at: NodeId,
+        node: Option<NodeId>,
+        mut reasons: Option<&mut Vec<Reason>>,
+    ) -> Plan {
+        let mut victims: Vec<UnitId> = Vec::new();
+        for &pod in taken.iter().rev() {
+            let mark = self.what_if.mark();
+            let home = self.snapshot().home(pod).expect("a victim is bound");
+            self.what_if.place(pod, home);
+            let misfit = self.misfit_with(node);
+            if misfit.is_none() && !self.is_daemon() {
+                continue;
+            }
+            let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
+            if let (Some(reasons), Some(misfit)) = (&mut reasons, misfit) {
+                reasons.push(Reason { unit, pod: self.pod, node: at, misfit });
+            }
+            self.what_if.back_to(mark);
+            victims.push(unit);
+        }
+        let victims = victims.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();
+        Plan::new(self.snapshot(), vec![(self.pod, at)], victims)
+    }
+}
