@@ -1,0 +1,136 @@
+//! The limits of a job's quota: min for those who cannot be preempted, max for all, and the max of every quota above.
+
+use super::Search;
+use crate::filters::Misfit;
+use crate::ids::{PodId, QueueId, ResourceId};
+use crate::laws::Law;
+use crate::queues::UNDEFINED;
+use crate::snapshot::Snapshot;
+
+/// What quota is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Run,
+    Trigger,
+}
+
+/// What those of the asking quota who cannot be preempted use, and what they ask for, pending ones included; by resource.
+pub(super) struct Firm {
+    pub(super) used: Vec<i64>,
+    pub(super) request: Vec<i64>,
+}
+
+impl Search<'_, '_, '_> {
+    /// The limit that the job would pass, if any. (Rules 3 to 6.)
+    pub(super) fn over_limit(&self, purpose: Purpose) -> Option<Law> {
+        let snapshot = self.snapshot();
+        let queue = self.queue()?;
+        let tree = snapshot.queues();
+        let asked = self.asked(&self.ask.members);
+        let Firm { used: firm, request: firm_request } = &self.firm;
+        let limits = tree.get(queue);
+        let used = tree.used(queue);
+        let preemptible = self.is_preemptible(self.pod);
+        for (at, asked) in asked.iter().enumerate().filter(|(at, _)| limits.ceiling[*at] != UNDEFINED) {
+            let (min, max) = (limits.guarantee[at], limits.ceiling[at]);
+            let over = |amount: i64, limit: i64| {
+                let resource = ResourceId::new(at);
+                (limit != UNDEFINED && amount > limit).then_some(Law::QuotaLimit {
+                    queue,
+                    resource,
+                    over: amount - limit,
+                })
+            };
+            let law = if preemptible {
+                let reserved = if min == UNDEFINED { firm_request[at] } else { min.min(firm_request[at]) };
+                over(reserved + (used[at] - firm[at]) + asked, max)
+            } else {
+                let run = (purpose == Purpose::Run).then(|| over(used[at] + asked, max)).flatten();
+                over(firm[at] + asked, min).or(run)
+            };
+            if law.is_some() {
+                return law;
+            }
+        }
+        match purpose {
+            Purpose::Run => self.over_above(&asked),
+            Purpose::Trigger => None,
+        }
+    }
+
+    /// The quota above that the job would take over its max.
+    fn over_above(&self, asked: &[i64]) -> Option<Law> {
+        let tree = self.snapshot().queues();
+        let parent = tree.get(self.queue()?).parent?;
+        let (queue, resource, over) = tree.over_ceiling(parent, asked)?;
+        Some(Law::QuotaLimit { queue, resource, over })
+    }
+
+    /// With all victims gone, whether the rest of the job still passes a limit. (Rule 9.)
+    pub(super) fn over_after(&self, rest: &[PodId]) -> Option<Law> {
+        let queue = self.queue()?;
+        let asked = self.asked(rest);
+        let tree = self.snapshot().queues();
+        let (ceiling, used) = (&tree.get(queue).ceiling, tree.used(queue));
+        let own = (0..asked.len()).find(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
+        let over = |at: usize| used[at] + asked[at] - ceiling[at];
+        own.map(|at| Law::QuotaLimit { queue, resource: ResourceId::new(at), over: over(at) })
+            .or_else(|| self.over_above(&asked))
+    }
+
+    /// What these pods ask for together.
+    pub(super) fn asked(&self, pods: &[PodId]) -> Vec<i64> {
+        let snapshot = self.snapshot();
+        let mut total = vec![0; snapshot.resource_ids().len()];
+        for &pod in pods {
+            for (total, request) in total.iter_mut().zip(snapshot.requests(snapshot.pod(pod).shape)) {
+                *total += request;
+            }
+        }
+        total
+    }
+
+    /// By queue: whether its pods count in a quota of the asking pod that has no room for the rest of the job and all who run.
+    pub(super) fn tight(&self, rest: &[PodId]) -> Vec<bool> {
+        let tree = self.snapshot().queues();
+        let asked = self.asked(rest);
+        let mut tight = vec![false; tree.ids().len()];
+        for id in self.queue().into_iter().flat_map(|own| tree.path(own)) {
+            let (ceiling, used) = (&tree.get(id).ceiling, tree.used(id));
+            tight[id.index()] =
+                (0..asked.len()).any(|at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
+        }
+        for id in tree.ids() {
+            let above = tree.get(id).parent.is_some_and(|parent| tight[parent.index()]);
+            tight[id.index()] |= above;
+        }
+        tight
+    }
+
+    pub(super) fn firm(&self, queue: QueueId) -> Firm {
+        let snapshot = self.snapshot();
+        let mut firm = Firm { used: self.firm.used.clone(), request: self.firm.request.clone() };
+        for id in (0..snapshot.n_pods()).map(PodId::new) {
+            let pod = snapshot.pod(id);
+            if pod.queue != Some(queue) || self.is_preemptible(id) {
+                continue;
+            }
+            for (at, request) in snapshot.requests(pod.shape).iter().enumerate() {
+                firm.request[at] += request;
+                if pod.node.is_some() {
+                    firm.used[at] += request;
+                }
+            }
+        }
+        firm
+    }
+}
+
+/// The limit of the preemptor's quotas that the pod's return would pass.
+pub(super) fn quota_misfit(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<Misfit> {
+    let tree = snapshot.queues();
+    let requests = snapshot.requests(snapshot.pod(pod).shape);
+    let shared = tree.path(snapshot.pod(pod).queue?).find(|queue| own.contains(queue))?;
+    let (queue, resource, over) = tree.over_ceiling(shared, requests)?;
+    Some(Misfit::Ceiling { queue, resource, over })
+}
