@@ -94,8 +94,11 @@ fn placed(report: &Report, detail: Detail) -> String {
 }
 
 fn carry_out(actions: &[ActionReport]) -> String {
-    let rows = actions.iter().map(|action| vec![action.action.to_owned(), action.pod.clone(), action.text.clone()]);
-    table(["TO DO", "POD", ""], rows, None)
+    let row = |action: &ActionReport| {
+        let whom = if action.pod.is_empty() { &action.workload } else { &action.pod };
+        vec![action.action.to_owned(), whom.clone(), action.text.clone()]
+    };
+    table(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
 }
 
 fn flavors(flavors: &[FlavorReport]) -> String {

@@ -81,7 +81,7 @@ pub fn explain(
         (Policy::Kubernetes(policy), _) => policy,
         (Policy::YuniKorn, Preemptor::Pod(pod)) => return yunikorn::explain(snapshot, &ask, pod, now, plan),
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
-            return kueue::explain(snapshot, policy, workload, plan);
+            return kueue::explain(snapshot, policy, workload, now, plan);
         }
         (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
             let ask = ask.with_job(snapshot, pod);

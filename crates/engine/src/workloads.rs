@@ -23,6 +23,29 @@ pub struct Workload {
     pub rank: u32,
     /// Its pod sets.
     pub pod_sets: Vec<PodSet>,
+    /// What it costs to disturb it, by how long it ran; in the order of time.
+    pub milestones: Vec<Milestone>,
+    /// What becomes of it when it is preempted.
+    pub on_preemption: OnPreemption,
+}
+
+/// What it costs to disturb a workload that ran for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milestone {
+    /// How long.
+    pub seconds: u32,
+    /// The cost.
+    pub cost: u32,
+}
+
+/// What becomes of a workload that is preempted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPreemption {
+    /// It waits for quota again.
+    #[default]
+    Requeue,
+    /// It is over.
+    Terminate,
 }
 
 /// What a workload holds.
@@ -133,6 +156,8 @@ pub struct QueueRules {
     pub reclaim: Reclaim,
     /// How long a workload of it waits before it may preempt.
     pub trigger_after_seconds: i64,
+    /// In which order it takes candidates.
+    pub sorting: Sorting,
     /// Whether, and whom, it may preempt in order to borrow.
     pub borrow: BorrowWithin,
     /// What it does with a flavor in which it could borrow.
@@ -156,6 +181,39 @@ pub struct ResourceGroup {
     pub resources: Vec<QuotaResourceId>,
     /// The flavors, in the order in which they are tried.
     pub flavors: Vec<FlavorId>,
+}
+
+/// `workloadSorting`: what decides between two candidates. The cost of disturbing them comes right before their running time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sorting {
+    /// Whether the lower priority yields, and when.
+    pub priority: ByPriority,
+    /// Who yields by running time.
+    pub runtime: ByRuntime,
+}
+
+/// When priority is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByPriority {
+    /// Before running time.
+    #[default]
+    First,
+    /// After it.
+    Last,
+    /// It is not.
+    Never,
+}
+
+/// Who yields by running time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByRuntime {
+    /// Who was admitted last.
+    #[default]
+    Lowest,
+    /// Who was admitted first.
+    Longest,
+    /// It is not compared.
+    Never,
 }
 
 /// `queueingStrategy`.

@@ -152,6 +152,9 @@ pub struct PreemptionSpec {
     /// How long a workload waits before it may preempt, from the first time that it asked for quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_after_workload_waiting_seconds: Option<i64>,
+    /// In which order candidates are taken: `ByLowestPriority`, `ByLowestRuntime`, `ByLongestRuntime`; the first two by default.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workload_sorting: Vec<String>,
     /// In order to borrow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub borrow_within_cohort: Option<BorrowSpec>,
@@ -206,6 +209,30 @@ pub struct KueueWorkloadSpec {
     pub priority: Option<i32>,
     /// Its pods.
     pub pod_sets: Vec<PodSetSpec>,
+    /// What it is like to be preempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<DisturbanceSpec>,
+    /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_preemption: Option<String>,
+}
+
+/// What it is like for a workload to be preempted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DisturbanceSpec {
+    /// What that costs, by how long it ran; in between the cost is interpolated.
+    pub disruption_cost_milestones: Vec<MilestoneSpec>,
+}
+
+/// What a preemption costs after so long.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MilestoneSpec {
+    /// How long it ran.
+    pub seconds: i64,
+    /// The cost.
+    pub cost: i64,
 }
 
 /// Pods of one kind.

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod answer;
 mod classes;
 pub mod cycle;
+mod disturbance;
 pub mod groups;
 mod intern;
 mod joint;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::workloads::{
     Admission, BorrowWithin, Fungibility, PodSet, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within,
@@ -13,6 +12,7 @@ use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Time
 use serde_json::Value;
 
 use crate::accounts::Account;
+use crate::disturbance::{milestones, on_preemption, sorting, waiting_since};
 use crate::kueue::{
     ClusterQueue, KueueWorkload, PodSetSpec, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
@@ -419,6 +419,8 @@ impl<'o> Reading<'o> {
             priority: Priority(object.spec.priority.unwrap_or(0)),
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
+            milestones: milestones(object)?,
+            on_preemption: on_preemption(object)?,
         })
     }
 
@@ -452,12 +454,6 @@ pub(crate) fn is_finished(workload: &KueueWorkload) -> bool {
     conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
 }
 
-/// Since when a workload waits: a scheduler that looked at it and gave it nothing said so.
-fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
-    let refused = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "False");
-    refused("QuotaReserved").or_else(|| refused("Admitted")).map(|one| timestamp(one.last_transition_time.0))
-}
-
 fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<QueueRules, InputError> {
     let wrong = |field: &str, value: &str, known: &str| {
         let problem = format!("{value:?} is not understood; write {known}");
@@ -488,6 +484,13 @@ fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<Queu
             Some(other) => return wrong("borrowWithinCohort.policy", other, "Never or LowerPriority"),
         },
     };
+    let sorting = match sorting(&preemption.workload_sorting) {
+        Ok(sorting) => sorting,
+        Err(criterion) => {
+            let known = "ByLowestPriority, ByLowestRuntime or ByLongestRuntime, priority and runtime once each";
+            return wrong("workloadSorting", &criterion, known);
+        }
+    };
     let trigger_after_seconds = match preemption.trigger_after_workload_waiting_seconds {
         None => 0,
         Some(seconds @ 0..) => seconds,
@@ -505,6 +508,7 @@ fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<Queu
         within,
         reclaim,
         trigger_after_seconds,
+        sorting,
         borrow,
         when_can_borrow: node.when_can_borrow,
         when_can_preempt: node.when_can_preempt,

@@ -11,6 +11,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::reprieve::Reason;
+use reprieve_engine::workloads::OnPreemption;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId, UnitId};
 use serde::Serialize;
 
@@ -79,7 +80,7 @@ pub struct ExplanationReport {
     pub nodes: Vec<PlaceReport>,
     /// For each domain, what landing there means to a group.
     pub domains: Vec<PlaceReport>,
-    /// Under Koordinator, what is to be carried out, in this order.
+    /// Under Koordinator and Kueue, what is to be carried out, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carry_out: Vec<ActionReport>,
     /// For a workload, each flavor that was looked at.
@@ -94,10 +95,14 @@ pub struct ExplanationReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionReport {
-    /// `Label`, `Delete`, `Event` or `Nominate`.
+    /// `Label`, `Delete`, `Event`, `Nominate`, `Requeue` or `Terminate`.
     pub action: &'static str,
     /// The pod that it is done to.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub pod: String,
+    /// The workload that it is done to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub workload: String,
     /// The label and its value, the event's message, or the node.
     pub text: String,
 }
@@ -248,7 +253,8 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
             },
             carry_out: match question.policy {
                 Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, &outcome),
-                Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Kueue(_) => Vec::new(),
+                Policy::Kueue(_) => naming.evictions(&preemptor, &outcome),
+                Policy::Kubernetes(_) | Policy::YuniKorn => Vec::new(),
             },
             ..naming.explanation(&preemptor, &outcome, &explanation)
         },
@@ -378,16 +384,46 @@ impl Naming<'_> {
         for &pod in plan.victims.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods) {
             let pod = self.pod(pod);
             actions.push(if policy.deletes_victims {
-                ActionReport { action: "Delete", pod: pod.clone(), text: message.clone() }
+                on_pod("Delete", pod.clone(), message.clone())
             } else {
                 let text = format!("scheduling.koordinator.sh/soft-eviction: {message}");
-                ActionReport { action: "Label", pod: pod.clone(), text }
+                on_pod("Label", pod.clone(), text)
             });
-            actions.push(ActionReport { action: "Event", pod, text: format!("Preempted: {message}") });
+            actions.push(on_pod("Event", pod, format!("Preempted: {message}")));
         }
         for &(pod, node) in &plan.placement {
             let text = self.loaded.names.node(node).to_owned();
-            actions.push(ActionReport { action: "Nominate", pod: self.pod(pod), text });
+            actions.push(on_pod("Nominate", self.pod(pod), text));
+        }
+        actions
+    }
+
+    /// Victims give up their quota: they wait for it again, or are over, as each says itself; whoever was evicted already is let be. Where
+    /// nodes play a part, the preemptor's pods are nominated.
+    fn evictions(&self, preemptor: &PreemptorReport, outcome: &Outcome) -> Vec<ActionReport> {
+        let Outcome::Preempt(plan) = outcome else {
+            return Vec::new();
+        };
+        let snapshot = &self.loaded.snapshot;
+        let mut actions = Vec::new();
+        for (&unit, ground) in plan.victims.iter().zip(&plan.grounds) {
+            let Some(id) = snapshot.unit(unit).workload else {
+                continue;
+            };
+            let workload = snapshot.workload(id);
+            if workload.admission.as_ref().is_some_and(|admission| admission.evicted) {
+                continue;
+            }
+            let action = match workload.on_preemption {
+                OnPreemption::Requeue => "Requeue",
+                OnPreemption::Terminate => "Terminate",
+            };
+            let text = format!("{ground:?}: preempted by workload {}", preemptor.name);
+            let workload = self.loaded.names.workload(id).to_string();
+            actions.push(ActionReport { action, pod: String::new(), workload, text });
+        }
+        for &(pod, node) in &plan.placement {
+            actions.push(on_pod("Nominate", self.pod(pod), self.loaded.names.node(node).to_owned()));
         }
         actions
     }
@@ -522,6 +558,10 @@ impl Naming<'_> {
         let text = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
         PlaceReport { name, verdict: "Dearer", filter: None, text, victims, nodes: BTreeMap::new() }
     }
+}
+
+fn on_pod(action: &'static str, pod: String, text: String) -> ActionReport {
+    ActionReport { action, pod, workload: String::new(), text }
 }
 
 fn chosen(name: String) -> PlaceReport {

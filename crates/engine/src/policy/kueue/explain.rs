@@ -2,7 +2,7 @@
 
 use crate::domains::Domain;
 use crate::explain::{DomainVerdict, Explanation, Spared};
-use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::ids::{CellId, QueueId, Timestamp, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Placing, Search, flavors, joint};
@@ -13,13 +13,19 @@ use super::Kueue;
 use crate::choose::Plan;
 
 /// Explains an outcome of `decide`.
-pub(crate) fn explain(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, plan: Option<&Plan>) -> Explanation {
+pub(crate) fn explain(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    preemptor: WorkloadId,
+    now: Timestamp,
+    plan: Option<&Plan>,
+) -> Explanation {
     let mut explanation = Explanation::default();
     let workload = snapshot.workload(preemptor);
     let Some(queue) = workload.queue else {
         return explanation;
     };
-    let search = Search::new(snapshot, policy, preemptor, queue);
+    let search = Search::new(snapshot, policy, preemptor, queue, now);
     let counts: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
     let mut quota = Quota::new(snapshot);
     let assigned = flavors::assign(&search, &mut quota, &counts, Some(&mut explanation.flavors));

@@ -45,7 +45,7 @@ impl Share {
 
 /// Compares `a/b` with `c/d` for non-negative numerators and positive denominators without multiplying large numbers: whole parts
 /// first, then the remainders the other way round.
-fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)) -> Ordering {
+pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)) -> Ordering {
     loop {
         let (whole, other) = (a / b, c / d);
         if whole != other {

@@ -7,6 +7,7 @@ mod explain;
 mod fair;
 mod flavors;
 mod joint;
+mod order;
 mod quota;
 
 use crate::choose::Plan;
@@ -141,14 +142,14 @@ impl Nomination {
         let Some(queue) = workload.queue else {
             return Self { outcome: Outcome::Unschedulable(Some(Law::NoQueue)), asks: None, victims: Vec::new() };
         };
-        let search = Search::new(snapshot, policy, preemptor, queue);
+        let search = Search::new(snapshot, policy, preemptor, queue, now);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
         let (whole, found) = search.attempt(&full, ground.as_deref_mut());
         let Some(Found { assignment, victims, placement, wait }) = found.or_else(|| search.partial(&full, ground))
         else {
             return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new() };
         };
-        let wait = wait.or_else(|| search.delay(now).filter(|_| !victims.is_empty()));
+        let wait = wait.or_else(|| search.delay().filter(|_| !victims.is_empty()));
         let (outcome, victims) = match wait {
             Some(law) => (Outcome::Wait(law), Vec::new()),
             None if victims.is_empty() => (Outcome::Schedule(placement), victims),
@@ -184,6 +185,7 @@ pub(super) struct Search<'a> {
     preemptor: WorkloadId,
     workload: &'a Workload,
     queue: QueueId,
+    now: Timestamp,
     /// Flavors that are out of the question, by pod set.
     banned: &'a [(usize, FlavorId)],
     /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
@@ -193,9 +195,9 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId) -> Self {
+    fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId, now: Timestamp) -> Self {
         let workload = snapshot.workload(preemptor);
-        Self { snapshot, policy, preemptor, workload, queue, banned: &[], preferred: &[], room: None }
+        Self { snapshot, policy, preemptor, workload, queue, now, banned: &[], preferred: &[], room: None }
     }
 
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
@@ -218,10 +220,10 @@ impl<'a> Search<'a> {
     }
 
     /// Whether it has yet to wait before it may preempt; `triggerAfterWorkloadWaitingSeconds` of its queue.
-    fn delay(&self, now: Timestamp) -> Option<Law> {
+    fn delay(&self) -> Option<Law> {
         let seconds = self.snapshot.quota_rules().queues[self.queue.index()].trigger_after_seconds;
-        let until = self.workload.waiting_since.unwrap_or(now).plus_seconds(seconds);
-        (now < until).then_some(Law::Delay { until })
+        let until = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
+        (self.now < until).then_some(Law::Delay { until })
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
@@ -306,13 +308,6 @@ impl<'a> Search<'a> {
         let admission = self.snapshot.workload(id).admission.as_ref();
         let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
         usage.any(|(cell, amount)| *amount > 0 && contested.contains(cell))
-    }
-
-    /// In the order in which workloads are preempted: already evicted, preferred, lower priority, later admitted, then by uid.
-    fn order(&self, id: WorkloadId) -> impl Ord + use<> {
-        let workload = self.snapshot.workload(id);
-        let admission = workload.admission.as_ref().expect("a candidate holds quota");
-        (!admission.evicted, !self.prefers(id), workload.priority, std::cmp::Reverse(admission.since), workload.rank)
     }
 }
 

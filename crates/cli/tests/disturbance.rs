@@ -1,0 +1,90 @@
+//! What a workload and its queue say of being preempted: how it is carried out, and what is refused.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn plan(preemption: &str, low: &str, output: &str) -> Output {
+    let admitted = "status:\n  admission: {clusterQueue: team, podSetAssignments: [{name: main, flavors: {cpu: default}, resourceUsage: {cpu: 2}}]}\n  \
+                    conditions: [{type: QuotaReserved, status: \"True\", lastTransitionTime: \"2026-01-01T00:00:00Z\", reason: r, message: \"\"}]";
+    let workload = |name: &str, priority: i32, rest: &str| {
+        format!(
+            "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata: {{namespace: default, name: {name}}}\nspec:\n  queueName: \
+             team\n  priority: {priority}\n  podSets: [{{name: main, count: 1, template: {{spec: {{containers: [{{name: c, resources: \
+             {{requests: {{cpu: 2}}}}}}]}}}}}}]\n{rest}\n"
+        )
+    };
+    let objects = format!(
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {{name: default}}\n---\napiVersion: \
+         kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{namespace: default, name: team}}\nspec: {{clusterQueue: team}}\n---\napiVersion: \
+         kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: team}}\nspec:\n  preemption: {{withinClusterQueue: \
+         LowerPriority{preemption}}}\n  resourceGroups: [{{coveredResources: [cpu], flavors: [{{name: default, resources: [{{name: cpu, \
+         nominalQuota: 4}}]}}]}}]\n{}{}{}",
+        workload("a", 0, &format!("{low}\n{admitted}")),
+        workload("b", 0, admitted),
+        workload("urgent", 9, "").replace("cpu: 2", "cpu: 4"),
+    );
+    let mut child = Command::new(env!("CARGO_BIN_EXE_reprieve"))
+        .args(["plan", "--policy", "Kueue", "--for", "workload/urgent", "-f", "-", "-o", output])
+        .args(["--now", "2026-01-01T01:00:00Z"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("reprieve runs");
+    child.stdin.take().expect("it has an input").write_all(objects.as_bytes()).expect("it reads its input");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn who_is_preempted_is_queued_again_or_is_over_as_it_says() {
+    let output = plan("", "  onPreemption: Terminate", "json");
+    let decision: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let actions: Vec<(&str, &str)> = decision["explanation"]["carryOut"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|action| (action["action"].as_str().unwrap_or(""), action["workload"].as_str().unwrap_or("")))
+        .collect();
+    assert_eq!(actions, [("Terminate", "default/a"), ("Requeue", "default/b")]);
+    let wide = String::from_utf8_lossy(&plan("", "  onPreemption: Terminate", "wide").stdout).into_owned();
+    assert!(wide.contains("Terminate   default/a"), "{wide}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_by_name() {
+    for (preemption, low, field, problem) in [
+        (", workloadSorting: [BySize]", "", "spec.preemption.workloadSorting", "\"BySize\" is not understood"),
+        (
+            ", workloadSorting: [ByLowestRuntime, ByLongestRuntime]",
+            "",
+            "spec.preemption.workloadSorting",
+            "\"ByLongestRuntime\" is not understood",
+        ),
+        (
+            ", triggerAfterWorkloadWaitingSeconds: -1",
+            "",
+            "spec.preemption.triggerAfterWorkloadWaitingSeconds",
+            "-1 is below 0",
+        ),
+        ("", "  onPreemption: Kill", "spec.onPreemption", "write Requeue or Terminate"),
+        (
+            "",
+            "  preemption: {disruptionCostMilestones: [{seconds: 60, cost: 1}, {seconds: 60, cost: 2}]}",
+            "disruptionCostMilestones[1].seconds",
+            "in the order of time",
+        ),
+        (
+            "",
+            "  preemption: {disruptionCostMilestones: [{seconds: 60, cost: -1}]}",
+            "disruptionCostMilestones[0].cost",
+            "-1 is not between 0 and",
+        ),
+    ] {
+        let output = plan(preemption, low, "json");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(field) && text.contains(problem), "{text}");
+    }
+}
