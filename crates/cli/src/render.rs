@@ -157,6 +157,7 @@ fn meaning(spared: &SparedReport) -> String {
         "Fence" => spared.text.replacen("it is", "they are", 1),
         "HigherPriority" => "their priorities are above those up to which their queues yield".to_owned(),
         "NotOverGuarantee" => "their queues are not over their guarantees".to_owned(),
+        "TooLarge" => spared.text.replacen("it is", "they are", 1),
         "KeepsGuarantee" => "their queues would be left with less than their guarantees".to_owned(),
         _ => spared.text.clone(),
     }

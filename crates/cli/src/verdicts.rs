@@ -47,8 +47,8 @@ pub struct Lost {
     pub seconds: i64,
 }
 
-/// The word for whoever no law spares and nobody needs to take.
-const REPRIEVED: &str = "Reprieved";
+/// The words for whoever no law spares, and yet nobody takes.
+const NO_LAW: [&str; 2] = ["Reprieved", "InVain"];
 
 /// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -279,7 +279,7 @@ impl Heard {
             return Vec::new();
         }
         let mut laws: BTreeMap<&str, usize> = BTreeMap::new();
-        for law in self.spared.values().filter(|law| **law != REPRIEVED) {
+        for law in self.spared.values().filter(|law| !NO_LAW.contains(law)) {
             *laws.entry(law).or_default() += 1;
         }
         laws.into_iter().map(|(law, n)| format!("{law} spares {}", count(n, "pod", "pods"))).collect()
@@ -298,7 +298,7 @@ impl Heard {
         let by_law = |pods: Vec<&String>, heard: &Self| -> BTreeMap<Option<&'static str>, Vec<String>> {
             let mut laws: BTreeMap<_, Vec<String>> = BTreeMap::new();
             for pod in pods {
-                let law = heard.spared.get(pod).copied().filter(|law| *law != REPRIEVED);
+                let law = heard.spared.get(pod).copied().filter(|law| !NO_LAW.contains(law));
                 laws.entry(law).or_default().push(pod.clone());
             }
             laws

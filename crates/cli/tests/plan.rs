@@ -259,3 +259,43 @@ fn a_cycle_is_refused_where_there_is_none() {
         assert!(output.status.code() == Some(1) && text(&output).contains(problem), "{}", text(&output));
     }
 }
+
+#[test]
+fn a_candidate_that_is_too_large_for_the_guarantee_is_spared_by_name() {
+    let input = r#"
+{apiVersion: v1, kind: Node, metadata: {name: node}, status: {allocatable: {cpu: 6, pods: 9}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: yunikorn-configs, namespace: yunikorn}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 4}}}, {name: b, resources: {guaranteed: {vcore: 1}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small, namespace: default, labels: {queue: root.b, applicationId: b}}
+spec: {nodeName: node, priority: 5, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, namespace: default, labels: {queue: root.b, applicationId: b}}
+spec: {nodeName: node, priority: 5, containers: [{name: c, resources: {requests: {cpu: 5}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent, namespace: default, labels: {queue: root.a, applicationId: a}}
+spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
+"#;
+    let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "--policy", "YuniKorn"], input);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    let text = text(&output);
+    let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 4 cpu"),
+        "{text}"
+    );
+}

@@ -174,7 +174,14 @@ pub struct Left(Vec<i64>);
 impl Left {
     /// Whether so much fits into it; what is not guaranteed always does.
     pub fn fits(&self, amounts: &[i64]) -> bool {
-        amounts.iter().zip(&self.0).all(|(amount, left)| *amount == 0 || amount <= left)
+        self.short(amounts).is_none()
+    }
+
+    /// The first resource of which less is left than this, and how much.
+    pub fn short(&self, amounts: &[i64]) -> Option<(ResourceId, i64)> {
+        let mut all = amounts.iter().zip(&self.0).enumerate();
+        let (at, (_, left)) = all.find(|(_, (amount, left))| **amount != 0 && amount > left)?;
+        Some((ResourceId::new(at), *left))
     }
 
     /// Whether more than the guarantee of something that is wanted is in use.

@@ -87,6 +87,21 @@ pub fn law(law: &Law, names: &Names) -> Words {
             };
             words("NotUnderGuarantee", text)
         }
+        Law::TooLarge { queue, left } => {
+            let queue = names.queue(*queue);
+            let text = match left {
+                Some((resource, left)) => {
+                    let name = names.resource(*resource);
+                    format!(
+                        "it is larger than what queue {queue} has left of its guarantee: {} {}",
+                        written(name, *left),
+                        unit(name)
+                    )
+                }
+                None => format!("queue {queue} has no guarantee by which to take it"),
+            };
+            words("TooLarge", text)
+        }
         Law::NotOverGuarantee { queue, left } => {
             let queue = names.queue(*queue);
             let left = left.map(|(resource, left)| {

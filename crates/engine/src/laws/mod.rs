@@ -100,6 +100,13 @@ pub enum Law {
         /// The asked resource of which least is left, and how much; `None` where no guarantee is about what is asked for.
         left: Option<(ResourceId, i64)>,
     },
+    /// The candidate is larger than what is left of the guarantee by which the preemptor takes.
+    TooLarge {
+        /// The preemptor's queue.
+        queue: QueueId,
+        /// The resource of which the candidate has more, and how much is left; `None` where there is no guarantee.
+        left: Option<(ResourceId, i64)>,
+    },
     /// Law 5: the candidate's queue is not over its guarantee.
     NotOverGuarantee {
         /// The queue.

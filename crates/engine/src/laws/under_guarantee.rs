@@ -54,9 +54,14 @@ pub(crate) fn suffices_without(what_if: &mut WhatIf<'_>, preemptor: PodId, candi
     suffices
 }
 
-/// Whether the victim, who is gone, is no larger than what is left of the preemptor's guarantee.
-pub(crate) fn has_left(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
-    left(snapshot, preemptor).is_some_and(|left| left.fits(snapshot.requests(snapshot.pod(victim).shape)))
+/// Whether the victim, who is gone, is larger than what is left of the preemptor's guarantee. (Rule 12.)
+pub(crate) fn too_large(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Option<Law> {
+    let queue = snapshot.pod(preemptor).queue?;
+    let Some(left) = left(snapshot, preemptor) else {
+        return Some(Law::TooLarge { queue, left: None });
+    };
+    let short = left.short(snapshot.requests(snapshot.pod(victim).shape))?;
+    Some(Law::TooLarge { queue, left: Some(short) })
 }
 
 /// Whether the victim has anything of what the preemptor's guarantee is about.

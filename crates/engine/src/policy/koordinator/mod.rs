@@ -80,8 +80,8 @@ pub(crate) fn explain(
             continue;
         }
         let law = search.snapshot().unit(unit).pods.iter().find_map(|&pod| search.spares(pod));
-        let reprieved = plan.is_some().then_some(Spared::Reprieved);
-        explanation.spared.extend(law.map(Spared::Law).or(reprieved).map(|spared| (unit, spared)));
+        let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
+        explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
     }
     explanation
 }

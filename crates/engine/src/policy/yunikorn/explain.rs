@@ -4,6 +4,8 @@ use super::Search;
 use crate::choose::Plan;
 use crate::explain::{Explanation, NodeVerdict, Spared};
 use crate::filters::Misfit;
+use crate::ids::{PodId, UnitId};
+use crate::laws::{Law, under_guarantee};
 use crate::one_node::NodeRefusal;
 
 impl Search<'_, '_, '_> {
@@ -27,19 +29,31 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    pub(super) fn explain_spared(&self, explanation: &mut Explanation, plan: Option<&Plan>) {
-        let snapshot = self.snapshot();
+    pub(super) fn explain_spared(&mut self, explanation: &mut Explanation, plan: Option<&Plan>) {
         let chosen = plan.and_then(|plan| plan.placement.first()).map(|&(_, node)| node);
-        for unit in snapshot.unit_ids() {
+        let units: Vec<UnitId> = self.snapshot().unit_ids().collect();
+        for unit in units {
             if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
                 continue;
             }
-            let &pod = snapshot.unit(unit).pods.first().expect("a unit has a pod");
-            match self.spares(pod) {
+            let &pod = self.snapshot().unit(unit).pods.first().expect("a unit has a pod");
+            match self.spares(pod).or_else(|| self.too_large(pod)) {
                 Some(law) => explanation.spared.push((unit, Spared::Law(law))),
-                None if snapshot.home(pod) == chosen => explanation.spared.push((unit, Spared::Reprieved)),
+                None if self.snapshot().home(pod) == chosen => explanation.spared.push((unit, Spared::Reprieved)),
                 None => {}
             }
         }
+    }
+
+    /// Whether it alone is larger than what is left of the guarantee; a DaemonSet's pod takes without one.
+    fn too_large(&mut self, pod: PodId) -> Option<Law> {
+        if self.is_daemon() {
+            return None;
+        }
+        let mark = self.what_if.mark();
+        self.what_if.remove(pod);
+        let law = under_guarantee::too_large(self.snapshot(), self.pod, pod);
+        self.what_if.back_to(mark);
+        law
     }
 }

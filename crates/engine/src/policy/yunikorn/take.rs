@@ -90,7 +90,7 @@ impl Search<'_, '_, '_> {
             }
             let step = self.what_if.mark();
             self.what_if.remove(pod);
-            if !under_guarantee::has_left(self.snapshot(), self.pod, pod) {
+            if under_guarantee::too_large(self.snapshot(), self.pod, pod).is_some() {
                 break;
             }
             if helps(self, pod) {
