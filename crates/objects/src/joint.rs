@@ -19,8 +19,10 @@ use crate::objects::{FullName, Objects, by_name};
 use crate::request::Amounts;
 use crate::source::{InputError, Sourced};
 
-const WORKLOAD: &str = "kueue.x-k8s.io/workload";
-const POD_SET: &str = "kueue.x-k8s.io/podset";
+/// The annotation that names a pod's workload.
+pub(crate) const WORKLOAD: &str = "kueue.x-k8s.io/workload";
+/// The label that names its pod set.
+pub(crate) const POD_SET: &str = "kueue.x-k8s.io/podset";
 /// More pods than this are in no cluster.
 const MOST_PODS: i64 = 1_000_000;
 

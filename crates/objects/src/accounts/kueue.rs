@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Account, Accounts, Mapped, made, named};
 use crate::groups::group_of;
+use crate::joint::{POD_SET, WORKLOAD};
 use crate::kueue::{
     AdmissionSpec, ClusterQueue, Cohort, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue,
     LocalQueueSpec, PodSetAssignment, PodSetSpec, ResourceFlavor,
@@ -101,7 +102,15 @@ impl Accounts {
         let workload_of = units
             .into_iter()
             .flat_map(|(name, pods)| pods.into_iter().map(move |pod| (FullName::of(&pod.metadata), name.clone())));
-        let workload_of = workload_of.collect();
+        let workload_of: BTreeMap<FullName, FullName> = workload_of.collect();
+        for pod in &mut mapped.pods {
+            let name = FullName::of(&pod.object.metadata);
+            if let Some(workload) = workload_of.get(&name) {
+                let metadata = &mut pod.object.metadata;
+                metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
+                metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), name.name);
+            }
+        }
         Ok(Mapped { objects: mapped, workload_of })
     }
 

@@ -1,16 +1,17 @@
 //! A cluster in Kubernetes' own words: what a policy calls a job or a workload is a PodGroup with its pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodCondition, PodSchedulingGroup, PodSpec, PodStatus};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{LOCAL_QUEUE, made, named, without_accounts};
 use crate::groups::group_of;
+use crate::joint::ties;
 use crate::koordinator::{job_of, label};
 use crate::kueue::KueueWorkload;
 use crate::objects::{FullName, Objects};
@@ -83,13 +84,19 @@ impl Plain {
     }
 
     fn add_workloads(&mut self, objects: &Objects) -> Result<(), InputError> {
+        let mut there: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
+        let ties = ties(objects);
+        for (at, pod) in objects.pods.iter().enumerate() {
+            if let Some((workload, _)) = ties.get(&FullName::of(&pod.object.metadata)) {
+                there.entry(workload.clone()).or_default().push(at);
+            }
+        }
         for Sourced { object: workload, source } in &objects.kueue_workloads {
             if quota::is_finished(workload) {
                 continue;
             }
             let name = FullName::of(&workload.metadata);
-            let mut members: Vec<usize> =
-                (0..objects.pods.len()).filter(|&at| is_of(&objects.pods[at].object, workload, &name)).collect();
+            let mut members = there.remove(&name).unwrap_or_default();
             let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
             if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
                 let place = match (objects.nodes.is_empty(), holds_quota) {
@@ -134,26 +141,6 @@ impl Plain {
             self.objects.pod_groups.push(made(PodGroup { metadata, spec, ..PodGroup::default() }));
         }
     }
-}
-
-/// Whether a pod belongs to a workload: it says so, or both belong to the same job, or the workload to the pod.
-fn is_of(pod: &Pod, workload: &KueueWorkload, name: &FullName) -> bool {
-    if FullName::of(&pod.metadata).namespace != name.namespace {
-        return false;
-    }
-    let annotation = |key: &str| pod.metadata.annotations.as_ref()?.get(key);
-    if let Some(said) = annotation("kueue.x-k8s.io/workload") {
-        return *said == name.name;
-    }
-    if let Some(said) = label(pod, "kueue.x-k8s.io/pod-group-name") {
-        return said == name.name;
-    }
-    let owners = |metadata: &ObjectMeta| -> BTreeSet<(String, String)> {
-        metadata.owner_references.iter().flatten().map(|owner| (owner.kind.clone(), owner.name.clone())).collect()
-    };
-    let (of_pod, of_workload) = (owners(&pod.metadata), owners(&workload.metadata));
-    let pod = ("Pod".to_owned(), pod.metadata.name.clone().unwrap_or_default());
-    of_workload.contains(&pod) || !of_pod.is_disjoint(&of_workload)
 }
 
 /// Where a pod is that was made from a template.
