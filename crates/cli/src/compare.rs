@@ -1,34 +1,23 @@
 //! `reprieve compare`: one cluster, one preemptor, every policy's verdict side by side.
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use reprieve_objects::report::count;
 use reprieve_objects::test_file::{PreemptorRef, TestSpec};
 use serde_json::json;
 
+use crate::asking::{AskingArgs, asked_by};
 use crate::input::{self, Error, Input};
 use crate::output;
-use crate::plan::{flags, preemptor_ref};
 use crate::render::{span, table};
 use crate::verdicts::{Lost, Verdict, verdicts};
 
 /// What `reprieve compare` is told.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Files and folders with Kubernetes objects; - is standard input
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
-    pub filename: Vec<PathBuf>,
-    /// Who asks: a pending pod or a pod group of the input
-    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME")]
-    pub preemptor: Option<String>,
-    /// The namespace of the one who asks
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
-    /// The decision's clock; the present where nothing is said
-    #[arg(long, value_name = "TIME")]
-    pub now: Option<String>,
+    /// The question.
+    #[command(flatten)]
+    pub asking: AskingArgs,
     /// How the verdicts are printed; html is one file with no outside resources
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -47,18 +36,16 @@ pub enum Output {
 
 /// Prints all verdicts.
 pub fn run(args: &CompareArgs) -> Result<u8, Error> {
-    let Input { objects, test } = input::read(&args.filename)?;
-    let (recorded, source) = test.map(|test| (test.object.spec, test.source)).unzip();
-    let named = args.preemptor.as_deref().map(|name| preemptor_ref(name, &args.namespace)).transpose()?;
-    let Some(preemptor) = named.or_else(|| recorded.as_ref().map(|spec: &TestSpec| spec.preemptor.clone())) else {
+    let asking = &args.asking;
+    let Input { objects, test } = input::read(&asking.filename)?;
+    let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec, test.source)).unzip();
+    let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(Error::Usage("nobody asks: name a pending pod or group with --for".to_owned()));
     };
-    let clock = recorded.as_ref().map(|spec| spec.now.clone());
-    let now = args.now.clone().or_else(|| clock.unwrap_or_else(|| Some(Timestamp::now().to_string())));
+    let now = asking.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
     let asked = TestSpec { now, profile, preemptor, expect: None };
-    let flags = flags(args.preemptor.as_ref(), args.now.as_ref());
-    let verdicts = verdicts(&objects, &asked).map_err(|error| input::asked_by(error, &flags, source.as_ref()))?;
+    let verdicts = verdicts(&objects, &asked).map_err(|error| asked_by(error, &asking.flags(), source.as_ref()))?;
     let preemptor = asked.preemptor;
     match args.output {
         Output::Table => output::print(&as_table(&preemptor, &verdicts)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::read::{Document, documents};
-use reprieve_objects::source::{InputError, Source, Sourced};
+use reprieve_objects::source::{InputError, Sourced};
 use reprieve_objects::submit::Controlled;
 use reprieve_objects::test_file::PreemptionTest;
 
@@ -58,16 +58,6 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
         Ok(())
     })?;
     Ok(input)
-}
-
-/// A question that cannot be asked, with whatever asked it: the flag that stands for the field, else the file.
-pub fn asked_by(error: InputError, flags: &[(String, String)], test: Option<&Source>) -> InputError {
-    let flag = flags.iter().find(|(field, _)| error.field.as_ref() == Some(field));
-    match (flag, test) {
-        (Some((_, flag)), _) => error.field(flag),
-        (None, Some(test)) if error.source.is_none() => error.at(test),
-        (None, _) => error,
-    }
 }
 
 /// Reads what somebody means to submit.

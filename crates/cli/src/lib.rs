@@ -1,5 +1,6 @@
 //! The ways in: what stands behind the commands of `reprieve`.
 
+pub mod asking;
 pub mod cases;
 pub mod checker;
 pub mod compare;

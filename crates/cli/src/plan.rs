@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
 use reprieve_objects::load::{Loaded, Strictness, load_for, timestamp};
@@ -13,9 +12,10 @@ use reprieve_objects::record::record;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::submit::submit;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec, VictimRef};
+use reprieve_objects::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use serde_json::{Map, Value};
 
+use crate::asking::{AskingArgs, asked_by};
 use crate::input::{self, Error, Input};
 use crate::output;
 use crate::render::{self, Detail};
@@ -24,15 +24,9 @@ use crate::render_cycle;
 /// What `reprieve plan` is told.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
-    pub filename: Vec<PathBuf>,
-    /// Who asks: a pending pod, pod group or workload of the input
-    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
-    pub preemptor: Option<String>,
-    /// The namespace of the one who asks
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    /// The question.
+    #[command(flatten)]
+    pub asking: AskingArgs,
     /// Who asks, from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
     #[arg(long, value_name = "FILE")]
     pub submit: Option<PathBuf>,
@@ -45,9 +39,6 @@ pub struct PlanArgs {
     /// A setting of the policy
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub args: Vec<String>,
-    /// The decision's clock; the present where nothing is said
-    #[arg(long, value_name = "TIME")]
-    pub now: Option<String>,
     /// How the answer is printed; test prints a PreemptionTest file with question and answer
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -72,15 +63,15 @@ pub enum Output {
 
 /// Prints the plan; the status says what it is.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
-    let Input { mut objects, test } = input::read(&args.filename)?;
+    let Input { mut objects, test } = input::read(&args.asking.filename)?;
     let (recorded, source) = test.map(|test| (test.object.spec, test.source)).unzip();
-    let asked_by = |error| input::asked_by(error, &question_flags(args), source.as_ref());
+    let blamed = |error| asked_by(error, &question_flags(args), source.as_ref());
     if args.cycle {
-        return cycle(args, recorded.as_ref(), &objects, asked_by);
+        return cycle(args, recorded.as_ref(), &objects, blamed);
     }
     let spec = question(args, recorded, &mut objects)?;
-    let mut loaded = load_for(&objects, Strictness::Live, &policy(&spec.profile).map_err(&asked_by)?)?;
-    let question = Question::new(&spec, &loaded).map_err(asked_by)?;
+    let mut loaded = load_for(&objects, Strictness::Live, &policy(&spec.profile).map_err(&blamed)?)?;
+    let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
@@ -103,21 +94,15 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
         }
         None => None,
     };
-    let named = args.preemptor.as_deref().map(|name| preemptor_ref(name, &args.namespace)).transpose()?;
+    let named = args.asking.named()?;
     let asked = recorded.as_ref().map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
         let problem = "nobody asks: name a pending pod or group with --for, or submit one with --submit";
         return Err(Error::Usage(problem.to_owned()));
     };
-    let now = clock(args, recorded.as_ref());
+    let now = args.asking.clock(recorded.as_ref());
     let profile = profile(args, recorded.as_ref(), Profile::default())?;
     Ok(TestSpec { now, profile, preemptor, expect: None })
-}
-
-/// What the flags say, else what the input itself says, else the present.
-fn clock(args: &PlanArgs, recorded: Option<&TestSpec>) -> Option<String> {
-    let recorded = || recorded.map_or_else(|| Some(Timestamp::now().to_string()), |spec| spec.now.clone());
-    args.now.clone().or_else(recorded)
 }
 
 fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Result<Profile, Error> {
@@ -140,15 +125,15 @@ fn cycle(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
     objects: &Objects,
-    asked_by: impl Fn(InputError) -> InputError,
+    blamed: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let kueue = Profile { policy: "Kueue".to_owned(), args: Map::new() };
-    let policy = policy(&profile(args, recorded, kueue)?).map_err(&asked_by)?;
+    let policy = policy(&profile(args, recorded, kueue)?).map_err(&blamed)?;
     let Policy::Kueue(kueue) = policy else {
         return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
     };
-    let now = parse_time(clock(args, recorded).as_deref().unwrap_or(DEFAULT_NOW));
-    let now = now.map_err(|error| asked_by(error.field("spec.now")))?;
+    let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
+    let now = now.map_err(|error| blamed(error.field("spec.now")))?;
     let loaded = load_for(objects, Strictness::Live, &policy)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     if !objects.skipped.is_empty() {
@@ -170,31 +155,11 @@ fn cycle(
 }
 
 fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
-    let mut flags = flags(args.preemptor.as_ref(), args.now.as_ref());
+    let mut flags = args.asking.flags();
     flags.extend(args.policy.iter().map(|_| ("spec.profile.policy".to_owned(), "--policy".to_owned())));
     let keys = args.args.iter().filter_map(|arg| arg.split_once('='));
     flags.extend(keys.map(|(key, _)| (format!("spec.profile.args.{key}"), format!("--arg {key}"))));
     flags
-}
-
-/// The fields of a question for which a flag may stand, with the flag, as far as it was given.
-pub fn flags(preemptor: Option<&String>, now: Option<&String>) -> Vec<(String, String)> {
-    let known = [(preemptor, "preemptor", "--for"), (now, "spec.now", "--now")];
-    let given = known.iter().filter(|(value, ..)| value.is_some());
-    given.map(|(_, field, flag)| ((*field).to_owned(), (*flag).to_owned())).collect()
-}
-
-/// Who asks, as `--for` names it.
-pub fn preemptor_ref(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
-    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME, podgroup/NAME or workload/NAME"));
-    let (kind, name) = name.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
-    let kind = match kind.to_ascii_lowercase().as_str() {
-        "pod" | "pods" | "po" => "Pod",
-        "podgroup" | "podgroups" | "pg" => "PodGroup",
-        "workload" | "workloads" | "wl" => "Workload",
-        _ => return Err(wrong()),
-    };
-    Ok(PreemptorRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 fn skipped(objects: &Objects) -> String {

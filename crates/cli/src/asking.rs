@@ -1,0 +1,69 @@
+//! What a question about one preemptor begins with, whichever command asks it: the files, who asks, and when.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use reprieve_objects::source::{InputError, Source};
+use reprieve_objects::test_file::{PreemptorRef, TestSpec};
+
+use crate::input::Error;
+
+/// The files, who asks, and when.
+#[derive(Debug, Args)]
+pub struct AskingArgs {
+    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub filename: Vec<PathBuf>,
+    /// Who asks: a pending pod, pod group or workload of the input
+    #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
+    pub preemptor: Option<String>,
+    /// The namespace of the one who asks
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// The decision's clock; the present where nothing is said
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<String>,
+}
+
+impl AskingArgs {
+    /// Who asks, as `--for` names it.
+    pub fn named(&self) -> Result<Option<PreemptorRef>, Error> {
+        self.preemptor.as_deref().map(|name| preemptor_ref(name, &self.namespace)).transpose()
+    }
+
+    /// What the flag says, else what the input itself says, else the present.
+    pub fn clock(&self, recorded: Option<&TestSpec>) -> Option<String> {
+        let recorded = || recorded.map_or_else(|| Some(Timestamp::now().to_string()), |spec| spec.now.clone());
+        self.now.clone().or_else(recorded)
+    }
+
+    /// The fields of a question for which a flag stands, with the flag.
+    pub fn flags(&self) -> Vec<(String, String)> {
+        let known = [(&self.preemptor, "preemptor", "--for"), (&self.now, "spec.now", "--now")];
+        let given = known.iter().filter(|(value, ..)| value.is_some());
+        given.map(|(_, field, flag)| ((*field).to_owned(), (*flag).to_owned())).collect()
+    }
+}
+
+/// A question that cannot be asked, with whatever asked it: the flag that stands for the field, else the file.
+pub fn asked_by(error: InputError, flags: &[(String, String)], test: Option<&Source>) -> InputError {
+    let flag = flags.iter().find(|(field, _)| error.field.as_ref() == Some(field));
+    match (flag, test) {
+        (Some((_, flag)), _) => error.field(flag),
+        (None, Some(test)) if error.source.is_none() => error.at(test),
+        (None, _) => error,
+    }
+}
+
+fn preemptor_ref(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
+    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME, podgroup/NAME or workload/NAME"));
+    let (kind, name) = name.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "pod" | "pods" | "po" => "Pod",
+        "podgroup" | "podgroups" | "pg" => "PodGroup",
+        "workload" | "workloads" | "wl" => "Workload",
+        _ => return Err(wrong()),
+    };
+    Ok(PreemptorRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+}
