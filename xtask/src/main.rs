@@ -3,6 +3,7 @@
 
 mod bench;
 mod blocks;
+mod crds;
 mod docs;
 mod steps;
 

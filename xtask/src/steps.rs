@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::docs;
+use crate::{crds, docs};
 
 /// A step and what does it.
 pub struct Step {
@@ -12,23 +12,25 @@ pub struct Step {
     run: fn() -> Result<(), String>,
 }
 
-pub const VERIFY: [Step; 5] = [
+pub const VERIFY: [Step; 6] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
         run: || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
     Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace"]) },
+    Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },
 ];
 
-pub const FIX: [Step; 3] = [
+pub const FIX: [Step; 4] = [
     Step {
         name: "lints",
         run: || cargo(&["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"]),
     },
     Step { name: "formatting", run: || cargo(&["fmt", "--all"]) },
+    Step { name: "custom resources", run: crds::fix },
     Step { name: "documentation", run: || docs::fix() },
 ];
 

@@ -38,11 +38,26 @@ pub struct ElasticQuota {
 
 /// The limits of a quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "scheduling.sigs.k8s.io",
+        version = "v1alpha1",
+        kind = "ElasticQuota",
+        plural = "elasticquotas",
+        shortname = "eq",
+        root = "ElasticQuotaCrd",
+        namespaced
+    )
+)]
 #[serde(default)]
 pub struct QuotaSpec {
     /// What those who cannot be preempted may use.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantities"))]
     pub min: BTreeMap<String, Value>,
     /// What all may use.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantities"))]
     pub max: BTreeMap<String, Value>,
 }
 
@@ -62,6 +77,19 @@ pub struct JobGroup {
 
 /// How many pods a job needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "scheduling.sigs.k8s.io",
+        version = "v1alpha1",
+        kind = "PodGroup",
+        plural = "podgroups",
+        shortname = "pg",
+        root = "PodGroupCrd",
+        namespaced
+    )
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobSpec {
     /// All of these, or none.

@@ -48,18 +48,44 @@ object!(
 
 /// What nodes of a flavor are like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "kueue.x-k8s.io",
+        version = "v1beta2",
+        kind = "ResourceFlavor",
+        plural = "resourceflavors",
+        root = "ResourceFlavorCrd",
+        shortname = "rf"
+    )
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FlavorSpec {
     /// Their labels.
     pub node_labels: BTreeMap<String, String>,
     /// Their taints.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub node_taints: Vec<Taint>,
     /// What is tolerated for whoever uses the flavor.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub tolerations: Vec<Toleration>,
 }
 
 /// A queue's quota and rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "kueue.x-k8s.io",
+        version = "v1beta2",
+        kind = "ClusterQueue",
+        plural = "clusterqueues",
+        root = "ClusterQueueCrd",
+        shortname = "cq"
+    )
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterQueueSpec {
     /// The cohort that it lends to and borrows from.
@@ -80,6 +106,11 @@ pub struct ClusterQueueSpec {
 
 /// A cohort's own quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", plural = "cohorts", root = "CohortCrd")
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CohortSpec {
     /// The cohort above it.
@@ -93,6 +124,19 @@ pub struct CohortSpec {
 
 /// Which ClusterQueue a LocalQueue leads to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "kueue.x-k8s.io",
+        version = "v1beta2",
+        kind = "LocalQueue",
+        plural = "localqueues",
+        root = "LocalQueueCrd",
+        namespaced,
+        shortname = "lq"
+    )
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LocalQueueSpec {
     /// Its name.
@@ -101,6 +145,7 @@ pub struct LocalQueueSpec {
 
 /// Resources that take one flavor together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceGroupSpec {
     /// The resources.
@@ -111,6 +156,7 @@ pub struct ResourceGroupSpec {
 
 /// Quota of one flavor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct FlavorQuotas {
     /// The flavor.
@@ -121,26 +167,32 @@ pub struct FlavorQuotas {
 
 /// Quota of one resource of a flavor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceQuota {
     /// The resource.
     pub name: String,
     /// What it has of its own.
     #[serde(alias = "min")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantity"))]
     pub nominal_quota: Value,
     /// How much it may borrow.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantity"))]
     pub borrowing_limit: Option<Value>,
     /// How much it lends.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantity"))]
     pub lending_limit: Option<Value>,
     /// The design's word for what it may use in all.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantity"))]
     pub max: Option<Value>,
 }
 
 /// Whom a queue may preempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreemptionSpec {
     /// At home.
@@ -162,6 +214,7 @@ pub struct PreemptionSpec {
 
 /// Whom a queue may preempt in order to borrow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct BorrowSpec {
     /// `Never` or `LowerPriority`.
@@ -173,6 +226,7 @@ pub struct BorrowSpec {
 
 /// How a queue chooses a flavor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct FungibilitySpec {
     /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
@@ -188,15 +242,31 @@ pub struct FungibilitySpec {
 
 /// A weight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FairSharingSpec {
     /// 1 where none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantity"))]
     pub weight: Option<Value>,
 }
 
 /// What a workload asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "kueue.x-k8s.io",
+        version = "v1beta2",
+        kind = "Workload",
+        plural = "workloads",
+        root = "WorkloadCrd",
+        namespaced,
+        shortname = "wl",
+        status = "KueueWorkloadStatus"
+    )
+)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KueueWorkloadSpec {
     /// The LocalQueue.
@@ -219,6 +289,7 @@ pub struct KueueWorkloadSpec {
 
 /// What it is like for a workload to be preempted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct DisturbanceSpec {
     /// What that costs, by how long it ran; in between the cost is interpolated.
@@ -227,6 +298,7 @@ pub struct DisturbanceSpec {
 
 /// What a preemption costs after so long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MilestoneSpec {
     /// How long it ran.
@@ -237,6 +309,7 @@ pub struct MilestoneSpec {
 
 /// Pods of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSetSpec {
     /// Its name.
@@ -247,22 +320,48 @@ pub struct PodSetSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_count: Option<i64>,
     /// What each is like.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
     pub template: PodTemplateSpec,
+}
+
+/// How important workloads of a class are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
+#[cfg_attr(
+    feature = "crds",
+    kube(
+        group = "kueue.x-k8s.io",
+        version = "v1beta2",
+        kind = "WorkloadPriorityClass",
+        plural = "workloadpriorityclasses",
+        root = "WorkloadPriorityClassCrd"
+    )
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadPriorityClassSpec {
+    /// Their priority.
+    pub value: i32,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
 }
 
 /// What came of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct KueueWorkloadStatus {
     /// The quota that it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
     /// Its conditions.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub conditions: Vec<Condition>,
 }
 
 /// The quota that a workload holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionSpec {
     /// Whose.
@@ -273,6 +372,7 @@ pub struct AdmissionSpec {
 
 /// The quota that a pod set holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSetAssignment {
     /// Its name.
@@ -280,6 +380,7 @@ pub struct PodSetAssignment {
     /// By resource: its flavor.
     pub flavors: BTreeMap<String, String>,
     /// By resource: how much.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::quantities"))]
     pub resource_usage: BTreeMap<String, Value>,
     /// How many pods.
     pub count: Option<i64>,

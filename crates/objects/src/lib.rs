@@ -6,6 +6,8 @@
 pub mod accounts;
 pub mod answer;
 mod classes;
+#[cfg(feature = "crds")]
+pub mod crds;
 pub mod cycle;
 mod disturbance;
 pub mod groups;

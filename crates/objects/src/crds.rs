@@ -1,0 +1,72 @@
+//! The custom resources that a cluster needs: their schemas are those of the types that are read here. What Kubernetes itself defines
+//! within them (pod templates, taints, conditions) is taken as it comes.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use kube::CustomResourceExt;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::koordinator::{ElasticQuotaCrd, PodGroupCrd};
+use crate::kueue::{
+    ClusterQueueCrd, CohortCrd, LocalQueueCrd, ResourceFlavorCrd, WorkloadCrd, WorkloadPriorityClassCrd,
+};
+
+/// All of them, each with the name of its file.
+pub fn crds() -> Vec<(String, CustomResourceDefinition)> {
+    let all = [
+        ResourceFlavorCrd::crd(),
+        ClusterQueueCrd::crd(),
+        CohortCrd::crd(),
+        LocalQueueCrd::crd(),
+        WorkloadCrd::crd(),
+        without_spec(WorkloadPriorityClassCrd::crd()),
+        ElasticQuotaCrd::crd(),
+        PodGroupCrd::crd(),
+    ];
+    let named = |mut crd: CustomResourceDefinition| {
+        schemas(&mut crd).for_each(say_what_it_is);
+        (format!("{}.yaml", crd.metadata.name.clone().unwrap_or_default()), crd)
+    };
+    all.map(named).into()
+}
+
+fn schemas(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSONSchemaProps> {
+    let versions = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    versions.filter_map(|schema| schema.open_api_v3_schema.as_mut())
+}
+
+/// An object may lack its spec, as a ResourceFlavor does that is about any node.
+fn say_what_it_is(schema: &mut JSONSchemaProps) {
+    let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
+    schema.description = spec.and_then(|spec| spec.description.clone());
+    (schema.title, schema.required) = (None, None);
+}
+
+/// A class has its fields at the top.
+fn without_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for properties in schemas(&mut crd).filter_map(|schema| schema.properties.as_mut()) {
+        if let Some(spec) = properties.remove("spec") {
+            properties.extend(spec.properties.unwrap_or_default());
+        }
+    }
+    crd
+}
+
+/// `2`, `"2"`, `500m`, `1Gi`.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-int-or-string": true})
+}
+
+/// By resource.
+pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}})
+}
+
+/// An object of Kubernetes itself.
+pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// Several of them.
+pub(crate) fn objects(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}})
+}

@@ -1,0 +1,40 @@
+//! The custom resources in `deploy/crds` are written from the types that read them; a file that is not current fails.
+
+use std::fs;
+use std::path::PathBuf;
+
+use reprieve_objects::crds::crds;
+
+use crate::steps::root;
+
+/// Whether every file is as it would be written.
+pub fn check() -> Result<(), String> {
+    let mut stale = Vec::new();
+    for (file, text) in files()? {
+        if fs::read_to_string(&file).ok().as_deref() != Some(&text) {
+            stale.push(file.display().to_string());
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not as the types are; `cargo xtask fix` writes them anew: {}", stale.join(", ")))
+}
+
+/// Writes every file.
+pub fn fix() -> Result<(), String> {
+    for (file, text) in files()? {
+        let written = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, text));
+        written.map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn files() -> Result<Vec<(PathBuf, String)>, String> {
+    let folder = root().join("deploy/crds");
+    let text = |(name, crd): (String, _)| {
+        let text = serde_saphyr::to_string(&crd).map_err(|error| format!("{name}: {error}"))?;
+        Ok((folder.join(name), format!("{}\n", text.trim_end())))
+    };
+    crds().into_iter().map(text).collect()
+}
