@@ -11,6 +11,7 @@ use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
+use reprieve_objects::test_file::VictimRef;
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -50,7 +51,11 @@ fn decide(path: &Path) -> Result<Value, String> {
     let mut loaded = load(&objects, Strictness::Test).map_err(|error| error.to_string())?;
     let question = Question::new(&test.spec, &loaded).map_err(|error| error.to_string())?;
     let answer = question.answer(&mut loaded);
-    let victims: Vec<&String> = answer.victims.iter().filter_map(|victim| victim.pod.as_ref()).collect();
+    let victim = |victim: &VictimRef| match &victim.workload {
+        Some(workload) => json!({"workload": workload, "reason": victim.reason}),
+        None => json!(victim.pod),
+    };
+    let victims: Vec<Value> = answer.victims.iter().map(victim).collect();
     let mut line = json!({
         "file": path.file_name().map(|name| name.to_string_lossy()),
         "outcome": answer.outcome,

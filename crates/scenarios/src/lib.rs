@@ -3,6 +3,7 @@
 
 pub mod goals;
 pub mod random;
+pub mod random_cohorts;
 pub mod random_jobs;
 pub mod random_queues;
 pub mod scale;

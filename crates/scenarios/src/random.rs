@@ -7,7 +7,7 @@ mod pending;
 mod pods;
 mod rng;
 mod wishes;
-mod yaml;
+pub(crate) mod yaml;
 
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// The text of an object.
-pub(super) fn document(object: &Value) -> String {
+pub(crate) fn document(object: &Value) -> String {
     let fields = object.as_object().expect("an object has fields");
     let mut text = String::new();
     for key in ["apiVersion", "kind", "metadata"] {

@@ -16,18 +16,16 @@ struct Share {
     borrowed: i128,
     lendable: i128,
     weight: i128,
+    /// Whether anything is borrowed, even of what nobody can lend, which makes no share.
+    is_borrowing: bool,
 }
 
 impl Share {
-    const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1 };
-
-    fn is_borrowing(self) -> bool {
-        self.borrowed > 0
-    }
+    const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1, is_borrowing: false };
 
     /// Without weight, whoever borrows has an infinite share; two of them compare as if they had the same weight.
     fn cmp(self, other: Self) -> Ordering {
-        let infinite = |share: Self| share.weight == 0 && share.is_borrowing();
+        let infinite = |share: Self| share.weight == 0 && share.borrowed > 0;
         match (infinite(self), infinite(other)) {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
@@ -143,9 +141,10 @@ impl Tournament<'_, '_> {
     /// `None` when the requests fit; else those who failed the strategy.
     fn first_round(&mut self, quota: &mut Quota<'_>, mut field: Field, strategy: Strategy) -> Option<Field> {
         let mut failed = Field::new();
+        // Before anybody is taken: whoever must first preempt at home in order to be within its own has no claim on others.
+        let within = quota.within(self.search.queue, self.contested);
         while let Some(target) = self.next_target(quota, &field) {
             let home = target == self.search.queue;
-            let within = quota.within(self.search.queue, self.contested);
             while let Some(workload) = field.get_mut(&target).and_then(Vec::pop) {
                 let ground = if home {
                     Ground::InClusterQueue
@@ -226,7 +225,7 @@ impl Tournament<'_, '_> {
         let mut queues: Vec<(Share, QueueId)> = Vec::new();
         for &child in quota.children(id) {
             let share = share(quota, child);
-            if !share.is_borrowing() && !own.contains(&child) {
+            if !share.is_borrowing && !own.contains(&child) {
                 continue;
             }
             if is_cohort(quota, child) {
@@ -282,11 +281,12 @@ fn share(quota: &Quota<'_>, id: QueueId) -> Share {
         *borrowed.entry(resource).or_default() += i128::from(over);
         *lendable.entry(resource).or_default() += i128::from(quota.potential(parent, cell));
     }
-    let mut largest = Share { weight, ..Share::NONE };
+    let is_borrowing = borrowed.values().any(|borrowed| *borrowed > 0);
+    let mut largest = Share { weight, is_borrowing, ..Share::NONE };
     for (resource, borrowed) in borrowed {
         let lendable = lendable[&resource];
         if borrowed > 0 && lendable > 0 {
-            let share = Share { borrowed, lendable, weight };
+            let share = Share { borrowed, lendable, ..largest };
             if compare((share.borrowed, share.lendable), (largest.borrowed, largest.lendable)) == Ordering::Greater {
                 largest = share;
             }

@@ -155,13 +155,14 @@ fn best_flavor(
         let Some((grade, choice)) = graded else {
             continue;
         };
-        let key = grade.key(rules.preempts_before_borrowing);
-        if best.as_ref().is_none_or(|(_, best, _)| key > best.key(rules.preempts_before_borrowing)) {
-            best = Some((flavor, grade, choice));
-        }
         let goes_on = grade.mode <= Mode::NoCandidates
             || grade.mode < Mode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
             || grade.level > 0 && rules.when_can_borrow == Fungibility::TryNextFlavor;
+        let key = grade.key(rules.preempts_before_borrowing);
+        // Where the search may stop it does, even behind a flavor that would do with less.
+        if !goes_on || best.as_ref().is_none_or(|(_, best, _)| key > best.key(rules.preempts_before_borrowing)) {
+            best = Some((flavor, grade, choice));
+        }
         if !goes_on {
             break;
         }

@@ -8,7 +8,7 @@ use crate::policy::kueue::fair::compare;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
 impl Search<'_> {
-    /// Already evicted; preferred; then lower priority, cheaper to disturb and later admitted, as far as the queue asks for that and
+    /// Already evicted; preferred; of another queue; then lower priority, cheaper to disturb and later admitted, as far as the queue asks for that and
     /// in its order; then by uid. (Rule 15 of the flat cohorts where the queue asks for nothing else.)
     pub(super) fn order(&self, id: WorkloadId) -> impl Ord + use<> {
         let workload = self.snapshot.workload(id);
@@ -26,7 +26,8 @@ impl Search<'_> {
             ByRuntime::Never => Reverse(0),
         };
         let cost = DisruptionCost::at(&workload.milestones, admission.since, self.now);
-        (!admission.evicted, !self.prefers(id), first, cost, runtime, last, workload.rank)
+        let own = workload.queue == Some(self.queue);
+        (!admission.evicted, !self.prefers(id), own, first, cost, runtime, last, workload.rank)
     }
 }
 
