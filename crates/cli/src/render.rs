@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
+use reprieve_objects::quota_report::{CellReport, QuotaReport};
 use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
 use reprieve_objects::test_file::OutcomeName;
 
@@ -39,6 +40,7 @@ pub fn decision(report: &Report, detail: Detail) -> String {
     part(places("DOMAIN", &report.explanation.domains, detail));
     if detail == Detail::Wide {
         part(queue_tree(&report.explanation.queues));
+        part(quota_tree(&report.explanation.quotas));
     }
     for warning in &report.warnings {
         part(format!("warning: {warning}"));
@@ -220,6 +222,42 @@ fn queue_tree(queues: &[QueueReport]) -> String {
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
     table(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+}
+
+/// The same for quotas that are lent: the bar ends where the queue's own does, and whatever is beyond is borrowed.
+fn quota_tree(queues: &[QuotaReport]) -> String {
+    let shares = queues.iter().any(|queue| queue.share.is_some());
+    let rows = queues.iter().flat_map(|queue| {
+        let name = format!("{}{}", "  ".repeat(queue.depth), queue.name);
+        let row = move |(at, cell): (usize, &CellReport)| {
+            let scale = [&cell.nominal, &cell.used, &cell.after].map(|amount| amount.number).into_iter().max();
+            let bar = |amount: &Amount| bar(amount.number, Some(cell.nominal.number), scale.unwrap_or(1).max(1));
+            let change = |before: &Amount, after: &Amount| match before == after {
+                true => before.text.clone(),
+                false => format!("{} → {}", before.text, after.text),
+            };
+            let share = match (&queue.share, &queue.share_after) {
+                (Some(before), Some(after)) if before != after => format!("{before} → {after}"),
+                (share, _) => share.clone().unwrap_or_default(),
+            };
+            let mut row = vec![
+                if at == 0 { name.clone() } else { String::new() },
+                format!("{} of {}", cell.resource, cell.flavor),
+                cell.nominal.text.clone(),
+                change(&cell.borrowed, &cell.borrowed_after),
+                change(&cell.lent, &cell.lent_after),
+                format!("{} {}", bar(&cell.used), cell.used.text),
+                format!("{} {}", bar(&cell.after), cell.after.text),
+            ];
+            row.extend(shares.then(|| if at == 0 { share } else { String::new() }));
+            row
+        };
+        queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
+    });
+    if shares {
+        return table(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+    }
+    table(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER"], rows, None)
 }
 
 /// `####|##..`: what is used, with a stroke where the guarantee ends.

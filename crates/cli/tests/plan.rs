@@ -299,3 +299,44 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
         "{text}"
     );
 }
+
+fn decision(case: &str) -> Value {
+    let file = conformance().join(case).display().to_string();
+    serde_json::from_slice(&reprieve(&["plan", "-f", &file, "-o", "json"], "").stdout).expect("it is JSON")
+}
+
+#[test]
+fn a_workload_is_shown_the_way_to_its_victim_and_the_tree_before_and_after() {
+    let decision = decision("kueue-cohort/tree-reclaims-across-two-cohorts.yaml");
+    let explanation = &decision["explanation"];
+    let way: Vec<&str> =
+        explanation["victims"][0]["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    assert_eq!(way, ["cq-left", "cohort-left", "root", "cohort-right", "cq-right"]);
+    let of = |name: &str| {
+        let mut quotas = explanation["quotas"].as_array().into_iter().flatten();
+        quotas.find(|queue| queue["name"] == name).map(|queue| queue["quota"][0].clone()).expect("the queue is there")
+    };
+    let (lender, borrower) = (of("cohort-left"), of("cq-right"));
+    for (cell, field, amount) in [
+        (&lender, "nominal", "10"),
+        (&lender, "used", "0"),
+        (&lender, "lent", "5"),
+        (&lender, "lentAfter", "0"),
+        (&lender, "after", "8"),
+        (&borrower, "borrowed", "5"),
+        (&borrower, "borrowedAfter", "0"),
+    ] {
+        assert_eq!(cell[field], amount, "{field} of {cell}");
+    }
+    assert_eq!(explanation["admission"]["podSetAssignments"][0]["resourceUsage"]["cpu"], "8");
+}
+
+#[test]
+fn under_fair_sharing_the_shares_are_shown() {
+    let decision = decision("kueue-cohort/fair-tree-deep-cohort-weights-decide.yaml");
+    let quotas = decision["explanation"]["quotas"].as_array().expect("it has quotas");
+    let of = |name: &str| quotas.iter().find(|queue| queue["name"] == name).expect("the cohort is there");
+    assert_eq!((&of("a")["share"], &of("a")["shareAfter"]), (&"0".into(), &"990".into()));
+    assert_eq!((&of("b")["share"], &of("b")["shareAfter"]), (&"1010".into(), &"0".into()));
+    assert_eq!(of("root")["share"], Value::Null);
+}

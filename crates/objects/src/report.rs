@@ -9,16 +9,18 @@ use reprieve_engine::laws::Law;
 use reprieve_engine::one_domain::DomainRefusal;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
-use reprieve_engine::policy::kueue::{Ground, Tried};
+use reprieve_engine::policy::kueue;
 use reprieve_engine::reprieve::Reason;
-use reprieve_engine::workloads::OnPreemption;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId, UnitId};
 use serde::Serialize;
 
 use crate::answer::Answer;
+use crate::cycle::admission;
+use crate::kueue::AdmissionSpec;
 use crate::load::{Loaded, time};
 use crate::question::{Question, policy_name};
 use crate::queue_report::{QueueReport, queues};
+use crate::quota_report::{QuotaReport, quotas};
 use crate::words::{self, Words};
 
 /// A decision and its explanation.
@@ -86,6 +88,12 @@ pub struct ExplanationReport {
     /// For a workload, each flavor that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
+    /// For a workload, what its `status.admission` will say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionSpec>,
+    /// For a workload, its tree of quotas before and after.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quotas: Vec<QuotaReport>,
     /// The quota tree before and after, under a policy that has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueReport>,
@@ -193,6 +201,9 @@ pub struct VictimReport {
     /// Where that pod is placed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
+    /// For a workload, the queues and cohorts by which it was reached, from the preemptor's to its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
     /// The filter that would refuse it, or the ground on which a workload is taken.
     pub filter: &'static str,
     /// In words.
@@ -238,6 +249,12 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
     let outcome = question.decide(loaded);
     let explanation = explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
     let ask = question.ask(loaded);
+    let given = match (&question.policy, question.preemptor) {
+        (Policy::Kueue(policy), Preemptor::Workload(id)) => {
+            kueue::decide(&loaded.snapshot, policy, id, question.now).assignment.map(|given| (id, given))
+        }
+        _ => None,
+    };
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
     Report {
@@ -251,24 +268,32 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
                 Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, &outcome),
             },
+            admission: given.as_ref().map(|(id, given)| admission(loaded, *id, given)),
+            quotas: match (&question.policy, question.preemptor) {
+                (Policy::Kueue(policy), Preemptor::Workload(id)) => {
+                    quotas(loaded, policy, id, &outcome, given.as_ref().map(|(_, given)| given))
+                }
+                _ => Vec::new(),
+            },
             carry_out: match question.policy {
                 Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, &outcome),
                 Policy::Kueue(_) => naming.evictions(&preemptor, &outcome),
                 Policy::Kubernetes(_) | Policy::YuniKorn => Vec::new(),
             },
-            ..naming.explanation(&preemptor, &outcome, &explanation)
+            ..naming.explanation(&preemptor, &ask, &outcome, &explanation)
         },
         preemptor,
         warnings: loaded.warnings.clone(),
     }
 }
 
-struct Naming<'a> {
-    loaded: &'a Loaded,
+/// Puts names to what the engine decided.
+pub(crate) struct Naming<'a> {
+    pub(crate) loaded: &'a Loaded,
 }
 
 impl Naming<'_> {
-    fn pod(&self, pod: PodId) -> String {
+    pub(crate) fn pod(&self, pod: PodId) -> String {
         self.loaded.names.pod(pod).to_string()
     }
 
@@ -285,6 +310,7 @@ impl Naming<'_> {
     fn explanation(
         &self,
         preemptor: &PreemptorReport,
+        ask: &Ask,
         outcome: &Outcome,
         explanation: &Explanation,
     ) -> ExplanationReport {
@@ -303,7 +329,8 @@ impl Naming<'_> {
             victims: match outcome {
                 Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
                     let grounds = plan.victims.iter().zip(&plan.grounds);
-                    grounds.map(|(unit, ground)| self.workload_victim(*unit, *ground)).collect()
+                    let own = self.own_queue(ask);
+                    grounds.map(|(unit, ground)| self.workload_victim(own, *unit, *ground)).collect()
                 }
                 _ => explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
             },
@@ -319,6 +346,8 @@ impl Naming<'_> {
                 })
                 .collect(),
             queues: Vec::new(),
+            admission: None,
+            quotas: Vec::new(),
             carry_out: Vec::new(),
             flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
         }
@@ -398,66 +427,7 @@ impl Naming<'_> {
         actions
     }
 
-    /// Victims give up their quota: they wait for it again, or are over, as each says itself; whoever was evicted already is let be. Where
-    /// nodes play a part, the preemptor's pods are nominated.
-    fn evictions(&self, preemptor: &PreemptorReport, outcome: &Outcome) -> Vec<ActionReport> {
-        let Outcome::Preempt(plan) = outcome else {
-            return Vec::new();
-        };
-        let snapshot = &self.loaded.snapshot;
-        let mut actions = Vec::new();
-        for (&unit, ground) in plan.victims.iter().zip(&plan.grounds) {
-            let Some(id) = snapshot.unit(unit).workload else {
-                continue;
-            };
-            let workload = snapshot.workload(id);
-            if workload.admission.as_ref().is_some_and(|admission| admission.evicted) {
-                continue;
-            }
-            let action = match workload.on_preemption {
-                OnPreemption::Requeue => "Requeue",
-                OnPreemption::Terminate => "Terminate",
-            };
-            let text = format!("{ground:?}: preempted by workload {}", preemptor.name);
-            let workload = self.loaded.names.workload(id).to_string();
-            actions.push(ActionReport { action, pod: String::new(), workload, text });
-        }
-        for &(pod, node) in &plan.placement {
-            actions.push(on_pod("Nominate", self.pod(pod), self.loaded.names.node(node).to_owned()));
-        }
-        actions
-    }
-
-    fn flavor(&self, tried: &Tried) -> FlavorReport {
-        FlavorReport {
-            pod_set: tried.pod_set,
-            name: self.loaded.names.flavor(tried.flavor).to_owned(),
-            mode: tried.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
-            borrowing_level: tried.level,
-            chosen: tried.chosen,
-        }
-    }
-
     /// A workload that is taken: on what ground, and by which way it was reached.
-    fn workload_victim(&self, unit: UnitId, ground: Ground) -> VictimReport {
-        let names = &self.loaded.names;
-        let queue = self.queue_of(unit);
-        let path: Vec<&str> = queue
-            .map(|queue| self.loaded.snapshot.queues().path(queue).map(|id| names.queue(id)).collect())
-            .unwrap_or_default();
-        let way = path.join(" in ");
-        let (filter, why) = match ground {
-            Ground::InClusterQueue => ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue"),
-            Ground::InCohortReclamation => ("InCohortReclamation", "its queue uses what the preemptor's side has lent"),
-            Ground::InCohortReclaimWhileBorrowing => {
-                ("InCohortReclaimWhileBorrowing", "the preemptor borrows, and it is low enough to yield for that")
-            }
-            Ground::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
-        };
-        let text = format!("{why}; it holds quota of {way}");
-        VictimReport { unit: self.unit(unit), pod: String::new(), node: String::new(), filter, text }
-    }
-
     fn law(&self, law: &Law) -> LawReport {
         let Words { name, text } = words::law(law, &self.loaded.names);
         let (waits_for, until) = match law {
@@ -470,7 +440,7 @@ impl Naming<'_> {
         LawReport { name, text, waits_for, until }
     }
 
-    fn unit(&self, id: UnitId) -> UnitReport {
+    pub(crate) fn unit(&self, id: UnitId) -> UnitReport {
         let snapshot = &self.loaded.snapshot;
         let unit = snapshot.unit(id);
         let group = unit.pods.first().and_then(|&pod| snapshot.pod(pod).group);
@@ -489,7 +459,7 @@ impl Naming<'_> {
         }
     }
 
-    fn queue_of(&self, id: UnitId) -> Option<QueueId> {
+    pub(crate) fn queue_of(&self, id: UnitId) -> Option<QueueId> {
         let (snapshot, unit) = (&self.loaded.snapshot, self.loaded.snapshot.unit(id));
         match unit.workload {
             Some(workload) => snapshot.workload(workload).queue,
@@ -502,7 +472,7 @@ impl Naming<'_> {
         let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
         let Words { name, text } = words::misfit(&reason.misfit, names);
         let text = format!("{pod} would not fit on {node}: {text}");
-        VictimReport { unit: self.unit(reason.unit), pod, node, filter: name, text }
+        VictimReport { unit: self.unit(reason.unit), pod, node, path: Vec::new(), filter: name, text }
     }
 
     fn spared(&self, unit: UnitId, spared: &Spared) -> SparedReport {
@@ -560,7 +530,7 @@ impl Naming<'_> {
     }
 }
 
-fn on_pod(action: &'static str, pod: String, text: String) -> ActionReport {
+pub(crate) fn on_pod(action: &'static str, pod: String, text: String) -> ActionReport {
     ActionReport { action, pod, workload: String::new(), text }
 }
 

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use crate::ids::{CellId, QueueId, QuotaResourceId, WorkloadId};
 use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::standing::Thousandths;
 use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
 use crate::workloads::Reclaim;
 
 /// How much of what can be lent a queue has borrowed, by its weight.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+pub(super) struct Share {
     /// What is borrowed of the dominant resource, over what can be lent of it.
     borrowed: i128,
     lendable: i128,
@@ -22,6 +23,16 @@ struct Share {
 
 impl Share {
     const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1, is_borrowing: false };
+
+    /// For people: no decision reads it.
+    pub fn thousandths(self) -> Thousandths {
+        const BILLION: i128 = 1_000_000_000;
+        match (self.borrowed, self.weight) {
+            (0, _) => Thousandths::Finite(0),
+            (_, 0) => Thousandths::Infinite,
+            (borrowed, weight) => Thousandths::Finite(borrowed * 1_000 * BILLION / (self.lendable * weight)),
+        }
+    }
 
     /// Without weight, whoever borrows has an infinite share; two of them compare as if they had the same weight.
     fn cmp(self, other: Self) -> Ordering {
@@ -267,7 +278,7 @@ fn branches(quota: &Quota<'_>, one: QueueId, other: QueueId) -> (QueueId, QueueI
 }
 
 /// (Rules 19 and 20.)
-fn share(quota: &Quota<'_>, id: QueueId) -> Share {
+pub(super) fn share(quota: &Quota<'_>, id: QueueId) -> Share {
     let Some(parent) = quota.tree.get(id).parent else {
         return Share::NONE;
     };

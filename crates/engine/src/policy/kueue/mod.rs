@@ -9,6 +9,7 @@ mod flavors;
 mod joint;
 mod order;
 mod quota;
+mod standing;
 
 use crate::choose::Plan;
 use crate::decide::Outcome;
@@ -21,6 +22,7 @@ use crate::workloads::{Reclaim, Within, Workload};
 pub use cycle::{Considered, Skip, Verdict, cycle};
 pub(crate) use explain::explain;
 pub use flavors::{Mode, Tried};
+pub use standing::{CellStanding, QueueStanding, Thousandths, standings};
 
 use flavors::Assigned;
 use quota::Quota;

@@ -60,7 +60,7 @@ impl<'a> Quota<'a> {
     }
 
     /// The part of it that is not lent.
-    fn kept(&self, queue: QueueId, cell: CellId) -> i64 {
+    pub fn kept(&self, queue: QueueId, cell: CellId) -> i64 {
         self.tree.get(queue).keeps[cell.index()]
     }
 

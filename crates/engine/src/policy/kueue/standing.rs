@@ -1,0 +1,100 @@
+//! How the queues of a tree stand: what each has of its own, uses, borrows and lends, and its share; as things are, or once somebody
+//! is gone and somebody else has come. For explanations: no decision reads it.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::policy::kueue::fair::share;
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Assignment, Kueue};
+use crate::snapshot::Snapshot;
+
+/// How a queue or cohort stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueStanding {
+    /// Which.
+    pub queue: QueueId,
+    /// How many cohorts are above it.
+    pub depth: usize,
+    /// By cell, those that were asked about.
+    pub cells: Vec<CellStanding>,
+    /// Under fair sharing, unless it is a root.
+    pub share: Option<Thousandths>,
+}
+
+/// How a queue stands in one cell of quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellStanding {
+    /// Which.
+    pub cell: CellId,
+    /// What it, and everything below it, has of its own.
+    pub nominal: i64,
+    /// What is used in and below it.
+    pub used: i64,
+    /// What of that is more than its own.
+    pub borrowed: i64,
+    /// What of its own the others in its tree use, at most.
+    pub lent: i64,
+}
+
+/// A share in thousandths, rounded down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thousandths {
+    /// So many.
+    Finite(i128),
+    /// It borrows and has no weight.
+    Infinite,
+}
+
+/// The tree of a queue, parents first and children in the order of their ids: once `gone` have gone, and `given` was given to the queue.
+pub fn standings(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    queue: QueueId,
+    cells: &[CellId],
+    gone: &[WorkloadId],
+    given: Option<&Assignment>,
+) -> Vec<QueueStanding> {
+    let mut quota = Quota::new(snapshot);
+    for &workload in gone {
+        quota.take(workload);
+    }
+    if let Some(given) = given {
+        quota.charge(queue, &given.usage, 1);
+    }
+    let root = quota.tree.path(queue).last().unwrap_or(queue);
+    let mut standings = Vec::new();
+    visit(&quota, policy, root, 0, cells, &BTreeMap::new(), &mut standings);
+    standings
+}
+
+/// `wanted` is by cell what those outside a queue borrow, its siblings and whoever its cohort lends to.
+fn visit(
+    quota: &Quota<'_>,
+    policy: &Kueue,
+    queue: QueueId,
+    depth: usize,
+    cells: &[CellId],
+    wanted: &BTreeMap<CellId, i64>,
+    standings: &mut Vec<QueueStanding>,
+) {
+    let borrowed = |id: QueueId, cell: CellId| (quota.used(id, cell) - quota.quota(id, cell)).max(0);
+    let stand = |&cell: &CellId| {
+        let (nominal, used) = (quota.quota(queue, cell), quota.used(queue, cell));
+        let lendable = (nominal - used).max(0).min(nominal - quota.kept(queue, cell));
+        let lent = lendable.min(wanted.get(&cell).copied().unwrap_or_default());
+        CellStanding { cell, nominal, used, borrowed: borrowed(queue, cell), lent }
+    };
+    let own: Vec<CellStanding> = cells.iter().map(stand).collect();
+    let share = policy.fair_sharing.filter(|_| depth > 0).map(|_| share(quota, queue).thousandths());
+    standings.push(QueueStanding { queue, depth, cells: own.clone(), share });
+    for &child in quota.children(queue) {
+        let siblings = quota.children(queue).iter().filter(|&&sibling| sibling != child);
+        let outside = |standing: &CellStanding| {
+            let by_siblings: i64 = siblings.clone().map(|&sibling| borrowed(sibling, standing.cell)).sum();
+            (standing.cell, by_siblings.saturating_add(standing.lent))
+        };
+        let wanted = own.iter().map(outside).collect();
+        visit(quota, policy, child, depth + 1, cells, &wanted, standings);
+    }
+}
