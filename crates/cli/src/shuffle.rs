@@ -13,6 +13,14 @@ pub fn shuffled(objects: &Objects, round: u64) -> Objects {
     shuffle(&mut objects.budgets, &mut state);
     shuffle(&mut objects.pod_groups, &mut state);
     shuffle(&mut objects.workloads, &mut state);
+    shuffle(&mut objects.elastic_quotas, &mut state);
+    shuffle(&mut objects.job_groups, &mut state);
+    shuffle(&mut objects.resource_flavors, &mut state);
+    shuffle(&mut objects.cluster_queues, &mut state);
+    shuffle(&mut objects.cohorts, &mut state);
+    shuffle(&mut objects.local_queues, &mut state);
+    shuffle(&mut objects.workload_classes, &mut state);
+    shuffle(&mut objects.kueue_workloads, &mut state);
     objects
 }
 

@@ -25,6 +25,7 @@ fn plan(preemption: &str, low: &str, output: &str) -> Output {
         workload("b", 0, admitted),
         workload("urgent", 9, "").replace("cpu: 2", "cpu: 4"),
     );
+    let objects = objects.replace("  priority: 0\n", ""); // which is what it has without a word
     let mut child = Command::new(env!("CARGO_BIN_EXE_reprieve"))
         .args(["plan", "--policy", "Kueue", "--for", "workload/urgent", "-f", "-", "-o", output])
         .args(["--now", "2026-01-01T01:00:00Z"])
@@ -74,6 +75,12 @@ fn what_cannot_be_meant_is_refused_by_name() {
             "  preemption: {disruptionCostMilestones: [{seconds: 60, cost: 1}, {seconds: 60, cost: 2}]}",
             "disruptionCostMilestones[1].seconds",
             "in the order of time",
+        ),
+        (
+            "",
+            "  priorityClassRef: {group: kueue.x-k8s.io, kind: WorkloadPriorityClass, name: gone}",
+            "spec.priorityClassRef",
+            "WorkloadPriorityClass \"gone\" is not in the input",
         ),
         (
             "",

@@ -182,6 +182,7 @@ fn only(keeper: Keeper, objects: &Objects) -> Objects {
             kept.cluster_queues.clone_from(&objects.cluster_queues);
             kept.cohorts.clone_from(&objects.cohorts);
             kept.local_queues.clone_from(&objects.local_queues);
+            kept.workload_classes.clone_from(&objects.workload_classes);
             kept.kueue_workloads.clone_from(&objects.kueue_workloads);
         }
     }
@@ -197,6 +198,7 @@ fn without_accounts(objects: &Objects) -> Objects {
         cluster_queues: Vec::new(),
         cohorts: Vec::new(),
         local_queues: Vec::new(),
+        workload_classes: Vec::new(),
         kueue_workloads: Vec::new(),
         ..objects.clone()
     }

@@ -46,6 +46,21 @@ object!(
     /// A job that asks for quota or holds it.
     KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
 
+/// How important workloads are that name it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadPriorityClass {
+    /// `kueue.x-k8s.io` and a version.
+    pub api_version: String,
+    /// `WorkloadPriorityClass`.
+    pub kind: String,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// What it says.
+    #[serde(flatten)]
+    pub spec: WorkloadPriorityClassSpec,
+}
+
 /// What nodes of a flavor are like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
@@ -277,6 +292,15 @@ pub struct KueueWorkloadSpec {
     /// Its priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// The class that says its priority, where it says none itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_ref: Option<PriorityClassRef>,
+    /// The class's name, as the last version has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    /// The class's kind, as the last version has it: `kueue.x-k8s.io/workloadpriorityclass` or `scheduling.k8s.io/priorityclass`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_source: Option<String>,
     /// Its pods.
     pub pod_sets: Vec<PodSetSpec>,
     /// What it is like to be preempted.
@@ -285,6 +309,19 @@ pub struct KueueWorkloadSpec {
     /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_preemption: Option<String>,
+}
+
+/// The class that says a workload's priority.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PriorityClassRef {
+    /// `kueue.x-k8s.io` or `scheduling.k8s.io`.
+    pub group: String,
+    /// `WorkloadPriorityClass` or `PriorityClass`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// What it is like for a workload to be preempted.

@@ -36,5 +36,6 @@ pub mod submit;
 pub mod test_file;
 pub mod words;
 pub mod workload;
+mod workload_classes;
 mod workload_report;
 mod yunikorn;

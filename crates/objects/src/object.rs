@@ -11,7 +11,7 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::koordinator::{ElasticQuota, JobGroup};
-use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
+use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::objects::FullName;
 
 macro_rules! kinds {
@@ -87,6 +87,8 @@ kinds! {
     Cohort(Cohort),
     /// `kueue.x-k8s.io` LocalQueue.
     LocalQueue(LocalQueue),
+    /// `kueue.x-k8s.io` WorkloadPriorityClass.
+    WorkloadPriorityClass(WorkloadPriorityClass),
     /// `kueue.x-k8s.io` Workload.
     Workload(KueueWorkload),
     /// `scheduling.sigs.k8s.io` ElasticQuota.

@@ -11,7 +11,7 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::koordinator::{ElasticQuota, JobGroup};
-use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
+use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::object::Object;
 use crate::source::{InputError, Source, Sourced};
 use crate::workload::Workload;
@@ -43,6 +43,8 @@ pub struct Objects {
     pub cohorts: Vec<Sourced<Cohort>>,
     /// `kueue.x-k8s.io` LocalQueue.
     pub local_queues: Vec<Sourced<LocalQueue>>,
+    /// `kueue.x-k8s.io` WorkloadPriorityClass.
+    pub workload_classes: Vec<Sourced<WorkloadPriorityClass>>,
     /// `kueue.x-k8s.io` Workload.
     pub kueue_workloads: Vec<Sourced<KueueWorkload>>,
     /// `scheduling.sigs.k8s.io` ElasticQuota.
@@ -68,6 +70,7 @@ impl Objects {
         self.cluster_queues.extend(other.cluster_queues);
         self.cohorts.extend(other.cohorts);
         self.local_queues.extend(other.local_queues);
+        self.workload_classes.extend(other.workload_classes);
         self.kueue_workloads.extend(other.kueue_workloads);
         self.elastic_quotas.extend(other.elastic_quotas);
         self.job_groups.extend(other.job_groups);
@@ -94,6 +97,7 @@ impl Objects {
             Object::ClusterQueue(object) => push!(cluster_queues, object),
             Object::Cohort(object) => push!(cohorts, object),
             Object::LocalQueue(object) => push!(local_queues, object),
+            Object::WorkloadPriorityClass(object) => push!(workload_classes, object),
             Object::Workload(object) => push!(kueue_workloads, object),
             Object::ElasticQuota(object) => push!(elastic_quotas, object),
             Object::JobGroup(object) => push!(job_groups, object),
@@ -120,7 +124,7 @@ impl Objects {
             resource_flavors,
             cluster_queues
         );
-        extend!(cohorts, local_queues, kueue_workloads, elastic_quotas, job_groups, pods);
+        extend!(cohorts, local_queues, workload_classes, kueue_workloads, elastic_quotas, job_groups, pods);
         all
     }
 
@@ -138,6 +142,7 @@ impl Objects {
             + self.cluster_queues.len()
             + self.cohorts.len()
             + self.local_queues.len()
+            + self.workload_classes.len()
             + self.kueue_workloads.len()
             + self.elastic_quotas.len()
             + self.job_groups.len()

@@ -21,6 +21,7 @@ use crate::objects::{FullName, Objects, by_name};
 use crate::quantity;
 use crate::request;
 use crate::source::{InputError, Sourced};
+use crate::workload_classes::WorkloadClasses;
 
 const BILLION: i64 = 1_000_000_000;
 
@@ -120,6 +121,7 @@ struct Reading<'o> {
     nodes: Vec<Node>,
     cohorts: BTreeMap<String, usize>,
     queues: BTreeMap<String, usize>,
+    classes: WorkloadClasses,
 }
 
 impl<'o> Reading<'o> {
@@ -134,7 +136,14 @@ impl<'o> Reading<'o> {
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
         let resources = named.into_iter().enumerate();
         let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
-        Ok(Self { flavors, resources, nodes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() })
+        Ok(Self {
+            flavors,
+            resources,
+            nodes: Vec::new(),
+            cohorts: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            classes: WorkloadClasses::new(objects)?,
+        })
     }
 
     /// Cohorts, those that are only named among them, parents first.
@@ -416,7 +425,7 @@ impl<'o> Reading<'o> {
             rank: 0,
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
-            priority: Priority(object.spec.priority.unwrap_or(0)),
+            priority: self.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
             milestones: milestones(object)?,

@@ -329,6 +329,7 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
         ("kueue.x-k8s.io", "ClusterQueue") => objects.cluster_queues.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "Cohort") => objects.cohorts.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "LocalQueue") => objects.local_queues.push(sourced(&value, source)?),
+        ("kueue.x-k8s.io", "WorkloadPriorityClass") => objects.workload_classes.push(sourced(&value, source)?),
         ("kueue.x-k8s.io", "Workload") => objects.kueue_workloads.push(sourced(&value, source)?),
         ("scheduling.k8s.io", "Workload") => objects.workloads.push(sourced(&value, source)?),
         _ => *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1,

@@ -72,6 +72,9 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
     for Sourced { object, .. } in &objects.local_queues {
         push(without_managed_fields(object))?;
     }
+    for Sourced { object, .. } in &objects.workload_classes {
+        push(without_managed_fields(object))?;
+    }
     for Sourced { object, .. } in &objects.kueue_workloads {
         push(without_managed_fields(object))?;
     }
