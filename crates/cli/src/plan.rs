@@ -70,7 +70,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
         return cycle(args, recorded.as_ref(), &objects, blamed);
     }
     let spec = question(args, recorded, &mut objects)?;
-    let mut loaded = load_for(&objects, Strictness::Live, &policy(&spec.profile).map_err(&blamed)?)?;
+    let mut loaded = load_for(&objects, Strictness::Files, &policy(&spec.profile).map_err(&blamed)?)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
     if !objects.skipped.is_empty() && args.output != Output::Test {
@@ -134,7 +134,7 @@ fn cycle(
     };
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blamed(error.field("spec.now")))?;
-    let loaded = load_for(objects, Strictness::Live, &policy)?;
+    let loaded = load_for(objects, Strictness::Files, &policy)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use reprieve_objects::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
 use reprieve_objects::groups::group_of;
-use reprieve_objects::load::{Loaded, Strictness, load, time};
+use reprieve_objects::load::{Loaded, Strictness, load, load_for, time};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::report::{Report, count, report};
@@ -142,9 +142,9 @@ struct Heard {
 
 impl Cluster {
     fn new(objects: &Objects) -> Result<Self, InputError> {
-        load(objects, Strictness::Live)?;
+        load(objects, Strictness::Files)?;
         let plain = Plain::of(objects)?;
-        let loaded = load(&plain.objects, Strictness::Live)?;
+        let loaded = load(&plain.objects, Strictness::Files)?;
         let accounts = Accounts::of(objects, &plain)?;
         Ok(Self { objects: objects.clone(), plain, loaded, accounts })
     }
@@ -163,7 +163,7 @@ impl Cluster {
             preemptor: self.preemptor(way, &asked.preemptor, &mapped),
             expect: None,
         };
-        let mut world = load(&mapped.objects, Strictness::Live)?;
+        let mut world = load_for(&mapped.objects, Strictness::Files, &policy(&spec.profile)?)?;
         let question = Question::new(&spec, &world)?;
         let report = report(&question, &mut world);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
 
 use reprieve::verdicts::{Lost, Verdict, verdicts};
-use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::load::{Strictness, load_for};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
+use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
@@ -388,7 +388,8 @@ fn a_policy_answers_here_as_it_does_alone() {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
         let spec = input.test.expect("it is a case").object.spec;
         let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut loaded = load(&input.objects, Strictness::Live).expect("cases can be loaded");
+        let policy = policy(&spec.profile).expect("cases have a policy");
+        let mut loaded = load_for(&input.objects, Strictness::Files, &policy).expect("cases can be loaded");
         let alone = Question::new(&spec, &loaded).expect("cases can be asked").answer(&mut loaded);
         let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {
             "kube-scheduler"
@@ -424,4 +425,17 @@ fn what_a_toleration_changes_is_seen_against_the_same_policy() {
             assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{words:?}");
         }
     }
+}
+
+#[test]
+fn quotas_that_cannot_be_added_up_stay_as_large_as_can_be() {
+    let flavor = "{name: f, resources: [{name: cpu, nominalQuota: 4}]}";
+    let huge = "{name: f, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
+    let more = "{name: g, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
+    let yaml = WORKLOADS.replace(flavor, &format!("{huge}, {more}"));
+    let yaml =
+        format!("{yaml}\n---\n{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: g}}}}");
+    assert_ne!(yaml, WORKLOADS);
+    let outcomes: Vec<_> = answers(&yaml, "Workload", "urgent").into_iter().map(|(.., outcome, _)| outcome).collect();
+    assert_eq!(outcomes, [Some(Schedule); 5]);
 }

@@ -125,7 +125,11 @@ impl Accounts {
     /// What an account and all below it are guaranteed: its own word, or its children's together if that is more.
     fn guaranteed(&self, at: usize, resource: &str) -> i64 {
         let own = self.accounts[at].guarantee.get(resource).copied().unwrap_or(0);
-        own.max(self.children(Some(at)).map(|child| self.guaranteed(child, resource)).sum())
+        own.max(self.guaranteed_below(Some(at), resource))
+    }
+
+    fn guaranteed_below(&self, at: Option<usize>, resource: &str) -> i64 {
+        self.children(at).fold(0, |sum: i64, child| sum.saturating_add(self.guaranteed(child, resource)))
     }
 }
 

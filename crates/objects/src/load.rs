@@ -36,12 +36,15 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// What to do with a pod on a node that is missing: real clusters have such moments, a test should not.
+/// What to do with a pod on a node that is missing, and with one that cannot be understood: an error, or a warning, and the pod is
+/// left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// It is an error.
+    /// Both are errors: somebody wrote the objects for this.
     Test,
-    /// It is a warning, and the pod is left out.
+    /// A missing node is a warning, for real clusters have such moments; the rest is somebody's to correct.
+    Files,
+    /// Both are warnings: whoever watches a cluster goes on.
     Live,
 }
 

@@ -68,7 +68,7 @@ impl Loader {
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
                 }
-                Err(error) if strictness == Strictness::Test => return Err(error),
+                Err(error) if strictness != Strictness::Live => return Err(error),
                 Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
                 Ok(None) => {
                     let node = sourced.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();

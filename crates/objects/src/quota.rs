@@ -81,7 +81,8 @@ pub(crate) fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
         let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
         for ((_, resource), quota) in &node.quota {
             let name = names[resource];
-            *account.guarantee.entry(name.clone()).or_default() += quota.nominal;
+            let guarantee = account.guarantee.entry(name.clone()).or_default();
+            *guarantee = guarantee.saturating_add(quota.nominal);
             let ceiling = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
             let sum = limited.entry(name).or_insert(Some(0));
             *sum = sum.zip(ceiling).map(|(sum, ceiling)| sum.saturating_add(ceiling));

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::accounts::{Accounts, Keeper, Plain};
+use reprieve_objects::load::{Strictness, load, load_for};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
+use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::report::report;
+use reprieve_objects::source::InputError;
+use reprieve_objects::test_file::TestSpec;
 
 struct Chance(u64);
 
@@ -82,12 +85,29 @@ fn ask(text: &str) {
             Err(_) => return,
         }
     }
-    let (Ok(mut loaded), Some(test)) = (load(&objects, Strictness::Live), test) else {
-        return;
-    };
-    if let Ok(question) = Question::new(&test.object.spec, &loaded) {
-        report(&question, &mut loaded);
+    if let Some(test) = test {
+        let _ = answered(&objects, &test.object.spec);
+        let _ = mapped(&objects);
     }
+}
+
+/// Decided as it is.
+fn answered(objects: &Objects, spec: &TestSpec) -> Result<(), InputError> {
+    let mut loaded = load_for(objects, Strictness::Live, &policy(&spec.profile)?)?;
+    report(&Question::new(spec, &loaded)?, &mut loaded);
+    Ok(())
+}
+
+/// The cluster in the words of every policy.
+fn mapped(objects: &Objects) -> Result<(), InputError> {
+    let plain = Plain::of(objects)?;
+    let loaded = load(&plain.objects, Strictness::Live)?;
+    if let Some(accounts) = Accounts::of(objects, &plain)? {
+        for keeper in [Keeper::YuniKorn, Keeper::Koordinator, Keeper::Kueue] {
+            load(&accounts.under(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -65,22 +65,21 @@ impl Accounts {
         mapped.resource_flavors.push(made(flavor));
         let mut offered = Amounts::new();
         for (resource, amount) in allocatables(&by_name("Node", &plain.nodes, plain_name)?)?.into_iter().flatten() {
-            *offered.entry(resource).or_default() += amount;
+            let sum = offered.entry(resource).or_default();
+            *sum = sum.saturating_add(amount);
         }
         let rest = |resource: &str| {
-            let guaranteed: i64 = self.children(None).map(|at| self.guaranteed(at, resource)).sum();
+            let guaranteed = self.guaranteed_below(None, resource);
             (offered.get(resource).copied().unwrap_or(0).saturating_sub(guaranteed).max(0), None)
         };
         let spec = json!({ "resourceGroups": self.resource_groups(rest) });
         mapped.cohorts.push(made(cohort(ROOT, spec)));
         for (at, account) in self.accounts.iter().enumerate() {
             let above = account.parent.map_or(ROOT, |parent| self.names[parent].as_str());
-            let below =
-                |resource: &str| self.children(Some(at)).map(|child| self.guaranteed(child, resource)).sum::<i64>();
             let groups = self.resource_groups(|resource| {
                 let guaranteed = self.guaranteed(at, resource);
-                let limit = account.ceiling.get(resource).map(|ceiling| (ceiling - guaranteed).max(0));
-                (guaranteed - below(resource), limit)
+                let limit = account.ceiling.get(resource).map(|ceiling| ceiling.saturating_sub(guaranteed).max(0));
+                (guaranteed - self.guaranteed_below(Some(at), resource), limit)
             });
             if self.is_parent(at) {
                 let spec = json!({ "parentName": above, "resourceGroups": groups });

@@ -22,6 +22,8 @@ use crate::source::{InputError, Source, Sourced};
 
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
+/// More than anybody asks for, and less than what cannot be summed.
+const MOST_OFFERED: i64 = 1 << 61;
 /// A workload may ask for more pods than anybody wants to read about.
 const MOST_PODS: i64 = 10_000;
 
@@ -210,7 +212,7 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     let mut offered = Amounts::new();
     for (resource, amount) in quota::accounts(objects)?.into_iter().flat_map(|account| account.guarantee) {
         let sum = offered.entry(resource).or_default();
-        *sum = sum.saturating_add(amount);
+        *sum = sum.saturating_add(amount).min(MOST_OFFERED);
     }
     offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
     let quantity = |(resource, amount): (String, i64)| {
