@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Kueue, Placing};
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
 use reprieve_objects::cycle::{CycleReport, HeadReport, cycle_report};
 use reprieve_objects::load::{Strictness, load_for, timestamp};
 use reprieve_objects::objects::Objects;
@@ -212,4 +212,30 @@ fn nodes_are_not_given_twice_either_where_they_play_a_part() {
     assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped RoomTaken"]);
     let more = world.node("other", 2);
     assert_eq!(more.heads_under(joint), ["first Schedule", "second Schedule"]);
+}
+
+fn fair() -> Kueue {
+    let strategies = FairSharing { first: Strategy::LessThanOrEqualToFinalShare, second: None };
+    Kueue { fair_sharing: Some(strategies), ..Kueue::default() }
+}
+
+#[test]
+fn under_fair_sharing_whoever_would_have_the_least_share_comes_first() {
+    let world = World::new().queue("a", 8, "").queue("b", 0, "").queue("c", 0, "").running("has", "b", 3, 0);
+    let world = world.pending("more", "b", 1, 100).pending("first", "c", 1, 1);
+    assert_eq!(world.heads(), ["more Schedule", "first Schedule"]);
+    assert_eq!(world.heads_under(fair()), ["first Schedule", "more Schedule"]);
+}
+
+#[test]
+fn under_fair_sharing_every_turn_counts_what_the_last_one_took() {
+    let world = World::new().queue("a", 8, "").queue("b1", 0, "").queue("b2", 0, "").queue("c", 0, "");
+    let world = world.pending("high", "b1", 1, 9).pending("mid", "b2", 1, 8).pending("low", "c", 1, 7);
+    assert_eq!(world.heads_under(fair()), ["high Schedule", "mid Schedule", "low Schedule"]);
+    let in_cohort = |name: &str| format!("metadata: {{name: {name}}}\nspec:\n  cohortName: ");
+    let left = |text: String, name: &str| text.replace(&(in_cohort(name) + "all"), &(in_cohort(name) + "left"));
+    let cohort =
+        "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: left}\nspec: {parentName: all}\n";
+    let tree = World(left(left(world.0, "b1"), "b2") + cohort);
+    assert_eq!(tree.heads_under(fair()), ["high Schedule", "low Schedule", "mid Schedule"]);
 }

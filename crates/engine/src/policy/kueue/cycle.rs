@@ -1,6 +1,6 @@
 //! The cycle: the pending workloads of all queues at once. Every queue's head is decided on the same snapshot; then they are gone
-//! through, those that borrow least first, and each gets what it was decided only if those before it leave it room. (Rules 20
-//! and 21 of the flat cohorts.)
+//! through, those that borrow least first, or under fair sharing those with the least share, and each gets what it was decided
+//! only if those before it leave it room. (Rules 20 and 21 of the flat cohorts.)
 //!
 //! It admits and evicts nobody: whoever calls it carries out what it says. A preemptor is admitted in a later cycle, when its
 //! victims are gone; what it asks for is kept for it in this one.
@@ -13,6 +13,7 @@ use crate::fit::Placement;
 use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
 use crate::policy::kueue::joint::{self, Nodes};
 use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::turns::Turns;
 use crate::policy::kueue::{Assignment, Decision, Kueue, Nomination};
 use crate::snapshot::Snapshot;
 use crate::workloads::Queueing;
@@ -67,13 +68,32 @@ pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: T
         (borrowing, Reverse(workload.priority), workload.created, workload.rank)
     });
     let mut room = Room { quota: Quota::new(snapshot), ground, stopped: BTreeMap::new(), taken: BTreeMap::new() };
-    heads.into_iter().map(|head| room.consider(head)).collect()
+    if policy.fair_sharing.is_none() {
+        return heads.into_iter().map(|head| room.consider(head)).collect();
+    }
+    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| room.holds(head));
+    let mut turns = Turns::new(&mut room.quota, contenders);
+    let mut considered = Vec::new();
+    while let Some(head) = turns.next(&room.quota) {
+        let victims = head.nomination.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
+        let queues: Vec<QueueId> = victims.chain([head.queue]).collect();
+        considered.push(room.consider(head));
+        turns.changed(&mut room.quota, &queues);
+    }
+    considered.extend(others.into_iter().map(|head| room.consider(head)));
+    considered
 }
 
-struct Head {
-    workload: WorkloadId,
-    queue: QueueId,
-    nomination: Nomination,
+pub(super) struct Head {
+    pub workload: WorkloadId,
+    pub queue: QueueId,
+    pub nomination: Nomination,
+}
+
+impl Head {
+    fn gets(&self) -> bool {
+        matches!(self.nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
+    }
 }
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
@@ -99,8 +119,9 @@ fn heads(
         });
         for workload in workloads {
             let nomination = Nomination::new(snapshot, policy, workload, now, ground.as_deref_mut());
-            let gets = matches!(nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
-            heads.push(Head { workload, queue, nomination });
+            let head = Head { workload, queue, nomination };
+            let gets = head.gets();
+            heads.push(head);
             if gets || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
                 break;
             }
@@ -122,16 +143,18 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
+    /// Whether a head takes or keeps anything from those behind it.
+    fn holds(&self, head: &Head) -> bool {
+        let blocks = self.quota.rules.queues[head.queue.index()].queueing == Queueing::StrictFifo;
+        head.nomination.asks.is_some() && (head.gets() || blocks)
+    }
+
     fn consider(&mut self, head: Head) -> Considered {
+        let (gets, holds) = (head.gets(), self.holds(&head));
         let Head { workload, queue, mut nomination } = head;
-        let Some(asks) = &nomination.asks else {
+        let Some(asks) = nomination.asks.as_ref().filter(|_| holds) else {
             return decided(workload, nomination);
         };
-        let gets = matches!(nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
-        let blocks = self.quota.rules.queues[queue.index()].queueing == Queueing::StrictFifo;
-        if !gets && !blocks {
-            return decided(workload, nomination);
-        }
         let root = self.quota.tree.path(queue).last().unwrap_or(queue);
         if asks.borrowing == 0 {
             self.stopped.entry(root).or_insert(workload);

@@ -22,7 +22,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1, is_borrowing: false };
+    pub const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1, is_borrowing: false };
 
     /// For people: no decision reads it.
     pub fn thousandths(self) -> Thousandths {
@@ -35,7 +35,7 @@ impl Share {
     }
 
     /// Without weight, whoever borrows has an infinite share; two of them compare as if they had the same weight.
-    fn cmp(self, other: Self) -> Ordering {
+    pub fn cmp(self, other: Self) -> Ordering {
         let infinite = |share: Self| share.weight == 0 && share.borrowed > 0;
         match (infinite(self), infinite(other)) {
             (true, false) => Ordering::Greater,

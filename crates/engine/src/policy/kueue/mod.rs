@@ -10,6 +10,7 @@ mod joint;
 mod order;
 mod quota;
 mod standing;
+mod turns;
 
 use crate::choose::Plan;
 use crate::decide::Outcome;
