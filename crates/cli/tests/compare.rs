@@ -439,3 +439,14 @@ fn quotas_that_cannot_be_added_up_stay_as_large_as_can_be() {
     let outcomes: Vec<_> = answers(&yaml, "Workload", "urgent").into_iter().map(|(.., outcome, _)| outcome).collect();
     assert_eq!(outcomes, [Some(Schedule); 5]);
 }
+
+#[test]
+fn a_workload_that_names_a_class_has_its_priority_everywhere() {
+    let yaml = WORKLOADS.replace(
+        "  priority: 9\n",
+        "  priorityClassRef: {group: kueue.x-k8s.io, kind: WorkloadPriorityClass, name: high}\n",
+    );
+    assert_ne!(yaml, WORKLOADS);
+    let class = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: high}, value: 9}";
+    assert_eq!(answers(&format!("{class}\n---{yaml}"), "Workload", "urgent"), answers(WORKLOADS, "Workload", "urgent"));
+}

@@ -8,6 +8,7 @@ use k8s_openapi::api::scheduling::v1beta1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reprieve_engine::Priority;
 
 use super::{LOCAL_QUEUE, made, named, without_accounts};
 use crate::groups::group_of;
@@ -19,6 +20,7 @@ use crate::quantity::written;
 use crate::quota;
 use crate::request::Amounts;
 use crate::source::{InputError, Source, Sourced};
+use crate::workload_classes::WorkloadClasses;
 
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
@@ -88,6 +90,7 @@ impl Plain {
     fn add_workloads(&mut self, objects: &Objects) -> Result<(), InputError> {
         let mut there: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
         let ties = ties(objects);
+        let classes = WorkloadClasses::new(objects)?;
         for (at, pod) in objects.pods.iter().enumerate() {
             if let Some((workload, _)) = ties.get(&FullName::of(&pod.object.metadata)) {
                 there.entry(workload.clone()).or_default().push(at);
@@ -106,7 +109,9 @@ impl Plain {
                     (true, false) => Place::ForTheOneNode,
                     (false, _) => Place::Nowhere,
                 };
-                let pods = pods_of(workload, &name, place, source)?;
+                let priority = classes.priority(&workload.spec);
+                let priority = priority.map_err(|error| error.at(source).object(format!("Workload {name}")))?;
+                let pods = pods_of(workload, &name, priority, place, source)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
@@ -160,6 +165,7 @@ enum Place {
 fn pods_of(
     workload: &KueueWorkload,
     name: &FullName,
+    priority: Priority,
     place: Place,
     source: &Source,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
@@ -177,7 +183,7 @@ fn pods_of(
     let templates = sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone()));
     let pod = |(at, template): (usize, Option<PodSpec>)| {
         let mut spec = template.unwrap_or_default();
-        spec.priority = Some(workload.spec.priority.unwrap_or(0));
+        spec.priority = Some(priority.0);
         if place != Place::Nowhere {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
