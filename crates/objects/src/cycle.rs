@@ -1,5 +1,7 @@
 //! A cycle of policy Kueue in names: what becomes of every queue's head, and what its `status.admission` will say.
 
+use std::collections::BTreeMap;
+
 use reprieve_engine::policy::kueue::{Assignment, Considered, Kueue, Skip, Verdict, cycle};
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use serde::Serialize;
@@ -48,6 +50,9 @@ pub struct HeadReport {
     pub text: String,
     /// Who yields for it.
     pub victims: Vec<VictimRef>,
+    /// Pod to node, where nodes play a part.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub nominated: BTreeMap<String, String>,
     /// What it gets, or will get once its victims are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
@@ -96,15 +101,15 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
 
 fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
     let workload = loaded.snapshot.workload(considered.workload);
-    let (verdict, reason, text, victims) = match &considered.verdict {
+    let (verdict, reason, text, victims, nominated) = match &considered.verdict {
         Verdict::Decided(outcome) => {
-            let Answer { outcome: name, victims, .. } = Answer::new(loaded, &[], outcome);
+            let Answer { outcome: name, victims, nominated } = Answer::new(loaded, &[], outcome);
             let (reason, text) = decided(loaded, outcome, considered.assignment.as_ref());
-            (format!("{name:?}"), reason, text, victims)
+            (format!("{name:?}"), reason, text, victims, nominated)
         }
         Verdict::Skipped(skip) => {
             let Words { name, text } = skipped(loaded, *skip);
-            ("Skipped".to_owned(), Some(name), text, Vec::new())
+            ("Skipped".to_owned(), Some(name), text, Vec::new(), BTreeMap::new())
         }
     };
     HeadReport {
@@ -115,6 +120,7 @@ fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
         reason,
         text,
         victims,
+        nominated,
         admission: considered.assignment.as_ref().map(|given| admission(loaded, considered.workload, given)),
         borrowing_level: considered.assignment.as_ref().map(|given| given.borrowing),
     }

@@ -239,3 +239,14 @@ fn under_fair_sharing_every_turn_counts_what_the_last_one_took() {
     let tree = World(left(left(world.0, "b1"), "b2") + cohort);
     assert_eq!(tree.heads_under(fair()), ["high Schedule", "low Schedule", "mid Schedule"]);
 }
+
+#[test]
+fn who_waits_for_pods_to_leave_keeps_quota_and_nodes() {
+    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
+    let world = world.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
+    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: gone, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
+                   spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
+    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    let world = World(world.0 + leaving);
+    assert_eq!(world.heads_under(joint), ["waits Wait Underway", "other Skipped RoomTaken"]);
+}

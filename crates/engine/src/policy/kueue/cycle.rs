@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use crate::decide::Outcome;
 use crate::fit::Placement;
 use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
+use crate::laws::Law;
 use crate::policy::kueue::joint::{self, Nodes};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::turns::Turns;
@@ -94,6 +95,11 @@ impl Head {
     fn gets(&self) -> bool {
         matches!(self.nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
     }
+
+    /// Whether it has only to wait for pods that leave for it. What they left must not go to others: it would have to preempt again.
+    fn is_awaited(&self) -> bool {
+        matches!(self.nomination.outcome, Outcome::Wait(Law::Underway { .. }))
+    }
 }
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
@@ -120,9 +126,9 @@ fn heads(
         for workload in workloads {
             let nomination = Nomination::new(snapshot, policy, workload, now, ground.as_deref_mut());
             let head = Head { workload, queue, nomination };
-            let gets = head.gets();
+            let found = head.gets() || head.is_awaited();
             heads.push(head);
-            if gets || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
+            if found || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
                 break;
             }
         }
@@ -146,7 +152,7 @@ impl Room<'_> {
     /// Whether a head takes or keeps anything from those behind it.
     fn holds(&self, head: &Head) -> bool {
         let blocks = self.quota.rules.queues[head.queue.index()].queueing == Queueing::StrictFifo;
-        head.nomination.asks.is_some() && (head.gets() || blocks)
+        head.nomination.asks.is_some() && (head.gets() || head.is_awaited() || blocks)
     }
 
     fn consider(&mut self, head: Head) -> Considered {
@@ -163,6 +169,7 @@ impl Room<'_> {
         }
         if !gets {
             self.keep(queue, asks);
+            self.occupy(&[], &nomination.later);
             return decided(workload, nomination);
         }
         let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.taken.get(victim)?)));
@@ -212,7 +219,7 @@ impl Room<'_> {
         }
     }
 
-    /// The head of a `StrictFIFO` queue that has to wait keeps what there is of what it asks for.
+    /// A head that waits for others to leave, or that is of a `StrictFIFO` queue, keeps what there is of what it asks for.
     fn keep(&mut self, queue: QueueId, asks: &Assignment) {
         for &(cell, amount) in &asks.usage {
             let kept = amount.min(self.quota.available(queue, cell).max(0));

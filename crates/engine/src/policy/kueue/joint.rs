@@ -73,10 +73,9 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
     let nodes = Nodes::new(ground, search.preemptor, &assignment);
     let free = nodes.placement(&[]);
     if contested.is_empty() {
-        let wait = if free.is_some() { None } else { nodes.underway() };
-        if free.is_some() || wait.is_some() {
-            let (victims, placement) = (Vec::new(), free.unwrap_or_default());
-            return (Some(Found { assignment, victims, placement, wait }), 0);
+        let later = || nodes.underway().map(|(law, placement)| (Some(law), placement));
+        if let Some((wait, placement)) = free.clone().map(|placement| (None, placement)).or_else(later) {
+            return (Some(Found { assignment, victims: Vec::new(), placement, wait }), 0);
         }
     }
     // Where nodes are short, everything of the flavor is.
@@ -200,8 +199,8 @@ impl<'s> Nodes<'s> {
         seen
     }
 
-    /// Whether it fits once those pods have left that are leaving already.
-    fn underway(&self) -> Option<Law> {
+    /// Whether it fits once those pods have left that are leaving already, and where it goes then.
+    fn underway(&self) -> Option<(Law, Placement)> {
         let mut what_if = self.what_if.borrow_mut();
         let mark = what_if.mark();
         let pods: Vec<PodId> = (0..what_if.snapshot().n_pods()).map(PodId::new).collect();
@@ -223,7 +222,7 @@ impl<'s> Nodes<'s> {
         nodes.sort_unstable();
         nodes.dedup();
         let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.until).max()?;
-        Some(Law::Underway { leaving, nodes, until })
+        Some((Law::Underway { leaving, nodes, until }, placement))
     }
 
     /// By workload: whether it has a pod on a node of the placement.

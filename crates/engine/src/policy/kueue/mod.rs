@@ -130,6 +130,8 @@ struct Nomination {
     /// `None` where no flavor could ever do.
     asks: Option<Assignment>,
     victims: Vec<WorkloadId>,
+    /// Where its pods go once those have left for whom it waits.
+    later: Placement,
 }
 
 impl Nomination {
@@ -143,22 +145,28 @@ impl Nomination {
     ) -> Self {
         let workload = snapshot.workload(preemptor);
         let Some(queue) = workload.queue else {
-            return Self { outcome: Outcome::Unschedulable(Some(Law::NoQueue)), asks: None, victims: Vec::new() };
+            return Self {
+                outcome: Outcome::Unschedulable(Some(Law::NoQueue)),
+                asks: None,
+                victims: Vec::new(),
+                later: Vec::new(),
+            };
         };
         let search = Search::new(snapshot, policy, preemptor, queue, now);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
         let (whole, found) = search.attempt(&full, ground.as_deref_mut());
         let Some(Found { assignment, victims, placement, wait }) = found.or_else(|| search.partial(&full, ground))
         else {
-            return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new() };
+            return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new(), later: Vec::new() };
         };
         let wait = wait.or_else(|| search.delay().filter(|_| !victims.is_empty()));
-        let (outcome, victims) = match wait {
-            Some(law) => (Outcome::Wait(law), Vec::new()),
-            None if victims.is_empty() => (Outcome::Schedule(placement), victims),
-            None => (Outcome::Preempt(Plan { placement, ..search.plan(&victims) }), victims),
+        let (outcome, victims, later) = match wait {
+            Some(law) => (Outcome::Wait(law), Vec::new(), placement),
+            None if victims.is_empty() => (Outcome::Schedule(placement), victims, Vec::new()),
+            None => (Outcome::Preempt(Plan { placement, ..search.plan(&victims) }), victims, Vec::new()),
         };
-        Self { outcome, asks: Some(assignment), victims: victims.into_iter().map(|(workload, _)| workload).collect() }
+        let victims = victims.into_iter().map(|(workload, _)| workload).collect();
+        Self { outcome, asks: Some(assignment), victims, later }
     }
 
     fn into_decision(self) -> Decision {
