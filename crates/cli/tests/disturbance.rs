@@ -1,6 +1,7 @@
 //! What a workload and its queue say of being preempted: how it is carried out, and what is refused.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -26,6 +27,10 @@ fn plan(preemption: &str, low: &str, output: &str) -> Output {
         workload("urgent", 9, "").replace("cpu: 2", "cpu: 4"),
     );
     let objects = objects.replace("  priority: 0\n", ""); // which is what it has without a word
+    run(&objects, output)
+}
+
+fn run(objects: &str, output: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_reprieve"))
         .args(["plan", "--policy", "Kueue", "--for", "workload/urgent", "-f", "-", "-o", output])
         .args(["--now", "2026-01-01T01:00:00Z"])
@@ -93,5 +98,20 @@ fn what_cannot_be_meant_is_refused_by_name() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(field) && text.contains(problem), "{text}");
+    }
+}
+
+#[test]
+fn a_pod_set_has_no_fewer_pods_than_none_and_no_more_than_its_count() {
+    for (count, field, problem) in
+        [("-1", "count", "-1 is below 0"), ("2, minCount: 3", "minCount", "3 is not between 0 and the count of 2")]
+    {
+        let case =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/kueue-options/own-sorting-by-default.yaml");
+        let case = std::fs::read_to_string(case).expect("the case is there");
+        let output = run(&case.replace("count: 1, template", &format!("count: {count}, template")), "json");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(&format!("spec.podSets[main].{field}: {problem}")), "{text}");
     }
 }

@@ -92,7 +92,7 @@ fn missing(objects: &Objects, ties: &Ties, pods: &[(FullName, Pod)], slots: i64)
         }
         for (at, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
             let count = set.count - there.get(&(&name, at)).copied().unwrap_or_default();
-            total += count.max(0);
+            total = total.saturating_add(count.max(0));
             if total > MOST_PODS {
                 let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
                 return Err(InputError::new(problem).at(&sourced.source).object(format!("Workload {name}")));

@@ -435,6 +435,14 @@ impl<'o> Reading<'o> {
     }
 
     fn pod_set(&self, set: &PodSetSpec) -> Result<PodSet, InputError> {
+        let wrong =
+            |field: &str, problem| InputError::new(problem).field(format!("spec.podSets[{}].{field}", set.name));
+        if set.count < 0 {
+            return Err(wrong("count", format!("{} is below 0", set.count)));
+        }
+        if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
+            return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
+        }
         let spec = set.template.spec.clone().unwrap_or_default();
         let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
         let amounts = request::requests(&pod).map_err(|error| {
