@@ -20,11 +20,11 @@ use reprieve_objects::source::{InputError, Sourced};
 use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
 use serde::Serialize;
 
-use crate::checker::{self, Claim};
 use crate::input::{self, Error};
 use crate::output;
 use crate::render::{self, Detail};
 use crate::shuffle::shuffled;
+use reprieve_checker::{self as checker, Claim};
 
 /// What `reprieve test` is told.
 #[derive(Debug, Args)]

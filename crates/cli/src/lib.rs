@@ -2,7 +2,6 @@
 
 pub mod asking;
 pub mod cases;
-pub mod checker;
 pub mod compare;
 pub mod demo;
 pub mod html;

@@ -1,6 +1,6 @@
 //! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
 
-use reprieve::checker::{Claim, check};
+use reprieve_checker::{Claim, check};
 use reprieve_objects::load::{Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time};

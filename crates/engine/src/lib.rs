@@ -15,6 +15,7 @@ pub mod explain;
 pub mod filters;
 pub mod fit;
 mod gate;
+pub mod hold;
 mod ids;
 mod labels;
 pub mod laws;

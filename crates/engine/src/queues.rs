@@ -82,6 +82,19 @@ impl Queues {
         self.used[at] - self.leaving[at]
     }
 
+    /// How much of what it is guaranteed a queue uses, of the resource of which it uses most; of what it may use where nothing is
+    /// guaranteed. Compares as the fraction that it is.
+    pub fn share(&self, id: QueueId) -> Share {
+        let Queue { guarantee, ceiling, .. } = self.get(id);
+        let of = |at: usize| match (guarantee[at], ceiling[at]) {
+            (UNDEFINED | 0, UNDEFINED) => None,
+            (UNDEFINED | 0, ceiling) => Some(ceiling),
+            (guarantee, _) => Some(guarantee),
+        };
+        let share = |(at, &used): (usize, &i64)| of(at).map(|whole| Share { used, whole: whole.max(1) });
+        self.used(id).iter().enumerate().filter_map(share).max().unwrap_or(Share { used: 0, whole: 1 })
+    }
+
     /// Adds to the use of a queue, and of those above it as far as it counts there.
     pub(crate) fn charge(&mut self, from: QueueId, amounts: &[i64], sign: i64, leaving: bool) {
         for (resource, amount) in amounts.iter().enumerate().filter(|(_, amount)| **amount != 0) {
@@ -166,6 +179,34 @@ impl Queues {
         })
     }
 }
+
+/// A part of a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    used: i64,
+    whole: i64,
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let times = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        times(self.used, other.whole).cmp(&times(other.used, self.whole))
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Share {}
 
 /// What is left of a guarantee, by resource; [`UNDEFINED`] where there is none, negative where more is used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -257,7 +257,7 @@ pub(crate) fn words_of(pod: &Pod) -> Words {
 }
 
 /// The job that a pod names.
-pub(crate) fn job_of(pod: &Pod) -> Option<FullName> {
+pub fn job_of(pod: &Pod) -> Option<FullName> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     label(pod, JOB).filter(|name| !name.is_empty()).map(|name| FullName::new(namespace, name))
 }

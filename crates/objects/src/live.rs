@@ -178,7 +178,11 @@ impl Live {
     }
 
     /// Everything, as a file would have it.
-    pub fn objects(&self, others: &BTreeMap<Key, Object>) -> Objects {
+    pub fn everything(&self) -> Objects {
+        self.objects(&self.wanted)
+    }
+
+    fn objects(&self, others: &BTreeMap<Key, Object>) -> Objects {
         let mut objects = Objects::default();
         let source = Source { file: "the cluster".into(), document: 1, item: None };
         for object in others.values() {

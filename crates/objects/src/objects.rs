@@ -80,7 +80,7 @@ impl Objects {
     }
 
     /// Takes in one object; one that no decision reads is left out.
-    pub(crate) fn push(&mut self, object: &Object, source: &Source) {
+    pub fn push(&mut self, object: &Object, source: &Source) {
         macro_rules! push {
             ($list:ident, $object:expr) => {
                 self.$list.push(Sourced { object: (**$object).clone(), source: source.clone() })

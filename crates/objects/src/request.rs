@@ -67,7 +67,7 @@ fn reports_resources(status: &PodStatus) -> bool {
 }
 
 /// The amounts of a resource list; `path` names it in an error.
-pub(crate) fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
+pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
     rounded(exact(list, path)?, path)
 }
 

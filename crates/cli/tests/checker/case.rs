@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use reprieve::checker::{Claim, Complaint, check};
+use reprieve_checker::{Claim, Complaint, check};
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Strictness, load};
 use reprieve_objects::objects::Objects;

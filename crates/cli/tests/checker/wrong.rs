@@ -1,6 +1,6 @@
 //! Wrong answers, each made from the right one of a conformance case, and what the checker must say of them.
 
-use reprieve::checker::Complaint;
+use reprieve_checker::Complaint;
 use reprieve_objects::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
 
 use crate::case::Case;

@@ -33,6 +33,14 @@ pub(crate) fn spares(snapshot: &Snapshot, unit: &Unit, ask: &Ask, now: Timestamp
     })
 }
 
+/// When the pod will no longer tolerate a preemptor of this priority, if it does now and that ever ends.
+pub(crate) fn ends(pod: &Pod, preemptor: Priority, now: Timestamp) -> Option<Timestamp> {
+    match tolerates(pod, preemptor, now)? {
+        Until::Never => None,
+        Until::Time(end) => Some(end),
+    }
+}
+
 fn tolerates(pod: &Pod, preemptor: Priority, now: Timestamp) -> Option<Until> {
     let Toleration { minimum, seconds } = pod.toleration?;
     if preemptor >= minimum || seconds == 0 {

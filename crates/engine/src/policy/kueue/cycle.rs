@@ -209,7 +209,8 @@ impl Room<'_> {
         let Some(ground) = &mut self.ground else {
             return;
         };
-        let gone: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(ground, victim)).collect();
+        let units = victims.iter().filter_map(|&victim| ground.unit_of_workload(victim));
+        let gone: Vec<PodId> = units.flat_map(|unit| ground.unit(unit).pods.clone()).collect();
         for pod in gone {
             ground.move_to(pod, None);
         }

@@ -1,0 +1,97 @@
+//! The answer that is judged, with its names looked up, and what is asked of any victim whoever the preemptor is.
+
+use std::collections::BTreeSet;
+
+use reprieve_objects::answer::Answer;
+
+use crate::cluster::Cluster;
+use crate::complaint::Complaint;
+use crate::fit::Asker;
+use crate::lawful::spared;
+use crate::standing::Standing;
+
+/// An answer in numbers.
+pub struct Claimed {
+    /// Pods, by name.
+    pub victims: Vec<usize>,
+    /// Pod and node, by the pod's name.
+    pub placement: Vec<(usize, usize)>,
+}
+
+impl Claimed {
+    /// Looks up the names.
+    pub fn read(cluster: &Cluster<'_>, answer: &Answer) -> Result<Self, Complaint> {
+        let unknown = |name: &str| Complaint::Unknown { name: name.to_owned() };
+        let mut victims = BTreeSet::new();
+        for victim in &answer.victims {
+            let name = victim.pod.as_deref().or(victim.workload.as_deref()).unwrap_or_default();
+            victims.insert(victim.pod.as_deref().and_then(|name| cluster.pod(name)).ok_or_else(|| unknown(name))?);
+        }
+        let mut placement = Vec::new();
+        for (pod, node) in &answer.nominated {
+            let at = cluster.pod(pod).ok_or_else(|| unknown(pod))?;
+            placement.push((at, cluster.node(node).ok_or_else(|| unknown(node))?));
+        }
+        placement.sort_unstable();
+        Ok(Self { victims: victims.into_iter().collect(), placement })
+    }
+
+    /// The units that the victims belong to.
+    pub fn units(&self, cluster: &Cluster<'_>) -> Vec<usize> {
+        let units: BTreeSet<usize> = self.victims.iter().filter_map(|&pod| cluster.unit_of(pod)).collect();
+        units.into_iter().collect()
+    }
+}
+
+/// Names for a complaint.
+pub fn names(cluster: &Cluster<'_>, pods: &[usize]) -> Vec<String> {
+    let mut pods = pods.to_vec();
+    pods.sort_unstable();
+    pods.iter().map(|&pod| cluster.pods[pod].name.to_string()).collect()
+}
+
+/// Every victim holds room, is lawful, and is taken with its whole unit.
+pub fn unlawful_victims(cluster: &Cluster<'_>, asker: &Asker, claimed: &Claimed) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    if claimed.victims.is_empty() {
+        complaints.push(Complaint::NoVictim);
+    }
+    for &pod in &claimed.victims {
+        if cluster.unit_of(pod).is_none() {
+            complaints.push(Complaint::VictimNotBound { pod: cluster.pods[pod].name.to_string() });
+        }
+    }
+    for unit in claimed.units(cluster) {
+        complaints.extend(spared(cluster, asker, unit));
+        let (taken, left): (Vec<usize>, Vec<usize>) =
+            cluster.units[unit].pods.iter().partition(|pod| claimed.victims.contains(pod));
+        if let (Some(&taken), Some(&left)) = (taken.first(), left.first()) {
+            let named = |pod: usize| cluster.pods[pod].name.to_string();
+            complaints.push(Complaint::TakenInPart { taken: named(taken), left: named(left) });
+        }
+    }
+    complaints
+}
+
+/// Victims with any one of whom back the placement still `stands`. `gone` lacks them all.
+pub fn spare_victims(
+    cluster: &Cluster<'_>,
+    claimed: &Claimed,
+    gone: &Standing,
+    stands: &dyn Fn(&Standing) -> bool,
+) -> Vec<Complaint> {
+    let spare = |&unit: &usize| stands(&gone.with_back(cluster, &cluster.units[unit].pods));
+    let units = claimed.units(cluster).into_iter().filter(spare);
+    units.map(|unit| Complaint::SpareVictim { pods: names(cluster, &cluster.units[unit].pods) }).collect()
+}
+
+/// Nobody is named as a victim where nothing is preempted.
+pub fn needless_victims(cluster: &Cluster<'_>, claimed: &Claimed) -> Option<Complaint> {
+    (!claimed.victims.is_empty()).then(|| Complaint::NeedlessVictims { victims: names(cluster, &claimed.victims) })
+}
+
+/// The nominations are exactly these.
+pub fn wrong_nominations(cluster: &Cluster<'_>, claimed: &Claimed, expected: &[(usize, usize)]) -> Option<Complaint> {
+    let named = |&(pod, node): &(usize, usize)| (cluster.pods[pod].name.to_string(), cluster.nodes[node].name.clone());
+    (claimed.placement != expected).then(|| Complaint::Nominations { expected: expected.iter().map(named).collect() })
+}

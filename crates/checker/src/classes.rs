@@ -1,0 +1,106 @@
+//! What the PriorityClasses say of a pod: its priority, whether it may preempt, what it tolerates and whether it opted out.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use reprieve_objects::objects::Objects;
+
+use crate::selector::Labels;
+
+const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
+const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
+const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
+
+/// The classes by name, with the two that every cluster has.
+pub struct Classes {
+    by_name: BTreeMap<String, Class>,
+    global_default: Option<Class>,
+}
+
+#[derive(Clone, Default)]
+struct Class {
+    value: i64,
+    preemption_policy: Option<String>,
+    annotations: Labels,
+}
+
+impl Classes {
+    /// As they were given.
+    pub fn read(objects: &Objects) -> Self {
+        let built_in = |value| Class { value, ..Class::default() };
+        let mut by_name = BTreeMap::from([
+            ("system-node-critical".to_owned(), built_in(2_000_001_000)),
+            ("system-cluster-critical".to_owned(), built_in(2_000_000_000)),
+        ]);
+        let mut global_default = None;
+        for class in objects.priority_classes.iter().map(|sourced| &sourced.object) {
+            let read = Class {
+                value: i64::from(class.value.unwrap_or_default()),
+                preemption_policy: class.preemption_policy.clone(),
+                annotations: class.metadata.annotations.clone().unwrap_or_default(),
+            };
+            if class.global_default == Some(true) {
+                global_default = Some(read.clone());
+            }
+            by_name.insert(class.metadata.name.clone().unwrap_or_default(), read);
+        }
+        Self { by_name, global_default }
+    }
+
+    /// The value of a class.
+    pub fn value(&self, class: &str) -> Option<i64> {
+        self.by_name.get(class).map(|class| class.value)
+    }
+
+    /// What is set, else the class's value, else the global default's, else 0. (Rule 19 of the pods.)
+    pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> i64 {
+        set.map_or_else(|| self.fallback(class).map_or(0, |class| class.value), i64::from)
+    }
+
+    /// Whether it may preempt: its own word, else the class's, as admission would have written it down.
+    pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
+        own.or_else(|| self.fallback(class)?.preemption_policy.as_deref()) != Some("Never")
+    }
+
+    /// Whether a class is named that nobody has defined.
+    pub fn lacks(&self, class: Option<&str>) -> bool {
+        named(class).is_some_and(|class| !self.by_name.contains_key(class))
+    }
+
+    /// Whether the class says that its pods are not to be taken. (Rule 10 of the tolerations.)
+    pub fn opted_out(&self, class: Option<&str>) -> bool {
+        self.of(class).and_then(|class| class.annotations.get(ALLOW_PREEMPTION)).is_some_and(|word| word == "false")
+    }
+
+    /// Whether a bound pod of the class, scheduled then, tolerates a preemptor of this priority now. (Rules 2, 4 to 7.)
+    pub fn tolerates(&self, class: Option<&str>, scheduled: Option<Timestamp>, preemptor: i64, now: Timestamp) -> bool {
+        let Some(class) = self.of(class) else { return false };
+        let (minimum, seconds) = (class.annotations.get(MINIMUM), class.annotations.get(SECONDS));
+        if minimum.is_none() && seconds.is_none() {
+            return false;
+        }
+        let minimum = minimum.map_or(Ok(class.value + 1), |text| text.parse::<i32>().map(i64::from));
+        let seconds = seconds.map_or(Ok(0), |text| text.parse::<i64>());
+        let (Ok(minimum), Ok(seconds)) = (minimum, seconds) else { return false };
+        if preemptor >= minimum || seconds == 0 {
+            return false;
+        }
+        let Some(scheduled) = scheduled else { return true };
+        seconds < 0 || scheduled.as_nanosecond() + i128::from(seconds) * 1_000_000_000 > now.as_nanosecond()
+    }
+
+    fn of(&self, class: Option<&str>) -> Option<&Class> {
+        self.by_name.get(named(class)?)
+    }
+
+    fn fallback(&self, class: Option<&str>) -> Option<&Class> {
+        match named(class) {
+            Some(class) => self.by_name.get(class),
+            None => self.global_default.as_ref(),
+        }
+    }
+}
+
+fn named(class: Option<&str>) -> Option<&str> {
+    class.filter(|class| !class.is_empty())
+}

@@ -1,0 +1,231 @@
+//! What the checker knows of the objects: nodes, pods, groups and the units that they form, each by its place in the order of
+//! names. Nothing here decides anything.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodCondition, PodSpec, Taint};
+use reprieve_objects::objects::{FullName, Objects};
+
+use crate::affinity::{Term, required_terms};
+use crate::amount::{self, Amounts};
+use crate::classes::Classes;
+use crate::complaint::Complaint;
+use crate::groups::{self, Group};
+use crate::selector::Labels;
+
+/// The cluster as the objects describe it.
+pub struct Cluster<'o> {
+    /// As they came; budgets are read from here.
+    pub objects: &'o Objects,
+    /// The priority classes.
+    pub classes: Classes,
+    /// By name.
+    pub nodes: Vec<NodeFacts>,
+    /// By name; those that ended are not among them.
+    pub pods: Vec<PodFacts>,
+    /// Groups that a pod names and somebody defined.
+    pub groups: BTreeMap<FullName, Group>,
+    /// What yields whole: every bound pod is in exactly one.
+    pub units: Vec<Unit>,
+    unit_of: Vec<Option<usize>>,
+    namespaces: BTreeMap<String, Labels>,
+}
+
+/// A node.
+pub struct NodeFacts {
+    pub name: String,
+    pub labels: Labels,
+    pub allocatable: Amounts,
+    pub taints: Vec<Taint>,
+    pub cordoned: bool,
+    /// Whether somebody has forbidden preemption for pods that grow on it.
+    pub resize_preemption_disabled: bool,
+}
+
+/// A pod that is bound or pending.
+pub struct PodFacts {
+    pub name: FullName,
+    pub labels: Labels,
+    pub spec: PodSpec,
+    /// What it asks for: what counts when it is placed.
+    pub asks: Amounts,
+    /// What it holds: what counts where it stands.
+    pub holds: Amounts,
+    pub node: Option<usize>,
+    pub nominated: Option<usize>,
+    pub priority: i64,
+    pub preempts: bool,
+    pub start: Option<Timestamp>,
+    pub scheduled: Option<Timestamp>,
+    pub terminating: bool,
+    /// Terminating, because the scheduler preempted it.
+    pub preempted: bool,
+    /// It runs, and asks to grow, and the node had no room.
+    pub resizing: bool,
+    /// The group that it names, defined or not.
+    pub group: Option<FullName>,
+    pub affinity: Vec<Term>,
+    pub anti_affinity: Vec<Term>,
+}
+
+impl PodFacts {
+    /// The class that it names.
+    pub fn class(&self) -> Option<&str> {
+        self.spec.priority_class_name.as_deref()
+    }
+}
+
+/// What yields whole.
+pub struct Unit {
+    /// By name.
+    pub pods: Vec<usize>,
+    /// By which it is judged as a victim.
+    pub priority: i64,
+    /// Whether its pods name a group.
+    pub grouped: bool,
+}
+
+impl<'o> Cluster<'o> {
+    /// Reads the objects. An amount that cannot be read is a complaint.
+    pub fn read(objects: &'o Objects) -> Result<Self, Complaint> {
+        let mut nodes: Vec<NodeFacts> =
+            objects.nodes.iter().map(|node| read_node(&node.object)).collect::<Result<_, _>>()?;
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        let classes = Classes::read(objects);
+        let mut pods = Vec::new();
+        for pod in &objects.pods {
+            pods.extend(read_pod(&pod.object, &nodes, &classes)?);
+        }
+        pods.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut groups = BTreeMap::new();
+        for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
+            if let Some(group) = groups::read(objects, &classes, name) {
+                groups.insert(name.clone(), group);
+            }
+        }
+        let units = units(&pods, &groups);
+        let mut unit_of = vec![None; pods.len()];
+        for (at, unit) in units.iter().enumerate() {
+            unit.pods.iter().for_each(|&pod| unit_of[pod] = Some(at));
+        }
+        let labels = |namespace: &Namespace| {
+            (namespace.metadata.name.clone().unwrap_or_default(), namespace.metadata.labels.clone().unwrap_or_default())
+        };
+        let namespaces = objects.namespaces.iter().map(|namespace| labels(&namespace.object)).collect();
+        Ok(Self { objects, classes, nodes, pods, groups, units, unit_of, namespaces })
+    }
+
+    /// The pod of this name.
+    pub fn pod(&self, name: &str) -> Option<usize> {
+        self.pods.iter().position(|pod| pod.name.to_string() == name)
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// The unit of a bound pod.
+    pub fn unit_of(&self, pod: usize) -> Option<usize> {
+        self.unit_of[pod]
+    }
+
+    /// A namespace's labels; every namespace carries its own name.
+    pub fn namespace_labels(&self, namespace: &str) -> Labels {
+        let mut labels = self.namespaces.get(namespace).cloned().unwrap_or_default();
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        labels
+    }
+}
+
+fn read_node(node: &Node) -> Result<NodeFacts, Complaint> {
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let spec = node.spec.clone().unwrap_or_default();
+    let status = node.status.clone().unwrap_or_default();
+    let list = status.allocatable.as_ref().or(status.capacity.as_ref());
+    let allocatable = amount::offered(list, "status.allocatable")
+        .map_err(|field| Complaint::Unreadable { object: format!("node {name}"), field })?;
+    let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+    Ok(NodeFacts {
+        labels: node.metadata.labels.clone().unwrap_or_default(),
+        allocatable,
+        taints: spec.taints.unwrap_or_default(),
+        cordoned: spec.unschedulable == Some(true),
+        resize_preemption_disabled: disabled.is_some_and(|by| !by.is_empty()),
+        name,
+    })
+}
+
+/// `None` for a pod that ended, and for one that is bound to a node nobody knows.
+fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<PodFacts>, Complaint> {
+    let name = FullName::of(&pod.metadata);
+    let spec = pod.spec.clone().unwrap_or_default();
+    let status = pod.status.clone().unwrap_or_default();
+    if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+        return Ok(None);
+    }
+    let known = |name: &String| nodes.iter().position(|node| node.name == *name);
+    let bound_to = spec.node_name.as_ref().filter(|node| !node.is_empty());
+    let node = bound_to.and_then(known);
+    if bound_to.is_some() && node.is_none() {
+        return Ok(None);
+    }
+    let condition = |type_: &str, of: &dyn Fn(&PodCondition) -> bool| {
+        status.conditions.iter().flatten().find(|condition| condition.type_ == type_ && of(condition)).cloned()
+    };
+    let scheduled = condition("PodScheduled", &|condition| condition.status == "True");
+    let preempted = condition("DisruptionTarget", &|condition| {
+        condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
+    });
+    let deferred = condition("PodResizePending", &|condition| {
+        condition.status == "True" && condition.reason.as_deref() == Some("Deferred")
+    });
+    let unreadable = |field| Complaint::Unreadable { object: format!("pod {name}"), field };
+    let labels = pod.metadata.labels.clone().unwrap_or_default();
+    let (affinity, anti_affinity) = required_terms(&spec, &labels, &name.namespace);
+    let class = spec.priority_class_name.as_deref();
+    let group = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_ref());
+    let asks = amount::asked(pod).map_err(unreadable)?;
+    Ok(Some(PodFacts {
+        holds: if node.is_some() { amount::held(pod).map_err(unreadable)? } else { asks.clone() },
+        asks,
+        node,
+        nominated: status.nominated_node_name.as_ref().and_then(known),
+        priority: classes.priority(spec.priority, class),
+        preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
+        start: status.start_time.as_ref().map(|time| time.0),
+        scheduled: scheduled.and_then(|condition| condition.last_transition_time).map(|time| time.0),
+        terminating: pod.metadata.deletion_timestamp.is_some(),
+        preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
+        resizing: node.is_some() && deferred.is_some(),
+        group: group.map(|group| FullName::new(&name.namespace, group)),
+        affinity,
+        anti_affinity,
+        labels,
+        spec,
+        name,
+    }))
+}
+
+/// All bound pods of a group that yields whole are one unit; any other bound pod is its own. (Rules 1, 2 and 16 of the groups.)
+fn units(pods: &[PodFacts], groups: &BTreeMap<FullName, Group>) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut whole: BTreeMap<&FullName, usize> = BTreeMap::new();
+    for (at, pod) in pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
+        let defined = pod.group.as_ref().and_then(|name| Some((name, groups.get(name)?)));
+        let priority = defined.map_or(pod.priority, |(_, group)| group.victim_priority);
+        let alone = Unit { pods: vec![at], priority, grouped: pod.group.is_some() };
+        match defined.filter(|(_, group)| group.whole) {
+            None => units.push(alone),
+            Some((name, _)) => match whole.get(name) {
+                Some(&unit) => units[unit].pods.push(at),
+                None => {
+                    whole.insert(name, units.len());
+                    units.push(alone);
+                }
+            },
+        }
+    }
+    units
+}

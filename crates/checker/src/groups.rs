@@ -1,0 +1,98 @@
+//! What a PodGroup, or the Workload that stands for one, says of its pods.
+
+use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::workload::{PreemptionMode, Workload, WorkloadGroup};
+
+use crate::classes::Classes;
+
+const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
+
+/// A group, as a preemptor and as a victim.
+pub struct Group {
+    /// How many must run, this one included, for any to be placed.
+    pub min_count: usize,
+    /// Its priority when it asks.
+    pub priority: i64,
+    /// Its priority when it is asked to yield. (Rule 16.)
+    pub victim_priority: i64,
+    /// Whether it may preempt.
+    pub preempts: bool,
+    /// Whether it yields whole. (Rule 1.)
+    pub whole: bool,
+    /// Labels whose value all its pods' nodes must share. (Rule 12.)
+    pub topology_keys: Vec<String>,
+}
+
+/// The group of this name, if anybody defined it.
+pub fn read(objects: &Objects, classes: &Classes, name: &FullName) -> Option<Group> {
+    let pod_group =
+        objects.pod_groups.iter().map(|sourced| &sourced.object).find(|group| FullName::of(&group.metadata) == *name);
+    let Some(pod_group) = pod_group else {
+        let (workload, part) = workload_of(objects, name)?;
+        return Some(from_workload(classes, workload, part));
+    };
+    let spec = &pod_group.spec;
+    let template = spec.workload_ref.as_ref().and_then(|reference| {
+        let workload = workload_named(objects, &FullName::new(&name.namespace, &reference.workload_name))?;
+        Some((workload, workload.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?))
+    });
+    let workload = template.map(|(workload, _)| &workload.spec);
+    let class = spec.priority_class_name.as_deref().or_else(|| workload?.priority_class_name.as_deref());
+    let annotation = pod_group.metadata.annotations.as_ref().and_then(|all| all.get(PREEMPTION_PRIORITY_CLASS));
+    let yielding = annotation.or_else(|| workload?.preemption_priority_class_name.as_ref());
+    let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
+    let priority = classes.priority(spec.priority, class);
+    Some(Group {
+        min_count: spec.scheduling_policy.gang.as_ref().map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
+        priority,
+        victim_priority: victim_priority(classes, priority, yielding),
+        preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
+        whole: match &spec.disruption_mode {
+            Some(mode) => mode.all.is_some(),
+            None => template.is_some_and(|(_, part)| yields_whole(part)),
+        },
+        topology_keys: constraints.into_iter().flatten().map(|constraint| constraint.key.clone()).collect(),
+    })
+}
+
+/// A part of a Workload lends its name to `workload-part` and to every replica of it, `workload-part-key`.
+fn workload_of<'o>(objects: &'o Objects, name: &FullName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
+    let all = objects.workloads.iter().map(|sourced| &sourced.object);
+    let parts = all
+        .filter(|workload| FullName::of(&workload.metadata).namespace == name.namespace)
+        .flat_map(|workload| workload.spec.pod_groups.iter().map(move |part| (workload, part)));
+    let prefix = |(workload, part): &(&Workload, &WorkloadGroup)| {
+        format!("{}-{}", workload.metadata.name.as_deref().unwrap_or_default(), part.name)
+    };
+    let fitting = parts.filter(|part| {
+        name.name.strip_prefix(&prefix(part)).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    });
+    fitting.max_by_key(|part| prefix(part).len())
+}
+
+fn workload_named<'o>(objects: &'o Objects, name: &FullName) -> Option<&'o Workload> {
+    objects.workloads.iter().map(|sourced| &sourced.object).find(|one| FullName::of(&one.metadata) == *name)
+}
+
+fn from_workload(classes: &Classes, workload: &Workload, part: &WorkloadGroup) -> Group {
+    let class = workload.spec.priority_class_name.as_deref();
+    let priority = classes.priority(None, class);
+    let gang = part.policy.gang.as_ref();
+    Group {
+        min_count: gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
+        priority,
+        victim_priority: victim_priority(classes, priority, workload.spec.preemption_priority_class_name.as_ref()),
+        preempts: classes.preempts(None, class),
+        whole: yields_whole(part),
+        topology_keys: Vec::new(),
+    }
+}
+
+/// A preemption priority below the scheduling priority is invalid, and one whose class is missing is unknown: neither counts.
+fn victim_priority(classes: &Classes, priority: i64, class: Option<&String>) -> i64 {
+    class.and_then(|class| classes.value(class)).map_or(priority, |value| value.max(priority))
+}
+
+fn yields_whole(part: &WorkloadGroup) -> bool {
+    part.policy.gang.as_ref().and_then(|gang| gang.preemption_mode) == Some(PreemptionMode::PodGroup)
+}

@@ -1,0 +1,208 @@
+//! A pod as the preemptor: every node is tried, the long way, and the claim must be what comes of it.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use reprieve_objects::test_file::OutcomeName;
+
+use crate::claimed::{Claimed, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations};
+use crate::cluster::Cluster;
+use crate::complaint::Complaint;
+use crate::fit::{Asker, fits, is_hopeless};
+use crate::lawful::{pods_of, potential_victims, under_way_for_pod, unknown_class_on};
+use crate::reprieve::{Taken, reprieve, start};
+use crate::spread::constraints;
+use crate::standing::Standing;
+
+/// What is wrong with an answer about one pod.
+pub fn judge(
+    cluster: &Cluster<'_>,
+    claimed: &Claimed,
+    outcome: OutcomeName,
+    pod: usize,
+    now: Timestamp,
+) -> Vec<Complaint> {
+    let facts = &cluster.pods[pod];
+    let asker = Asker { priority: facts.priority, pods: vec![pod], resize: facts.resizing, now };
+    // A pod that grows is counted once, at what it wants.
+    let standing = Standing::of(cluster).without(&[pod]);
+    let ask = Ask { cluster, claimed, asker: &asker, standing: &standing, pod };
+    match outcome {
+        OutcomeName::Schedule => ask.schedule(),
+        OutcomeName::Preempt => ask.preempt(),
+        OutcomeName::Wait => ask.wait(),
+        OutcomeName::Unschedulable => ask.unschedulable(),
+    }
+}
+
+/// One pod's question, and the answer that was given.
+struct Ask<'a> {
+    cluster: &'a Cluster<'a>,
+    claimed: &'a Claimed,
+    asker: &'a Asker,
+    standing: &'a Standing,
+    pod: usize,
+}
+
+impl Ask<'_> {
+    fn schedule(&self) -> Vec<Complaint> {
+        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+        let Some(node) = self.place(&mut complaints) else { return complaints };
+        complaints.extend(self.misfit(self.standing, node));
+        let nominated = self.cluster.pods[self.pod].nominated;
+        if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.asker.resize)
+            && self.fits(self.standing, nominated)
+        {
+            let node = self.cluster.nodes[nominated].name.clone();
+            complaints.push(Complaint::NominatedNodePassedOver { node });
+        }
+        complaints
+    }
+
+    fn preempt(&self) -> Vec<Complaint> {
+        let mut complaints: Vec<Complaint> = self.fits_now().into_iter().collect();
+        complaints.extend(self.may_not_preempt());
+        complaints.extend(under_way_for_pod(self.cluster, self.standing, self.asker, self.pod));
+        complaints.extend(unlawful_victims(self.cluster, self.asker, self.claimed));
+        let Some(node) = self.place(&mut complaints) else { return complaints };
+        let gone = self.standing.without(&self.claimed.victims);
+        complaints.extend(self.misfit(&gone, node));
+        if self.putting_back_never_helps() {
+            let stands = |standing: &Standing| self.fits(standing, node);
+            complaints.extend(spare_victims(self.cluster, self.claimed, &gone, &stands));
+        }
+        let node_name = &self.cluster.nodes[node].name;
+        for unit in self.claimed.units(self.cluster) {
+            let pods = &self.cluster.units[unit].pods;
+            if !pods.iter().any(|&pod| self.cluster.pods[pod].node == Some(node)) {
+                let pods = names(self.cluster, pods);
+                complaints.push(Complaint::VictimElsewhere { pods, node: node_name.clone() });
+            }
+        }
+        if let Some(pod) = unknown_class_on(self.cluster, self.asker, node) {
+            let pod = self.cluster.pods[pod].name.to_string();
+            complaints.push(Complaint::UnknownClassOnNode { node: node_name.clone(), pod });
+        }
+        complaints.extend(self.not_the_best(node));
+        complaints
+    }
+
+    fn wait(&self) -> Vec<Complaint> {
+        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+        complaints.extend(self.fits_now());
+        complaints.extend(self.may_not_preempt());
+        if under_way_for_pod(self.cluster, self.standing, self.asker, self.pod).is_none() {
+            complaints.push(Complaint::NothingUnderWay);
+        }
+        let kept: Vec<(usize, usize)> =
+            self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node)).into_iter().collect();
+        complaints.extend(wrong_nominations(self.cluster, self.claimed, &kept));
+        complaints
+    }
+
+    fn unschedulable(&self) -> Vec<Complaint> {
+        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+        complaints.extend(self.fits_now());
+        complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
+        if self.may_not_preempt().is_some() {
+            return complaints;
+        }
+        complaints.extend(under_way_for_pod(self.cluster, self.standing, self.asker, self.pod));
+        if let Some((node, taken)) = self.best() {
+            let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
+            complaints.push(Complaint::LawfulPlan { node: self.cluster.nodes[node].name.clone(), victims });
+        }
+        complaints
+    }
+
+    /// The one node of the claim. A pod that grows stays where it is and is not nominated.
+    fn place(&self, complaints: &mut Vec<Complaint>) -> Option<usize> {
+        if self.asker.resize {
+            complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
+            return self.cluster.pods[self.pod].node;
+        }
+        for &(pod, _) in self.claimed.placement.iter().filter(|(pod, _)| *pod != self.pod) {
+            complaints.push(Complaint::NotOfThePreemptor { pod: self.cluster.pods[pod].name.to_string() });
+        }
+        let node = self.claimed.placement.iter().find(|(pod, _)| *pod == self.pod).map(|&(_, node)| node);
+        if node.is_none() {
+            complaints.push(Complaint::TooFewPlaced { running: 0, placed: 0, min_count: 1 });
+        }
+        node
+    }
+
+    fn fits(&self, standing: &Standing, node: usize) -> bool {
+        fits(self.cluster, standing, self.asker, self.pod, node).is_ok()
+    }
+
+    fn misfit(&self, standing: &Standing, node: usize) -> Option<Complaint> {
+        let misfit = fits(self.cluster, standing, self.asker, self.pod, node).err()?;
+        let pod = self.cluster.pods[self.pod].name.to_string();
+        Some(Complaint::DoesNotFit { pod, node: self.cluster.nodes[node].name.clone(), misfit })
+    }
+
+    /// The nodes that it may land on: all, or its own if it grows.
+    fn nodes(&self) -> Vec<usize> {
+        let own = self.cluster.pods[self.pod].node.filter(|_| self.asker.resize);
+        own.map_or_else(|| (0..self.cluster.nodes.len()).collect(), |own| vec![own])
+    }
+
+    fn fits_now(&self) -> Option<Complaint> {
+        let node = self.nodes().into_iter().find(|&node| self.fits(self.standing, node))?;
+        let pod = self.cluster.pods[self.pod].name.to_string();
+        Some(Complaint::FitsNow { pod, node: self.cluster.nodes[node].name.clone() })
+    }
+
+    fn may_not_preempt(&self) -> Option<Complaint> {
+        let facts = &self.cluster.pods[self.pod];
+        (!facts.preempts).then(|| Complaint::MayNotPreempt { pod: facts.name.to_string() })
+    }
+
+    /// Where pods attract or must be spread, putting one back can make room for another, and a victim of an early moment may turn
+    /// out spare at the end.
+    fn putting_back_never_helps(&self) -> bool {
+        let facts = &self.cluster.pods[self.pod];
+        self.asker.resize || (facts.affinity.is_empty() && constraints(facts).is_empty())
+    }
+
+    /// What landing on the node would take; nothing if it is no candidate. (Rules 8 and 11 to 16.)
+    fn taken_on(&self, node: usize) -> Option<Taken> {
+        let hopeless = is_hopeless(self.cluster, self.standing, self.asker, self.pod, node);
+        let forbidden = self.asker.resize && self.cluster.nodes[node].resize_preemption_disabled;
+        if hopeless || forbidden || unknown_class_on(self.cluster, self.asker, node).is_some() {
+            return None;
+        }
+        let potential = potential_victims(self.cluster, self.asker, &[node]);
+        let gone = self.standing.without(&pods_of(self.cluster, &potential));
+        let stands = |standing: &Standing| self.fits(standing, node);
+        (!potential.is_empty() && stands(&gone)).then(|| reprieve(self.cluster, &gone, &potential, &stands))
+    }
+
+    /// The best node and what it takes. (Rule 13 of the groups.)
+    fn best(&self) -> Option<(usize, Taken)> {
+        let plans = self.nodes().into_iter().filter_map(|node| Some((node, self.taken_on(node)?)));
+        plans.min_by_key(|(node, taken)| {
+            let units = || taken.victims.iter().map(|&unit| &self.cluster.units[unit]);
+            let highest = units().map(|unit| unit.priority).max();
+            let sum: i128 = units().map(|unit| i128::from(unit.priority + (1 << 31)) * unit.pods.len() as i128).sum();
+            let count: usize = units().map(|unit| unit.pods.len()).sum();
+            let top = units().filter(|unit| Some(unit.priority) == highest);
+            let earliest = top.flat_map(|unit| &unit.pods).map(|&pod| start(&self.cluster.pods[pod])).min();
+            (taken.violations, highest, sum, count, Reverse(earliest), *node)
+        })
+    }
+
+    fn not_the_best(&self, node: usize) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        let expected = self.taken_on(node).map(|taken| pods_of(self.cluster, &taken.victims)).unwrap_or_default();
+        let expected = names(self.cluster, &expected);
+        if expected != names(self.cluster, &self.claimed.victims) {
+            complaints.push(Complaint::WrongVictims { node: self.cluster.nodes[node].name.clone(), expected });
+        }
+        if let Some((best, taken)) = self.best().filter(|(best, _)| *best != node) {
+            let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
+            complaints.push(Complaint::WrongNode { best: self.cluster.nodes[best].name.clone(), victims });
+        }
+        complaints
+    }
+}

@@ -1,0 +1,451 @@
+//! The state machine: what it knows, and one step of its life.
+
+mod observe;
+mod preempt;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_engine::fit::Preemptor;
+use reprieve_engine::hold::next_toleration_end;
+use reprieve_engine::laws::Law;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::{Outcome, PodId, Priority, ShapeId, Timestamp};
+use reprieve_objects::live::Live;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+use reprieve_objects::question::Question;
+use reprieve_objects::report::{Report, report};
+use reprieve_objects::words;
+
+use crate::action::{Action, ActionId, Target};
+use crate::assumed::Assumed;
+use crate::pending::{Pending, State};
+use crate::unit::UnitName;
+
+/// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
+pub const SETTLE_SECONDS: i64 = 1;
+
+/// The scheduler of the pods that name it.
+pub struct Scheduler {
+    name: String,
+    policy: Policy,
+    /// Whether every preemption is explained.
+    explains: bool,
+    /// The cluster as it will be if what is under way works.
+    live: Live,
+    /// The pods as the API has them.
+    pods: BTreeMap<FullName, Arc<Pod>>,
+    /// By object: the last version that was seen, of it or of its end.
+    versions: BTreeMap<Key, Version>,
+    assumed: Assumed,
+    pending: Pending,
+    in_flight: BTreeMap<ActionId, Flight>,
+    /// Pods that are being read anew.
+    unsettled: BTreeSet<FullName>,
+    /// By preemptor: who was told to yield for it.
+    marks: BTreeMap<UnitName, BTreeSet<FullName>>,
+    /// Preemptors that wait no longer, though somebody was told to yield for them.
+    left_behind: BTreeSet<UnitName>,
+    /// Actions that no decision led to.
+    outbox: Vec<(ActionId, Action)>,
+    /// Kinds that were not listed yet: nothing is decided before.
+    unlisted: BTreeSet<Kind>,
+    /// By kind: as of which version it was listed last.
+    listed: BTreeMap<Kind, u64>,
+    next_action: u64,
+    timer: Option<Timestamp>,
+    settling: Settling,
+    /// Counts changes of the cluster, so that a question need not be asked twice of the same.
+    generation: u64,
+    refused: BTreeMap<(ShapeId, Priority, bool), (u64, State)>,
+}
+
+/// A version of an object, and which of its name it was.
+struct Version {
+    version: u64,
+    gone: bool,
+}
+
+/// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists the pods again.
+#[derive(PartialEq, Eq)]
+enum Settling {
+    Started,
+    Quiet(Timestamp),
+    Listing,
+    Settled,
+}
+
+/// An action that is under way.
+struct Flight {
+    action: Action,
+    /// Who waits for it.
+    unit: Option<UnitName>,
+    /// The action whose outcome this one is to find out, and the pod it was about.
+    settles: Option<(ActionId, FullName)>,
+}
+
+/// A step: who was decided, what came of it, what is to be done.
+#[derive(Debug)]
+pub struct Step {
+    /// Who was decided; `None` where the step only follows up on others.
+    pub unit: Option<UnitName>,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What is to be done, in parallel.
+    pub actions: Vec<(ActionId, Action)>,
+    /// Why, if that was asked for and somebody has to yield.
+    pub report: Option<Box<Report>>,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was decided.
+    FollowUp,
+    /// Its pods are bound.
+    Schedule {
+        /// Pod to node.
+        placement: Vec<(FullName, String)>,
+    },
+    /// It is prepared that these yield: pods are nominated, victims marked. Nobody is evicted.
+    Prepare {
+        /// Pod to node.
+        placement: Vec<(FullName, String)>,
+        /// Who is to yield.
+        victims: Vec<FullName>,
+    },
+    /// The preparations stand and the decision is the same: these are evicted.
+    Preempt {
+        /// Pod to node.
+        placement: Vec<(FullName, String)>,
+        /// Who yields.
+        victims: Vec<FullName>,
+    },
+    /// It waits.
+    Wait {
+        /// The law's name.
+        law: &'static str,
+        /// In words.
+        why: String,
+    },
+    /// It cannot be scheduled as things are.
+    Unschedulable {
+        /// The law's name.
+        law: &'static str,
+        /// In words.
+        why: String,
+    },
+}
+
+impl Scheduler {
+    /// A scheduler of the pods that name it, that knows of nothing yet.
+    pub fn new(name: &str, policy: Policy) -> Self {
+        Self {
+            name: name.to_owned(),
+            policy,
+            explains: false,
+            live: Live::default(),
+            pods: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            assumed: Assumed::default(),
+            pending: Pending::default(),
+            in_flight: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
+            marks: BTreeMap::new(),
+            left_behind: BTreeSet::new(),
+            outbox: Vec::new(),
+            unlisted: Kind::ALL.iter().copied().collect(),
+            listed: BTreeMap::new(),
+            next_action: 0,
+            timer: None,
+            settling: Settling::Started,
+            generation: 0,
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// The same, with an explanation of every preemption.
+    pub fn explaining(mut self) -> Self {
+        self.explains = true;
+        self
+    }
+
+    /// The policy it decides by.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The cluster as it will be if what is under way works.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// All units that wait, and what each waits for.
+    pub fn waiting(&self) -> impl Iterator<Item = (&UnitName, String)> {
+        self.pending.iter().map(|(unit, waiting)| (unit, waiting.state.to_string()))
+    }
+
+    /// The next step; `None` when there is nothing to do until the next event.
+    pub fn step(&mut self, now: Timestamp) -> Option<Step> {
+        if !self.unlisted.is_empty() {
+            return self.follow_up();
+        }
+        if !self.is_settled(now) {
+            return self.follow_up();
+        }
+        if let Err(error) = self.live.refresh() {
+            let about = Key::new(Kind::ConfigMap, FullName::new("", "reprieve"));
+            let message = format!("{error}; what was in force before stays");
+            self.record(about, None, "Refused", message, now);
+        }
+        self.clear_left_behind(now);
+        if let Some(step) = self.follow_up() {
+            return Some(step);
+        }
+        self.pending.wake_due(now);
+        let Some(unit) = self.next(now) else {
+            self.set_timer(now);
+            return self.follow_up();
+        };
+        let (verdict, report) = self.decide(&unit, now);
+        self.set_timer(now);
+        Some(Step { unit: Some(unit), verdict, actions: std::mem::take(&mut self.outbox), report })
+    }
+
+    /// Whether it is known what other schedulers asked for before this one was started.
+    fn is_settled(&mut self, now: Timestamp) -> bool {
+        match self.settling {
+            Settling::Started => {
+                let until = now.plus_seconds(SETTLE_SECONDS);
+                self.settling = Settling::Quiet(until);
+                self.send(Action::Timer { at: until }, None, now);
+                false
+            }
+            Settling::Quiet(until) if now >= until => {
+                self.settling = Settling::Listing;
+                self.send(Action::List { kind: Kind::Pod }, None, now);
+                false
+            }
+            Settling::Quiet(_) | Settling::Listing => false,
+            Settling::Settled => true,
+        }
+    }
+
+    fn follow_up(&mut self) -> Option<Step> {
+        let actions = std::mem::take(&mut self.outbox);
+        (!actions.is_empty()).then_some(Step { unit: None, verdict: Verdict::FollowUp, actions, report: None })
+    }
+
+    /// The next unit whose turn it is. Those that are held back wait.
+    fn next(&mut self, now: Timestamp) -> Option<UnitName> {
+        loop {
+            let unit = match self.policy {
+                Policy::YuniKorn => self.next_by_queue()?,
+                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => {
+                    self.pending.active().next()?.clone()
+                }
+            };
+            match self.pending.held_back(&unit, now) {
+                Some((holder, until)) => {
+                    let why = format!("held back for {holder}, which has waited longer");
+                    self.pending.set(&unit, State::Change { until: Some(until), why });
+                }
+                None => return Some(unit),
+            }
+        }
+    }
+
+    /// Fair among queues: from the root down, the queue that uses least of what it is guaranteed; then by priority, age and name.
+    fn next_by_queue(&self) -> Option<UnitName> {
+        let loaded = self.live.loaded();
+        let queues = loaded.snapshot.queues();
+        let place = |unit: &UnitName| {
+            let UnitName::Pod(name) = unit else { return Vec::new() };
+            let queue = loaded.names.pod_id(name).and_then(|pod| loaded.snapshot.pod(pod).queue);
+            let mut path: Vec<_> = queue.into_iter().flat_map(|queue| queues.path(queue)).collect();
+            path.reverse();
+            path.into_iter().map(|queue| (queues.share(queue), queue)).collect()
+        };
+        self.pending.active().min_by_key(|unit| place(unit)).cloned()
+    }
+
+    fn decide(&mut self, unit: &UnitName, now: Timestamp) -> (Verdict, Option<Box<Report>>) {
+        let Some((preemptor, members)) = self.preemptor(unit) else {
+            let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
+            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            return (Verdict::Wait { law: "Incomplete", why }, None);
+        };
+        if self.members(unit).iter().any(|pod| self.unsettled.contains(pod)) {
+            let why = "waits to know what became of its pods".to_owned();
+            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            return (Verdict::Wait { law: "Unsettled", why }, None);
+        }
+        if let Some(state) = self.refused_before(&members) {
+            let why = state.to_string();
+            self.pending.set(unit, state);
+            return (Verdict::Unschedulable { law: "NoPlan", why }, None);
+        }
+        let question = Question { policy: self.policy, now, preemptor };
+        let outcome = question.decide(self.live.loaded_mut());
+        match outcome {
+            Outcome::Schedule(placement) => {
+                let placement = self.named(&placement);
+                self.bind(unit, &placement, now);
+                (Verdict::Schedule { placement }, None)
+            }
+            Outcome::Preempt(plan) => {
+                if let Some(why) = self.under_way(unit, &question, now) {
+                    return (Verdict::Wait { law: "Underway", why }, None);
+                }
+                let report = self.explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
+                (self.preempt(unit, &plan, now), report)
+            }
+            Outcome::Wait(law) => {
+                let until = match &law {
+                    Law::Delay { until } => Some(*until),
+                    _ => None,
+                };
+                let words = words::law(&law, &self.live.loaded().names);
+                self.finish_marked(unit, now);
+                self.wait(unit, State::Change { until, why: words.text.clone() });
+                (Verdict::Wait { law: words.name, why: words.text }, None)
+            }
+            Outcome::Unschedulable(law) => {
+                let words = law.map(|law| words::law(&law, &self.live.loaded().names));
+                let (law, why) = words
+                    .map_or(("NoPlan", "no lawful set of victims makes it fit".to_owned()), |words| {
+                        (words.name, words.text)
+                    });
+                let priority = question.ask(self.live.loaded()).priority;
+                let until = next_toleration_end(&self.live.loaded().snapshot, priority, now);
+                self.give_up(unit, now);
+                let state = State::Change { until, why: why.clone() };
+                self.remember_refusal(&members, &state);
+                self.wait(unit, state);
+                (Verdict::Unschedulable { law, why }, None)
+            }
+        }
+    }
+
+    /// The unit as the engine knows it, and its pods. `None` while it lacks pods, or those of an earlier start are leaving.
+    fn preemptor(&self, unit: &UnitName) -> Option<(Preemptor, Vec<PodId>)> {
+        let loaded = self.live.loaded();
+        match unit {
+            UnitName::Pod(name) => {
+                let id = loaded.names.pod_id(name)?;
+                Some((Preemptor::Pod(id), vec![id]))
+            }
+            UnitName::Group(name) => {
+                let id = loaded.names.group_id(name)?;
+                let group = loaded.snapshot.group(id);
+                let stays = |pod: &PodId| loaded.snapshot.pod(*pod).leaving.is_none();
+                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(stays);
+                complete.then(|| (Preemptor::Group(id), group.members.clone()))
+            }
+            UnitName::Job(_) => {
+                self.live.get(&unit.key())?;
+                let pending = self.members(unit).into_iter().filter_map(|name| loaded.names.pod_id(&name));
+                let members: Vec<PodId> = pending.filter(|&pod| loaded.snapshot.pod(pod).node.is_none()).collect();
+                let first = *members.first()?;
+                let job = loaded.snapshot.job(loaded.snapshot.pod(first).job?);
+                let stays = |pod: &PodId| loaded.snapshot.pod(*pod).leaving.is_none();
+                let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
+                complete.then_some((Preemptor::Pod(first), members))
+            }
+        }
+    }
+
+    /// The pods that a unit has, by name.
+    fn members(&self, unit: &UnitName) -> Vec<FullName> {
+        match unit {
+            UnitName::Pod(name) => vec![name.clone()],
+            UnitName::Group(_) | UnitName::Job(_) => self.live.members(&unit.key()).cloned().collect(),
+        }
+    }
+
+    fn named(&self, placement: &[(PodId, reprieve_engine::NodeId)]) -> Vec<(FullName, String)> {
+        let names = &self.live.loaded().names;
+        placement.iter().map(|&(pod, node)| (names.pod(pod).clone(), names.node(node).to_owned())).collect()
+    }
+
+    fn bind(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
+        self.left_behind.insert(unit.clone());
+        for (pod, node) in placement {
+            let Some(target) = self.target(pod) else { continue };
+            let message = format!("bound to {node}");
+            let about = Key::new(Kind::Pod, pod.clone());
+            self.send(Action::Bind { pod: target, node: node.clone() }, Some(unit), now);
+            self.record(about, None, "Scheduled", message, now);
+        }
+    }
+
+    /// What an action on a pod says of it; `None` while it is being found out what it is.
+    fn target(&self, name: &FullName) -> Option<Target> {
+        let pod = Object::Pod(Arc::clone(self.pods.get(name).filter(|_| !self.unsettled.contains(name))?));
+        let version = pod.version().max(self.assumed.version(name));
+        Some(Target { name: name.clone(), uid: pod.uid().to_owned(), version })
+    }
+
+    fn record(&mut self, about: Key, related: Option<Key>, reason: &'static str, message: String, now: Timestamp) {
+        self.send(Action::Record { about, related, reason, message }, None, now);
+    }
+
+    /// Sends an action; a unit that waits for it is busy until its result comes.
+    fn send(&mut self, action: Action, unit: Option<&UnitName>, now: Timestamp) {
+        let id = ActionId(self.next_action);
+        self.next_action += 1;
+        if let Some(pod) = action.pod().map(|pod| pod.name.clone()) {
+            self.assumed.add(id, &action, now);
+            self.reconsider(&pod, now);
+        }
+        if let Some(unit) = unit {
+            let mut busy = match self.pending.get(unit).map(|waiting| &waiting.state) {
+                Some(State::Busy(busy)) => busy.clone(),
+                _ => BTreeSet::new(),
+            };
+            busy.insert(id);
+            self.pending.set(unit, State::Busy(busy));
+        }
+        let flight = Flight { action: action.clone(), unit: unit.cloned(), settles: None };
+        self.in_flight.insert(id, flight);
+        self.outbox.push((id, action));
+    }
+
+    /// The unit waits, unless it waits for what it asked for already.
+    fn wait(&mut self, unit: &UnitName, state: State) {
+        if !self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_))) {
+            self.pending.set(unit, state);
+        }
+    }
+
+    fn set_timer(&mut self, now: Timestamp) {
+        if let Some(at) = self.pending.next_timer()
+            && self.timer.is_none_or(|timer| timer <= now || at < timer)
+        {
+            self.timer = Some(at);
+            self.send(Action::Timer { at }, None, now);
+        }
+    }
+
+    /// What became of a pod just like this one since the cluster last changed.
+    fn refused_before(&self, members: &[PodId]) -> Option<State> {
+        let (generation, state) = self.refused.get(&self.likeness(members)?)?;
+        (*generation == self.generation).then(|| state.clone())
+    }
+
+    fn remember_refusal(&mut self, members: &[PodId], state: &State) {
+        if let Some(likeness) = self.likeness(members) {
+            self.refused.insert(likeness, (self.generation, state.clone()));
+        }
+    }
+
+    /// What tells a lone pod from others, as far as this policy minds.
+    fn likeness(&self, members: &[PodId]) -> Option<(ShapeId, Priority, bool)> {
+        let [pod] = members else { return None };
+        let pod = self.live.loaded().snapshot.pod(*pod);
+        let alone = pod.group.is_none() && pod.nominated.is_none() && !pod.resizing;
+        (matches!(self.policy, Policy::Kubernetes(_)) && alone).then_some((pod.shape, pod.priority, pod.preempts))
+    }
+}

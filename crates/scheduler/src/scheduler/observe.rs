@@ -1,0 +1,305 @@
+//! What the scheduler learns, and whom it wakes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_engine::{Priority, Timestamp};
+use reprieve_objects::load::timestamp;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+
+use super::{Flight, Scheduler, Settling, Version};
+use crate::action::{Action, ActionId, PREEMPTED_FOR};
+use crate::event::{ActionResult, Event};
+use crate::pending::State;
+use crate::unit::UnitName;
+
+impl Scheduler {
+    /// Takes in what happened.
+    pub fn observe(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Changed(object) => self.changed(object, now),
+            Event::Gone { key, version } => self.gone(&key, version, now),
+            Event::Listed { kind, objects, version } => {
+                self.listed(kind, objects, version, now);
+                if kind == Kind::Pod && self.settling == Settling::Listing {
+                    self.settling = Settling::Settled;
+                }
+            }
+            Event::Timer => self.timer = None,
+            Event::Done { action, result } => self.done(action, result, now),
+        }
+    }
+
+    fn listed(&mut self, kind: Kind, objects: Vec<Object>, version: u64, now: Timestamp) {
+        self.unlisted.remove(&kind);
+        if self.listed.get(&kind).is_some_and(|last| *last > version) {
+            return;
+        }
+        let there: BTreeSet<Key> = objects.iter().map(Object::key).collect();
+        for object in objects {
+            self.changed(object, now);
+        }
+        let known = self.versions.iter().filter(|(key, known)| key.kind == kind && !known.gone);
+        let missing: Vec<Key> = known.filter(|(key, _)| !there.contains(key)).map(|(key, _)| key.clone()).collect();
+        for key in missing {
+            self.gone(&key, version, now);
+        }
+        // What is older than the list, and not in it, is gone: its end need not be remembered.
+        self.listed.insert(kind, version);
+        self.versions.retain(|key, known| key.kind != kind || !known.gone || known.version > version);
+    }
+
+    fn changed(&mut self, object: Object, now: Timestamp) {
+        let key = object.key();
+        let version = object.version();
+        let last = self.versions.get(&key).map(|known| known.version).or_else(|| self.listed.get(&key.kind).copied());
+        if last.is_some_and(|last| last >= version) {
+            return;
+        }
+        self.versions.insert(key.clone(), Version { version, gone: false });
+        match object {
+            Object::Pod(pod) => {
+                self.assumed.seen(&key.name, pod.metadata.uid.as_deref().unwrap_or_default(), version);
+                self.pods.insert(key.name.clone(), pod);
+                self.reconsider(&key.name, now);
+            }
+            other => {
+                self.put(other, now);
+                self.world_changed();
+            }
+        }
+    }
+
+    fn put(&mut self, object: Object, now: Timestamp) {
+        let about = object.key();
+        if let Err(error) = self.live.put(object) {
+            let message = error.to_string();
+            self.record(about, None, "Refused", message, now);
+        }
+    }
+
+    fn gone(&mut self, key: &Key, version: u64, now: Timestamp) {
+        if self.versions.get(key).is_some_and(|known| known.version > version) {
+            return;
+        }
+        self.versions.insert(key.clone(), Version { version, gone: true });
+        if key.kind == Kind::Pod {
+            self.assumed.gone(&key.name);
+            self.pods.remove(&key.name);
+            self.reconsider(&key.name, now);
+        } else {
+            self.live.remove(key);
+            self.world_changed();
+        }
+    }
+
+    fn world_changed(&mut self) {
+        self.generation += 1;
+        self.pending.wake_all();
+    }
+
+    /// A pod, or what is assumed of it, changed.
+    pub(super) fn reconsider(&mut self, name: &FullName, now: Timestamp) {
+        let before = self.live.pod(name).cloned();
+        let after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_over(pod));
+        if before == after {
+            return;
+        }
+        match &after {
+            Some(pod) => {
+                if let Err(error) = self.live.put(Object::Pod(Arc::clone(pod))) {
+                    let about = Key::new(Kind::Pod, name.clone());
+                    let message = error.to_string();
+                    self.record(about, None, "Refused", message, now);
+                }
+            }
+            None => self.live.remove(&Key::new(Kind::Pod, name.clone())),
+        }
+        self.generation += 1;
+        self.note_mark(name, before.as_deref(), after.as_deref());
+        let units = [before.as_deref(), after.as_deref()].map(|pod| self.unit_of(pod));
+        for unit in units.iter().flatten() {
+            self.reconsider_unit(unit);
+        }
+        self.note_left_behind(after.as_deref());
+        if takes_room(before.as_deref()) != takes_room(after.as_deref()) {
+            self.pending.wake_all();
+        }
+    }
+
+    /// A pod that was told to yield for a unit that does not wait is looked at.
+    fn note_left_behind(&mut self, pod: Option<&Pod>) {
+        if let Some(unit) = preemptor_of(pod).filter(|unit| self.pending.get(unit).is_none()) {
+            self.left_behind.insert(unit);
+        }
+    }
+
+    /// Keeps track of who was told to yield, and for whom.
+    fn note_mark(&mut self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) {
+        let (before, after) = (preemptor_of(before), preemptor_of(after));
+        if before == after {
+            return;
+        }
+        if let Some(unit) = before
+            && let Some(marked) = self.marks.get_mut(&unit)
+        {
+            marked.remove(name);
+            if marked.is_empty() {
+                self.marks.remove(&unit);
+            }
+        }
+        if let Some(unit) = after {
+            self.marks.entry(unit).or_default().insert(name.clone());
+        }
+    }
+
+    /// The unit of a pod that this scheduler is to place.
+    fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
+        let pod = pod?;
+        let spec = pod.spec.as_ref()?;
+        (spec.scheduler_name.as_deref() == Some(&self.name)).then(|| UnitName::of(pod, &self.policy))
+    }
+
+    fn reconsider_unit(&mut self, unit: &UnitName) {
+        let pods = self.members(unit).into_iter().filter_map(|name| self.live.pod(&name));
+        let waiting: Vec<&Arc<Pod>> = pods.filter(|pod| needs_place(pod)).collect();
+        let created = |pod: &&Arc<Pod>| {
+            let created = pod.metadata.creation_timestamp.as_ref();
+            created.map_or(Timestamp(0), |created| timestamp(created.0))
+        };
+        let priority = |pod: &&Arc<Pod>| Priority(pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0));
+        match (waiting.iter().map(priority).max(), waiting.iter().map(created).min()) {
+            (Some(priority), Some(since)) => {
+                let size = waiting.len();
+                self.pending.put(unit, priority, since, size);
+                self.pending.wake(unit);
+            }
+            _ => {
+                self.pending.remove(unit);
+                self.left_behind.insert(unit.clone());
+            }
+        }
+    }
+
+    fn done(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
+        let Some(Flight { action, unit, settles }) = self.in_flight.remove(&id) else {
+            return;
+        };
+        let pod = action.pod().map(|pod| pod.name.clone());
+        let mut failed = false;
+        match (result, &pod) {
+            (ActionResult::Ok { version }, Some(pod)) => {
+                self.assumed.worked(id, pod, version);
+                if let Some(known) = self.pods.get(pod).map(|pod| Object::Pod(Arc::clone(pod))) {
+                    self.assumed.seen(pod, known.uid(), known.version());
+                }
+                self.reconsider(pod, now);
+            }
+            (ActionResult::Ok { .. }, None) => {}
+            (ActionResult::Read(object), _) => self.changed(object, now),
+            (ActionResult::NotFound, _) if matches!(action, Action::Read { .. }) => {
+                if let Action::Read { key } = &action {
+                    let version = self.versions.get(key).map_or(0, |known| known.version);
+                    self.gone(key, version, now);
+                }
+            }
+            (ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut, Some(pod)) => {
+                self.find_out(pod.clone(), Some(id), unit.clone());
+            }
+            (ActionResult::Forbidden(_), Some(pod)) => {
+                failed = true;
+                self.assumed.failed(id, pod);
+                self.reconsider(pod, now);
+            }
+            (ActionResult::TimedOut | ActionResult::Conflict, None) if let Action::Read { key } = &action => {
+                let settles = settles.map(|(settled, _)| settled);
+                self.find_out(key.name.clone(), settles, unit.clone());
+                self.finished(&unit, id, failed, now);
+                return;
+            }
+            (
+                ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut | ActionResult::Forbidden(_),
+                None,
+            ) => {}
+        }
+        if let Action::Read { key } = &action {
+            self.settled(&key.name, settles.map(|(settled, _)| settled), now);
+        }
+        self.finished(&unit, id, failed, now);
+    }
+
+    /// The pod was read anew.
+    fn settled(&mut self, pod: &FullName, settled: Option<ActionId>, now: Timestamp) {
+        self.unsettled.remove(pod);
+        if let Some(settled) = settled {
+            self.assumed.failed(settled, pod);
+            self.reconsider(pod, now);
+        }
+        let after = self.live.pod(pod).cloned();
+        self.note_left_behind(after.as_deref());
+        self.pending.wake_all();
+    }
+
+    /// Reads a pod anew: whether an action on it worked is not known.
+    fn find_out(&mut self, pod: FullName, settles: Option<ActionId>, unit: Option<UnitName>) {
+        let id = ActionId(self.next_action);
+        self.next_action += 1;
+        let action = Action::Read { key: Key::new(Kind::Pod, pod.clone()) };
+        if let Some(unit) = &unit
+            && let Some(State::Busy(busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone())
+        {
+            let busy = busy.into_iter().chain([id]).collect();
+            self.pending.set(unit, State::Busy(busy));
+        }
+        self.unsettled.insert(pod.clone());
+        let settles = settles.map(|settled| (settled, pod));
+        self.in_flight.insert(id, Flight { action: action.clone(), unit, settles });
+        self.outbox.push((id, action));
+    }
+
+    /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
+    fn finished(&mut self, unit: &Option<UnitName>, id: ActionId, failed: bool, now: Timestamp) {
+        let Some(unit) = unit else { return };
+        let Some(State::Busy(mut busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone()) else {
+            return;
+        };
+        busy.remove(&id);
+        if failed {
+            self.pending.back_off(unit, now);
+        } else if busy.is_empty() {
+            self.pending.succeeded(unit);
+            self.pending.set(unit, State::Active);
+        } else {
+            self.pending.set(unit, State::Busy(busy));
+        }
+    }
+}
+
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn needs_place(pod: &Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    let bound = spec.is_some_and(|spec| spec.node_name.is_some());
+    let gated = spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
+    !bound && !gated && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// The room that a pod takes: where it is bound, or meant to be; and, for queues, whether it is leaving.
+fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
+    let pod = pod?;
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+    let nominated =
+        pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref()).filter(|_| node.is_none());
+    let room = (node, nominated, pod.metadata.deletion_timestamp.is_some());
+    (node.is_some() || nominated.is_some()).then_some(room)
+}
+
+/// The unit for which a pod was told to yield.
+fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
+    UnitName::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
+}

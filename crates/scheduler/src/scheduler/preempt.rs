@@ -1,0 +1,184 @@
+//! Preemption, delayed: first it is said in the API who is to land where and who is to yield; then, if that stands and the decision
+//! is still the same, the victims are evicted, all of them; then they are waited for. While they are leaving, and the placement
+//! stands, nobody else is taken.
+
+use reprieve_engine::choose::Plan;
+use reprieve_engine::fit::Placement;
+use reprieve_engine::hold::stands;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::snapshot::DisruptionMode;
+use reprieve_engine::{PodId, Timestamp};
+use reprieve_objects::object::{Key, Kind};
+use reprieve_objects::objects::FullName;
+use reprieve_objects::question::Question;
+
+use super::{Scheduler, Verdict};
+use crate::action::{Action, SOFT_EVICTION, Target};
+use crate::pending::State;
+use crate::unit::UnitName;
+
+impl Scheduler {
+    pub(super) fn preempt(&mut self, unit: &UnitName, plan: &Plan, now: Timestamp) -> Verdict {
+        let placement = self.named(&plan.placement);
+        let victims = self.victims(plan);
+        if victims.iter().any(|victim| self.unsettled.contains(victim)) {
+            let why = "waits to know what became of its victims".to_owned();
+            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            return Verdict::Wait { law: "Unsettled", why };
+        }
+        self.nominate(unit, &placement, now);
+        if !self.is_soft() {
+            self.mark(unit, &victims, now);
+        }
+        if !self.outbox.is_empty() {
+            return Verdict::Prepare { placement, victims };
+        }
+        self.evict(unit, &victims, now);
+        if self.outbox.is_empty() {
+            let why = "its victims are leaving".to_owned();
+            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            return Verdict::Wait { law: "Underway", why };
+        }
+        Verdict::Preempt { placement, victims }
+    }
+
+    /// Why nobody new is taken for the unit now: those who were are still leaving, and its placement stands. Whoever was told to yield
+    /// and was not evicted yet is.
+    pub(super) fn under_way(&mut self, unit: &UnitName, question: &Question, now: Timestamp) -> Option<String> {
+        let marked = self.marks.get(unit).cloned().unwrap_or_default();
+        let gone: Vec<PodId> = marked.iter().filter_map(|pod| self.live.loaded().names.pod_id(pod)).collect();
+        if !marked.iter().any(|victim| self.is_leaving(victim)) {
+            return None;
+        }
+        let ask = question.ask(self.live.loaded());
+        let snapshot = &mut self.live.loaded_mut().snapshot;
+        // Pods that came later, beyond those that it needs, are no reason for a second round.
+        let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
+        let needed = job.map_or(ask.needed, |job| {
+            let bound = job.members.len() - ask.members.len();
+            ask.needed.min(job.min_member.saturating_sub(bound)).max(1)
+        });
+        let nominated = ask.members.iter().filter_map(|&pod| Some((pod, snapshot.pod(pod).nominated?)));
+        let placement: Placement = nominated.collect();
+        if placement.len() < needed || !stands(snapshot, &ask, &placement, &gone) {
+            return None;
+        }
+        self.finish_marked(unit, now);
+        let why = "its victims are leaving".to_owned();
+        self.wait(unit, State::Change { until: None, why: why.clone() });
+        Some(why)
+    }
+
+    /// Evicts whoever was told to yield for the unit together with somebody who is leaving already.
+    pub(super) fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
+        let marked: Vec<FullName> = self.marks.get(unit).into_iter().flatten().cloned().collect();
+        if marked.iter().any(|victim| self.is_leaving(victim)) {
+            self.evict(unit, &marked, now);
+        }
+    }
+
+    /// The unit cannot be scheduled: it is meant for no node, and nobody is to yield for it.
+    pub(super) fn give_up(&mut self, unit: &UnitName, now: Timestamp) {
+        self.nominate(unit, &[], now);
+        self.left_behind.insert(unit.clone());
+    }
+
+    /// Those who were told to yield for units that need it no longer are told that they need not; but of a group that yields whole,
+    /// part of which has gone, nobody stays.
+    pub(super) fn clear_left_behind(&mut self, now: Timestamp) {
+        for unit in std::mem::take(&mut self.left_behind) {
+            let marked: Vec<FullName> = self.marks.get(&unit).into_iter().flatten().cloned().collect();
+            let (broken, whole): (Vec<FullName>, Vec<FullName>) =
+                marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
+            self.evict(&unit, &broken, now);
+            for pod in self.staying(&whole) {
+                self.send(Action::Unmark { pod }, None, now);
+            }
+        }
+    }
+
+    /// Says of each pod of the unit where it is meant to land; of those without a place, that they are meant for none.
+    fn nominate(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
+        for name in self.members(unit) {
+            let place = placement.iter().find(|(pod, _)| *pod == name).map(|(_, node)| node.clone());
+            let Some(pod) = self.live.pod(&name) else { continue };
+            let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+            if !bound
+                && nominated.filter(|node| !node.is_empty()) != place
+                && let Some(pod) = self.target(&name)
+            {
+                self.send(Action::Nominate { pod, node: place }, Some(unit), now);
+            }
+        }
+    }
+
+    /// Says on each victim that it is to yield, unless it was told so for another, and on those that no longer are that they need not.
+    fn mark(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
+        let marked = self.marks.get(unit).cloned().unwrap_or_default();
+        let is_told = |victim: &FullName| self.marks.values().any(|marked| marked.contains(victim));
+        let untold: Vec<FullName> = victims.iter().filter(|victim| !is_told(victim)).cloned().collect();
+        for pod in self.staying(&untold) {
+            let message = format!("preempted for {unit}");
+            self.send(Action::Mark { pod, preemptor: unit.to_string(), message }, Some(unit), now);
+        }
+        let spared: Vec<FullName> = marked.into_iter().filter(|pod| !victims.contains(pod)).collect();
+        for pod in self.staying(&spared) {
+            self.send(Action::Unmark { pod }, Some(unit), now);
+        }
+    }
+
+    fn evict(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
+        for pod in self.staying(victims) {
+            let (about, related) = (Key::new(Kind::Pod, pod.name.clone()), unit.key());
+            let message = format!("preempted for {unit}");
+            let action = match self.is_soft() {
+                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message: message.clone() },
+                false => Action::Evict { pod },
+            };
+            let waits = self.pending.get(unit).is_some().then_some(unit);
+            self.send(action, waits, now);
+            let yields = format!("{about} yields for it");
+            self.record(about.clone(), Some(related.clone()), "Preempted", message, now);
+            self.record(related, Some(about), "Preempting", yields, now);
+        }
+    }
+
+    /// Those of the pods that are not leaving, as targets.
+    fn staying(&self, pods: &[FullName]) -> Vec<Target> {
+        pods.iter().filter(|pod| !self.is_leaving(pod)).filter_map(|pod| self.target(pod)).collect()
+    }
+
+    fn victims(&self, plan: &Plan) -> Vec<FullName> {
+        let loaded = self.live.loaded();
+        let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+        pods.map(|&pod| loaded.names.pod(pod).clone()).collect()
+    }
+
+    /// Whether victims are only labelled, for another operator to evict them.
+    fn is_soft(&self) -> bool {
+        matches!(self.policy, Policy::Koordinator(policy) if !policy.deletes_victims)
+    }
+
+    /// Whether the pod has been evicted and is on its way.
+    fn is_leaving(&self, pod: &FullName) -> bool {
+        self.live.pod(pod).is_none_or(|pod| {
+            let labels = pod.metadata.labels.as_ref();
+            pod.metadata.deletion_timestamp.is_some() || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
+        })
+    }
+
+    /// Whether the pod's group yields whole, and part of it is leaving or gone.
+    fn is_of_broken_group(&self, pod: &FullName) -> bool {
+        let loaded = self.live.loaded();
+        let group = loaded.names.pod_id(pod).and_then(|pod| loaded.snapshot.pod(pod).group);
+        group.is_some_and(|group| {
+            let group = loaded.snapshot.group(group);
+            let stays = |pod: &&PodId| {
+                let pod = loaded.snapshot.pod(**pod);
+                pod.node.is_some() && pod.leaving.is_none()
+            };
+            group.mode == DisruptionMode::All && group.members.iter().filter(stays).count() < group.min_count
+        })
+    }
+}

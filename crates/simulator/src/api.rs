@@ -1,0 +1,195 @@
+//! A virtual API server: objects with versions, requests with preconditions, and a record of what changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reprieve_engine::Timestamp;
+use reprieve_objects::load::time;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
+use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{mark, unmark};
+
+/// The objects, and what watchers have to be told.
+#[derive(Default)]
+pub struct Api {
+    objects: BTreeMap<Key, Object>,
+    version: u64,
+    uids: u64,
+    changes: Vec<Event>,
+}
+
+impl Api {
+    /// What changed since this was last asked.
+    pub fn take_changes(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All objects of a kind, as a list request gives them.
+    pub fn list(&self, kind: Kind) -> Event {
+        let objects = self.objects.values().filter(|object| object.kind() == kind).cloned().collect();
+        Event::Listed { kind, objects, version: self.version }
+    }
+
+    /// An object.
+    pub fn get(&self, key: &Key) -> Option<&Object> {
+        self.objects.get(key)
+    }
+
+    /// A pod.
+    pub fn pod(&self, name: &FullName) -> Option<&Arc<Pod>> {
+        match self.objects.get(&Key::new(Kind::Pod, name.clone()))? {
+            Object::Pod(pod) => Some(pod),
+            _ => None,
+        }
+    }
+
+    /// All objects.
+    pub fn all(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values()
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        let from = Key::new(Kind::Pod, FullName { namespace: String::new(), name: String::new() });
+        self.objects.range(from..).filter_map(|(_, object)| match object {
+            Object::Pod(pod) => Some(pod),
+            _ => None,
+        })
+    }
+
+    /// Creates an object, with a uid and a time of its own.
+    pub fn create(&mut self, mut object: Object, now: Timestamp) {
+        self.uids += 1;
+        let uid = format!("{:08}", self.uids);
+        let metadata = object.metadata_mut();
+        metadata.uid = Some(uid);
+        metadata.creation_timestamp = time(now).map(Time);
+        self.store(object);
+    }
+
+    /// Changes a pod, if it is there.
+    pub fn change(&mut self, name: &FullName, change: impl FnOnce(&mut Pod)) -> Option<u64> {
+        let key = Key::new(Kind::Pod, name.clone());
+        let Object::Pod(pod) = self.objects.get(&key)?.clone() else {
+            return None;
+        };
+        let mut pod = Pod::clone(&pod);
+        change(&mut pod);
+        Some(self.store(Object::from(pod)))
+    }
+
+    /// Puts an object in the place of what has its name.
+    pub fn store(&mut self, mut object: Object) -> u64 {
+        self.version += 1;
+        object.metadata_mut().resource_version = Some(self.version.to_string());
+        self.objects.insert(object.key(), object.clone());
+        self.changes.push(Event::Changed(object));
+        self.version
+    }
+
+    /// Removes an object.
+    pub fn remove(&mut self, key: &Key) {
+        if self.objects.remove(key).is_some() {
+            self.version += 1;
+            self.changes.push(Event::Gone { key: key.clone(), version: self.version });
+        }
+    }
+
+    /// Deletes a pod with its grace; one that runs nowhere goes at once.
+    pub fn delete(&mut self, name: &FullName, now: Timestamp) -> u64 {
+        let Some(pod) = self.pod(name) else {
+            return self.version;
+        };
+        if pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
+            self.remove(&Key::new(Kind::Pod, name.clone()));
+            return self.version;
+        }
+        if pod.metadata.deletion_timestamp.is_some() {
+            return Object::Pod(Arc::clone(pod)).version();
+        }
+        let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
+        let until = time(now.plus_seconds(grace)).map(Time);
+        self.change(name, |pod| pod.metadata.deletion_timestamp = until).expect("it is there")
+    }
+
+    /// Carries out a request.
+    pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
+        match action {
+            Action::Bind { pod, node } => self.request(pod, false, |pod| {
+                let spec = pod.spec.get_or_insert_default();
+                if spec.node_name.is_some() || pod.metadata.deletion_timestamp.is_some() {
+                    return false;
+                }
+                spec.node_name = Some(node.clone());
+                let condition = PodCondition {
+                    type_: "PodScheduled".to_owned(),
+                    status: "True".to_owned(),
+                    last_transition_time: time(now).map(Time),
+                    ..PodCondition::default()
+                };
+                let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+                conditions.retain(|condition| condition.type_ != "PodScheduled");
+                conditions.push(condition);
+                true
+            }),
+            Action::Nominate { pod, node } => self.request(pod, false, |pod| {
+                pod.status.get_or_insert_default().nominated_node_name = node.clone();
+                true
+            }),
+            Action::Mark { pod, preemptor, .. } => self.request(pod, false, |pod| {
+                mark(pod, preemptor);
+                true
+            }),
+            Action::Unmark { pod } => self.request(pod, false, |pod| {
+                unmark(pod);
+                true
+            }),
+            Action::SoftEvict { pod, preemptor, message } => self.request(pod, false, |pod| {
+                mark(pod, preemptor);
+                let labels = pod.metadata.labels.get_or_insert_default();
+                labels.insert(SOFT_EVICTION.to_owned(), message.clone());
+                true
+            }),
+            Action::Evict { pod } => match self.request(pod, true, |_| true) {
+                ActionResult::Ok { .. } => ActionResult::Ok { version: self.delete(&pod.name, now) },
+                refused => refused,
+            },
+            Action::Read { key } => match self.objects.get(key) {
+                Some(object) => ActionResult::Read(object.clone()),
+                None => ActionResult::NotFound,
+            },
+            Action::Record { .. } | Action::List { .. } | Action::Timer { .. } => ActionResult::Ok { version: 0 },
+        }
+    }
+
+    /// A request about a pod that must be the one that is meant; `exact`: in the very version. What leaves it as it is makes no version.
+    fn request(&mut self, target: &Target, exact: bool, change: impl FnOnce(&mut Pod) -> bool) -> ActionResult {
+        let Some(object) = self.pod(&target.name).map(|pod| Object::Pod(Arc::clone(pod))) else {
+            return ActionResult::NotFound;
+        };
+        if object.uid() != target.uid {
+            return ActionResult::NotFound;
+        }
+        if exact && object.version() != target.version {
+            return ActionResult::Conflict;
+        }
+        let Object::Pod(before) = &object else { unreachable!("it is a pod") };
+        let mut pod = Pod::clone(before);
+        if !change(&mut pod) {
+            return ActionResult::Conflict;
+        }
+        if pod == **before {
+            return ActionResult::Ok { version: object.version() };
+        }
+        ActionResult::Ok { version: self.store(Object::from(pod)) }
+    }
+}

@@ -1,0 +1,158 @@
+//! Random clusters, each from a seed, in which everything goes wrong.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::koordinator::Koordinator;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use serde_json::json;
+
+use crate::chance::Chance;
+use crate::faults::Faults;
+use crate::submission::{Form, Submission};
+use crate::world::Setup;
+
+/// The policies that a campaign goes through.
+pub const POLICIES: &[&str] = &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)"];
+
+const START: Timestamp = Timestamp(1_767_229_200_000_000);
+const HOUR: i64 = 3_600_000_000;
+const MINUTE: i64 = 60_000_000;
+const SECOND: i64 = 1_000_000;
+
+/// A random cluster under one of [`POLICIES`].
+pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
+    let mut chance = Chance::new(seed);
+    let policy = match policy {
+        "YuniKorn" => Policy::YuniKorn,
+        "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
+        "Koordinator (soft)" => Policy::Koordinator(Koordinator::default()),
+        _ => Policy::Kubernetes(Kubernetes::default()),
+    };
+    let gpus = chance.pick(&[2, 4, 8]);
+    let nodes = chance.within(2, 6);
+    let mut objects: Vec<Object> = (0..nodes).map(|at| node(&format!("node-{at}"), gpus)).collect();
+    objects.extend(queues(&mut chance, &policy, nodes * gpus));
+    let n = chance.within(8, 30);
+    let submissions = (0..n).map(|at| submission(&mut chance, at, gpus, &policy)).collect();
+    Setup {
+        policy,
+        objects,
+        submissions,
+        start: START,
+        end: START.plus_micros(24 * HOUR),
+        faults,
+        soft_eviction_micros: 20 * SECOND,
+        sample_micros: 0,
+        explains: false,
+        seed,
+    }
+}
+
+fn node(name: &str, gpus: i64) -> Object {
+    let amounts = [("cpu", "64".to_owned()), ("nvidia.com/gpu", gpus.to_string()), ("pods", "20".to_owned())];
+    let allocatable = amounts.map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).into_iter().collect();
+    Object::from(Node {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: None,
+        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
+    })
+}
+
+/// Two teams that share the cluster, in the words of the policy.
+fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
+    let half = (gpus / 2).max(1);
+    let least = [chance.within(half / 2, half), chance.within(0, half)];
+    let most = [chance.within(half, gpus), chance.within(half, gpus)];
+    match policy {
+        Policy::YuniKorn => {
+            let fenced = chance.happens(300_000);
+            let team = |at: usize| {
+                json!({
+                    "name": (["a", "b"][at]),
+                    "resources": {
+                        "guaranteed": {"nvidia.com/gpu": least[at]},
+                        "max": {"nvidia.com/gpu": most[at]},
+                    },
+                    "properties": {
+                        "preemption.delay": "10s",
+                        "preemption.policy": if fenced && at == 0 { "fence" } else { "default" },
+                    },
+                })
+            };
+            let queues = json!({"partitions": [{"name": "default", "queues": [{
+                "name": "root", "submitacl": "*", "queues": [team(0), team(1)],
+            }]}]});
+            let data = [("queues.yaml".to_owned(), queues.to_string())].into_iter().collect();
+            vec![Object::from(ConfigMap {
+                metadata: ObjectMeta { name: Some("yunikorn-configs".to_owned()), ..ObjectMeta::default() },
+                data: Some(data),
+                ..ConfigMap::default()
+            })]
+        }
+        Policy::Koordinator(_) => [0, 1].map(|at| quota(["a", "b"][at], least[at], most[at])).into(),
+        Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
+    }
+}
+
+fn quota(name: &str, min: i64, max: i64) -> Object {
+    let amount = |amount: i64| [("nvidia.com/gpu".to_owned(), json!(amount))].into_iter().collect();
+    Object::from(ElasticQuota {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: QuotaSpec { min: amount(min), max: amount(max) },
+        ..ElasticQuota::default()
+    })
+}
+
+fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submission {
+    let priority = i32::try_from(chance.within(0, 3) * 10).expect("it is small");
+    let each = chance.pick(&[1, 1, 1, 2, gpus.min(4)]).min(gpus);
+    let gang = chance.happens(500_000);
+    let pods = usize::try_from(if gang { chance.within(2, 6) } else { chance.within(1, 3) }).expect("it is small");
+    let whole = chance.happens(700_000);
+    let min = if chance.happens(800_000) { pods } else { pods - 1 };
+    let queue = chance.pick(&["a", "b"]);
+    let label = match policy {
+        Policy::YuniKorn => Some(("queue", format!("root.{queue}"))),
+        Policy::Koordinator(_) => Some(("quota.scheduling.koordinator.sh/name", queue.to_owned())),
+        Policy::Kubernetes(_) | Policy::Kueue(_) => None,
+    };
+    let running = chance.within(1, 120) * MINUTE;
+    Submission {
+        name: FullName::new("default", &format!("job-{at:02}")),
+        at: START.plus_micros(chance.within(0, 3 * HOUR)),
+        pods,
+        form: if gang { Form::Gang { min, whole } } else { Form::Single },
+        template: template(priority, each, label),
+        running_micros: Some(running),
+        checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),
+        startup_micros: chance.within(1, 20) * SECOND,
+        stop_micros: chance.within(1, 30) * SECOND,
+    }
+}
+
+fn template(priority: i32, gpus: i64, label: Option<(&str, String)>) -> Pod {
+    let requests =
+        [("cpu".to_owned(), Quantity("1".to_owned())), ("nvidia.com/gpu".to_owned(), Quantity(gpus.to_string()))];
+    let container = Container {
+        name: "main".to_owned(),
+        resources: Some(ResourceRequirements {
+            requests: Some(requests.into_iter().collect()),
+            ..ResourceRequirements::default()
+        }),
+        ..Container::default()
+    };
+    Pod {
+        metadata: ObjectMeta {
+            labels: label.map(|(key, value)| [(key.to_owned(), value)].into_iter().collect()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() }),
+        status: None,
+    }
+}

@@ -1,0 +1,49 @@
+//! Whoever waits is in the scheduler's queue, or waits for something that can end.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::Timestamp;
+use reprieve_objects::objects::FullName;
+use reprieve_scheduler::UnitName;
+
+use super::Invariant;
+use crate::world::World;
+
+/// By then everything that happened has been heard of, at the latest by a list.
+const HEARD_MICROS: i64 = 150_000_000;
+
+#[derive(Default)]
+pub(super) struct Accounted {
+    looked: Option<Timestamp>,
+}
+
+impl Invariant for Accounted {
+    fn name(&self) -> &'static str {
+        "accounted for"
+    }
+
+    fn at_moment(&mut self, world: &World) -> Result<(), String> {
+        let now = world.now();
+        if self.looked.is_some_and(|looked| now < looked.plus_micros(HEARD_MICROS)) {
+            return Ok(());
+        }
+        self.looked = Some(now);
+        let waiting: BTreeMap<UnitName, String> =
+            world.scheduler.waiting().map(|(unit, why)| (unit.clone(), why)).collect();
+        for pod in world.api.pods() {
+            let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            let created = pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_microsecond());
+            let recently = now.0 - created < HEARD_MICROS || now.0 - world.last_restart().0 < HEARD_MICROS;
+            if bound || recently || pod.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let unit = UnitName::of(pod, &world.setup().policy);
+            let known = world.scheduler.live().pod(&FullName::of(&pod.metadata));
+            let assumed = known.is_some_and(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()));
+            if !assumed && !waiting.contains_key(&unit) {
+                return Err(format!("{unit} waits, and the scheduler does not know"));
+            }
+        }
+        Ok(())
+    }
+}

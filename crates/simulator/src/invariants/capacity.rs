@@ -1,0 +1,54 @@
+//! No node is over its capacity.
+
+use std::collections::BTreeMap;
+
+use reprieve_objects::object::Object;
+use reprieve_objects::request::{self, Amounts};
+
+use super::Invariant;
+use crate::world::World;
+
+#[derive(Default)]
+pub(super) struct Capacity {
+    /// The version of the API that was looked at last.
+    looked: u64,
+}
+
+impl Invariant for Capacity {
+    fn name(&self) -> &'static str {
+        "capacity"
+    }
+
+    fn at_moment(&mut self, world: &World) -> Result<(), String> {
+        if std::mem::replace(&mut self.looked, world.api.version()) == world.api.version() {
+            return Ok(());
+        }
+        let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
+        for pod in world.api.pods().filter(|pod| !is_over(pod)) {
+            let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else { continue };
+            let used = used.entry(node).or_default();
+            for (resource, amount) in request::requests(pod).map_err(|error| error.to_string())? {
+                *used.entry(resource).or_default() += amount;
+            }
+            *used.entry("pods".to_owned()).or_default() += 1;
+        }
+        for object in world.api.all() {
+            let Object::Node(node) = object else { continue };
+            let name = node.metadata.name.as_deref().unwrap_or_default();
+            let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
+            let offered = request::amounts(&allocatable, "status.allocatable").map_err(|error| error.to_string())?;
+            for (resource, amount) in used.remove(name).unwrap_or_default() {
+                let offered = offered.get(&resource).copied().unwrap_or(0);
+                if amount > offered {
+                    return Err(format!("node {name} has {offered} of {resource}, and {amount} is used"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn is_over(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}

@@ -1,0 +1,119 @@
+//! No victim is unlawful. For policy Kubernetes the independent checker says so; for the others what can be told from the objects alone.
+
+use reprieve_checker::{Claim, check};
+use reprieve_engine::policy::Policy;
+use reprieve_objects::answer::Answer;
+use reprieve_objects::load::time;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_objects::test_file::{OutcomeName, PreemptorRef, VictimRef};
+use reprieve_scheduler::{Step, UnitName, Verdict};
+
+use super::Invariant;
+use crate::world::World;
+
+pub(super) struct Lawful;
+
+impl Invariant for Lawful {
+    fn name(&self) -> &'static str {
+        "lawful victims"
+    }
+
+    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+        let (Some(unit), Verdict::Prepare { placement, victims }) = (&step.unit, &step.verdict) else {
+            return Ok(());
+        };
+        match world.setup().policy {
+            Policy::Kubernetes(_) => by_checker(world, unit, placement, victims),
+            Policy::Koordinator(_) => victims.iter().try_for_each(|victim| lower(world, unit, placement, victim)),
+            Policy::YuniKorn => victims.iter().try_for_each(|victim| within_fence(world, placement, victim)),
+            Policy::Kueue(_) => Ok(()),
+        }
+    }
+}
+
+fn by_checker(
+    world: &World,
+    unit: &UnitName,
+    placement: &[(FullName, String)],
+    victims: &[FullName],
+) -> Result<(), String> {
+    let (kind, name) = match unit {
+        UnitName::Pod(name) => ("Pod", name),
+        UnitName::Group(name) | UnitName::Job(name) => ("PodGroup", name),
+    };
+    let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
+    let mut refs: Vec<VictimRef> =
+        victims.iter().map(|pod| VictimRef { pod: Some(pod.to_string()), ..VictimRef::default() }).collect();
+    refs.sort_unstable();
+    let answer = Answer {
+        outcome: OutcomeName::Preempt,
+        victims: refs,
+        nominated: placement.iter().map(|(pod, node)| (pod.to_string(), node.clone())).collect(),
+    };
+    // As it was when it was decided: the nominations are what came of it.
+    let mut objects = world.seen_by_scheduler();
+    for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
+        let name = FullName::of(&pod.metadata);
+        if let Some(status) = pod.status.as_mut().filter(|_| placement.iter().any(|(placed, _)| *placed == name)) {
+            status.nominated_node_name = None;
+        }
+    }
+    let now = time(world.now()).ok_or("there is no such time")?;
+    let claim = Claim { objects: &objects, now, preemptor: &preemptor, priority_cut: true, answer: &answer };
+    match check(&claim).first() {
+        Some(complaint) => Err(format!("{unit}: {complaint}")),
+        None => Ok(()),
+    }
+}
+
+fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
+    let priority = |pod: &FullName| {
+        let pod = world.scheduler.live().pod(pod);
+        pod.and_then(|pod| pod.spec.as_ref()?.priority).unwrap_or(0)
+    };
+    let highest = placement.iter().map(|(pod, _)| priority(pod)).max().unwrap_or(i32::MIN);
+    match priority(victim) < highest {
+        true => Ok(()),
+        false => Err(format!("{victim} is not below {unit}")),
+    }
+}
+
+/// Law 7: nobody is taken outside the preemptor's fence.
+fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
+    let queue = |pod: &FullName| {
+        let labels = world.scheduler.live().pod(pod)?.metadata.labels.clone()?;
+        labels.get("queue").cloned()
+    };
+    let preemptor = placement.first().and_then(|(pod, _)| queue(pod)).unwrap_or_default();
+    let (victim_queue, fences) = (queue(victim).unwrap_or_default(), fences(world));
+    let inside = |path: &str, fence: &str| path == fence || path.starts_with(&format!("{fence}."));
+    match fences.iter().find(|fence| inside(&preemptor, fence) && !inside(&victim_queue, fence)) {
+        Some(fence) => Err(format!("{victim} of {victim_queue} is outside the fence {fence} of {preemptor}")),
+        None => Ok(()),
+    }
+}
+
+/// The paths of the queues that are fences, as the setup wrote them.
+fn fences(world: &World) -> Vec<String> {
+    let texts = world.setup().objects.iter().filter_map(|object| match object {
+        Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
+        _ => None,
+    });
+    let mut fences = Vec::new();
+    for text in texts {
+        let value: serde_json::Value = serde_saphyr::from_str(&text).unwrap_or_default();
+        let roots = value["partitions"][0]["queues"].as_array().cloned().unwrap_or_default();
+        let mut open: Vec<(String, serde_json::Value)> =
+            roots.into_iter().map(|queue| (queue["name"].as_str().unwrap_or_default().to_owned(), queue)).collect();
+        while let Some((path, queue)) = open.pop() {
+            if queue["properties"]["preemption.policy"] == "fence" {
+                fences.push(path.clone());
+            }
+            for child in queue["queues"].as_array().into_iter().flatten() {
+                open.push((format!("{path}.{}", child["name"].as_str().unwrap_or_default()), child.clone()));
+            }
+        }
+    }
+    fences
+}

@@ -1,0 +1,59 @@
+//! There is no second preemption for a unit while the first is under way and its placement stands.
+
+use std::collections::BTreeMap;
+
+use reprieve_objects::objects::FullName;
+use reprieve_scheduler::{Step, UnitName, Verdict};
+
+use super::Invariant;
+use super::standing::fits;
+use crate::world::World;
+
+#[derive(Default)]
+pub(super) struct OneRound {
+    rounds: BTreeMap<UnitName, Round>,
+}
+
+struct Round {
+    placement: Vec<(FullName, String)>,
+    /// With their uids.
+    victims: Vec<(FullName, String)>,
+}
+
+impl Invariant for OneRound {
+    fn name(&self) -> &'static str {
+        "one round"
+    }
+
+    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+        let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
+            return Ok(());
+        };
+        let uid = |pod: &FullName| {
+            let pod = world.scheduler.live().pod(pod);
+            pod.and_then(|pod| pod.metadata.uid.clone()).unwrap_or_default()
+        };
+        let with_uids = victims.iter().map(|pod| (pod.clone(), uid(pod))).collect();
+        let round = Round { placement: placement.clone(), victims: with_uids };
+        let Some(before) = self.rounds.insert(unit.clone(), round) else {
+            return Ok(());
+        };
+        let round = &self.rounds[unit];
+        let more = round.victims.iter().any(|victim| !before.victims.contains(victim));
+        let still_there = before.victims.iter().any(|(pod, was)| uid(pod) == *was && is_leaving(world, pod));
+        let names: Vec<FullName> = before.victims.iter().map(|(pod, _)| pod.clone()).collect();
+        let same_pods = before.placement.iter().all(|(pod, _)| placement.iter().any(|(other, _)| other == pod));
+        if more && still_there && same_pods && fits(world, &before.placement, &names) {
+            return Err(format!("{unit} takes {victims:?} while {names:?} are still leaving for it"));
+        }
+        Ok(())
+    }
+}
+
+fn is_leaving(world: &World, pod: &FullName) -> bool {
+    world.scheduler.live().pod(pod).is_some_and(|pod| {
+        let labels = pod.metadata.labels.as_ref();
+        let soft = labels.is_some_and(|labels| labels.contains_key(reprieve_scheduler::action::SOFT_EVICTION));
+        pod.metadata.deletion_timestamp.is_some() || soft
+    })
+}

@@ -1,0 +1,85 @@
+//! Nobody is a victim without a plan for the whole preemptor that stands: with the victims gone, every pod of it fits where it is
+//! meant to land.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+use reprieve_objects::request::{self, Amounts};
+use reprieve_scheduler::{Step, UnitName, Verdict};
+
+use super::Invariant;
+use super::capacity::is_over;
+use crate::world::World;
+
+pub(super) struct Standing;
+
+impl Invariant for Standing {
+    fn name(&self) -> &'static str {
+        "standing plan"
+    }
+
+    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+        let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
+            return Ok(());
+        };
+        if let UnitName::Group(name) | UnitName::Job(name) = unit {
+            for (job, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+                let bound = job.parts[0].pods.keys().filter(|pod| node_of(world, pod).is_some()).count();
+                if bound + placement.len() < min {
+                    return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
+                }
+            }
+        }
+        match fits(world, placement, victims) {
+            true => Ok(()),
+            false => Err(format!("with {victims:?} gone, {unit} does not fit as {placement:?}")),
+        }
+    }
+}
+
+fn node_of<'w>(world: &'w World, pod: &FullName) -> Option<&'w String> {
+    world.scheduler.live().pod(pod)?.spec.as_ref()?.node_name.as_ref()
+}
+
+/// Whether the placement fits, as far as resources tell, with these and all who are leaving gone, and with those of higher priority
+/// that are meant to land there.
+pub(super) fn fits(world: &World, placement: &[(FullName, String)], gone: &[FullName]) -> bool {
+    let live = world.scheduler.live();
+    let nodes: BTreeSet<&String> = placement.iter().map(|(_, node)| node).collect();
+    let mut used: BTreeMap<&String, Amounts> = BTreeMap::new();
+    let mut add = |node, pod: &Pod| {
+        let used = used.entry(node).or_default();
+        for (resource, amount) in request::requests(pod).unwrap_or_default() {
+            *used.entry(resource).or_default() += amount;
+        }
+    };
+    let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
+    let placed = placement.iter().filter_map(|(name, _)| live.pod(name));
+    let highest = placed.map(|pod| priority(pod)).max().unwrap_or(0);
+    for (name, pod) in live.pods().filter(|(_, pod)| !is_over(pod)) {
+        let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
+        let node = bound.or(nominated.filter(|_| priority(pod) > highest));
+        let stays = pod.metadata.deletion_timestamp.is_none() && !gone.contains(name);
+        if let Some(node) = node.filter(|node| stays && nodes.contains(node)) {
+            add(node, pod);
+        }
+    }
+    for (name, node) in placement {
+        match live.pod(name) {
+            Some(pod) => add(node, pod),
+            None => return false,
+        }
+    }
+    nodes.into_iter().all(|name| {
+        let Some(Object::Node(node)) = live.get(&Key::new(Kind::Node, FullName::new("", name))) else {
+            return false;
+        };
+        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
+        let offered = request::amounts(&allocatable, "status.allocatable").unwrap_or_default();
+        let mut used = used.get(name).into_iter().flatten();
+        used.all(|(resource, amount)| *amount <= offered.get(resource).copied().unwrap_or(0))
+    })
+}

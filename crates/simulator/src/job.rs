@@ -1,0 +1,97 @@
+//! A job's life: its pods, what it has done, what was lost.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::Timestamp;
+use reprieve_objects::objects::FullName;
+
+use crate::submission::{Form, Submission};
+
+/// A job that was submitted.
+pub(crate) struct Job {
+    pub submission: Submission,
+    /// A gang has one part, of all its pods; others have one for each pod.
+    pub parts: Vec<Part>,
+    pub first_started: Option<Timestamp>,
+    pub finished: Option<Timestamp>,
+    /// How often a pod of it was evicted.
+    pub evictions: u32,
+    pub lost_micros: i64,
+}
+
+/// Pods that start, stop and start anew together.
+pub(crate) struct Part {
+    /// By pod: whether it runs.
+    pub pods: BTreeMap<FullName, bool>,
+    pub turn: u32,
+    /// What is saved.
+    pub saved_micros: i64,
+    /// Since when it runs.
+    pub running_since: Option<Timestamp>,
+    pub done: bool,
+    /// Whether it has to start anew.
+    pub broken: bool,
+    /// Whether it was made to start anew by a preemption.
+    pub was_preempted: bool,
+}
+
+impl Job {
+    pub fn new(submission: Submission) -> Self {
+        let n = match submission.form {
+            Form::Gang { .. } => 1,
+            Form::Single => submission.pods,
+        };
+        let part = || Part {
+            pods: BTreeMap::new(),
+            turn: 0,
+            saved_micros: 0,
+            running_since: None,
+            done: false,
+            broken: false,
+            was_preempted: false,
+        };
+        let parts = (0..n).map(|_| part()).collect();
+        Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0 }
+    }
+
+    /// The members that a part has.
+    pub fn members(&self, part: usize) -> std::ops::Range<usize> {
+        match self.submission.form {
+            Form::Gang { .. } => 0..self.submission.pods,
+            Form::Single => part..part + 1,
+        }
+    }
+
+    /// A pod runs. After how many microseconds its part will be done, if it began by that and ever is.
+    pub fn started(&mut self, part: usize, pod: &FullName, now: Timestamp) -> Option<i64> {
+        let needed = match self.submission.form {
+            Form::Gang { min, .. } => min,
+            Form::Single => 1,
+        };
+        let state = &mut self.parts[part];
+        *state.pods.get_mut(pod)? = true;
+        let running = state.pods.values().filter(|runs| **runs).count();
+        if state.broken || state.running_since.is_some() || running < needed {
+            return None;
+        }
+        state.running_since = Some(now);
+        self.first_started.get_or_insert(now);
+        Some(self.submission.running_micros? - state.saved_micros)
+    }
+
+    /// A part stops: what it did since it last saved is lost.
+    pub fn interrupt(&mut self, part: usize, now: Timestamp) {
+        let state = &mut self.parts[part];
+        state.broken = true;
+        let Some(since) = state.running_since.take() else { return };
+        let done = now.0 - since.0;
+        let kept = self.submission.checkpoint_micros.map_or(0, |every| done / every.max(1) * every);
+        state.saved_micros += kept;
+        self.lost_micros += done - kept;
+    }
+
+    /// Whether everything is done.
+    pub fn is_done(&self) -> bool {
+        self.parts.iter().all(|part| part.done)
+    }
+}

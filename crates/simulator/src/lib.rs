@@ -1,0 +1,18 @@
+//! A virtual cluster in virtual time, in which the scheduler that runs real clusters lives through arrivals, preemptions and faults.
+//!
+//! Same setup, same seed, same run, to the byte, on every machine.
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same seed, same run, on every machine")]
+
+mod api;
+pub mod campaign;
+pub mod chance;
+pub mod faults;
+pub mod invariants;
+mod job;
+pub mod run;
+pub mod submission;
+mod timeline;
+mod usage;
+pub mod world;

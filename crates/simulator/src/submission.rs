@@ -1,0 +1,119 @@
+//! What people submit: jobs that run to an end, in gangs or pod by pod, and services that run for ever.
+
+use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup};
+use k8s_openapi::api::scheduling::v1beta1::{
+    AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_objects::koordinator::{JobGroup, JobSpec};
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+
+/// The label by which a pod of policy Koordinator names its job.
+const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
+
+/// What somebody submits.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// Its namespace and name.
+    pub name: FullName,
+    /// When.
+    pub at: Timestamp,
+    /// How many pods it has.
+    pub pods: usize,
+    /// How they belong together.
+    pub form: Form,
+    /// What each of them is like.
+    pub template: Pod,
+    /// How long it runs; `None` is for ever.
+    pub running_micros: Option<i64>,
+    /// How often it saves what it has done; `None` is never.
+    pub checkpoint_micros: Option<i64>,
+    /// How long a pod takes from being bound to running.
+    pub startup_micros: i64,
+    /// How long a pod takes to go once it is deleted.
+    pub stop_micros: i64,
+}
+
+/// How the pods of a submission belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// They run together or not at all, and start anew together.
+    Gang {
+        /// How few will do.
+        min: usize,
+        /// Whether they yield only all together.
+        whole: bool,
+    },
+    /// Each runs on its own, and starts anew on its own.
+    Single,
+}
+
+impl Submission {
+    /// The priority of its pods.
+    pub fn priority(&self) -> i32 {
+        self.template.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
+    }
+
+    /// The object that makes a gang of its pods, if its policy knows one.
+    pub(crate) fn group(&self, policy: &Policy) -> Option<Object> {
+        let Form::Gang { min, whole } = self.form else { return None };
+        let metadata = ObjectMeta {
+            namespace: Some(self.name.namespace.clone()),
+            name: Some(self.name.name.clone()),
+            ..ObjectMeta::default()
+        };
+        match policy {
+            Policy::Kubernetes(_) => {
+                let gang = GangSchedulingPolicy { min_count: i32::try_from(min).unwrap_or(i32::MAX) };
+                Some(Object::from(PodGroup {
+                    metadata,
+                    spec: PodGroupSpec {
+                        scheduling_policy: PodGroupSchedulingPolicy { gang: Some(gang), basic: None },
+                        disruption_mode: whole
+                            .then(|| DisruptionMode { all: Some(AllDisruptionMode::default()), single: None }),
+                        priority: Some(self.priority()),
+                        ..PodGroupSpec::default()
+                    },
+                    status: None,
+                }))
+            }
+            Policy::Koordinator(_) => {
+                let min_member = i64::try_from(min).unwrap_or(i64::MAX);
+                Some(Object::from(JobGroup { metadata, spec: JobSpec { min_member }, ..JobGroup::default() }))
+            }
+            Policy::YuniKorn | Policy::Kueue(_) => None,
+        }
+    }
+
+    /// One of its pods, for the nth time.
+    pub(crate) fn pod(&self, policy: &Policy, scheduler: &str, member: usize, turn: u32) -> Pod {
+        let mut pod = self.template.clone();
+        let name = match turn {
+            0 => format!("{}-{member}", self.name.name),
+            _ => format!("{}-{member}-r{turn}", self.name.name),
+        };
+        pod.metadata.namespace = Some(self.name.namespace.clone());
+        pod.metadata.name = Some(name);
+        let spec = pod.spec.get_or_insert_default();
+        spec.scheduler_name = Some(scheduler.to_owned());
+        if let Form::Gang { .. } = self.form {
+            match policy {
+                Policy::Kubernetes(_) => {
+                    let pod_group_name = Some(self.name.name.clone());
+                    spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name });
+                }
+                Policy::Koordinator(_) => {
+                    let labels = pod.metadata.labels.get_or_insert_default();
+                    labels.insert(JOB.to_owned(), self.name.name.clone());
+                }
+                Policy::YuniKorn | Policy::Kueue(_) => {}
+            }
+        }
+        let labels = pod.metadata.labels.get_or_insert_default();
+        labels.entry("applicationId".to_owned()).or_insert_with(|| self.name.name.clone());
+        pod
+    }
+}

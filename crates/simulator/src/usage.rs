@@ -1,0 +1,159 @@
+//! How full the cluster is, kept up as pods come and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_objects::request;
+
+use crate::job::Job;
+use crate::run::JobRecord;
+
+/// The accelerator that clusters are full of.
+const GPU: &str = "nvidia.com/gpu";
+
+/// How full the cluster is.
+pub(crate) struct Usage {
+    /// What it is counted in: GPUs, or cpu where no node has any.
+    resource: String,
+    capacity: i64,
+    used: i64,
+    pending: usize,
+    pods: BTreeMap<FullName, Counted>,
+    on_node: BTreeMap<String, BTreeSet<FullName>>,
+    by_queue: BTreeMap<String, i64>,
+}
+
+/// How a pod is counted.
+#[derive(Clone, Default)]
+pub(crate) struct Counted {
+    pub bound: bool,
+    pub leaving: bool,
+    pub soft: bool,
+    node: Option<String>,
+    queue: Option<String>,
+    amount: i64,
+    over: bool,
+}
+
+impl Usage {
+    pub fn new(objects: &[Object]) -> Self {
+        let has_gpus = objects.iter().any(|object| offered(object, GPU) > 0);
+        let resource = if has_gpus { GPU } else { "cpu" }.to_owned();
+        let capacity = objects.iter().map(|object| offered(object, &resource)).sum();
+        Self {
+            resource,
+            capacity,
+            used: 0,
+            pending: 0,
+            pods: BTreeMap::new(),
+            on_node: BTreeMap::new(),
+            by_queue: BTreeMap::new(),
+        }
+    }
+
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    pub fn capacity(&self) -> i64 {
+        self.capacity
+    }
+
+    /// A pod as it is now; what it was is told.
+    pub fn put(&mut self, pod: &Pod) -> Counted {
+        let name = FullName::of(&pod.metadata);
+        let before = self.pods.get(&name).cloned().unwrap_or_default();
+        let known = self.pods.contains_key(&name);
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let labels = pod.metadata.labels.as_ref();
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let after = Counted {
+            bound: node.is_some(),
+            leaving: pod.metadata.deletion_timestamp.is_some(),
+            soft: labels.is_some_and(|labels| labels.contains_key(reprieve_scheduler::action::SOFT_EVICTION)),
+            node,
+            queue: queue_of(pod),
+            amount: if known { before.amount } else { asked(pod, &self.resource) },
+            over: matches!(phase, Some("Succeeded" | "Failed")),
+        };
+        self.remove(&name);
+        if after.bound && !after.over {
+            self.used += after.amount;
+            *self.by_queue.entry(after.queue.clone().unwrap_or_default()).or_default() += after.amount;
+        }
+        if let Some(node) = &after.node {
+            self.on_node.entry(node.clone()).or_default().insert(name.clone());
+        }
+        self.pending += usize::from(!after.bound);
+        self.pods.insert(name, after);
+        before
+    }
+
+    pub fn remove(&mut self, name: &FullName) {
+        let Some(counted) = self.pods.remove(name) else { return };
+        if counted.bound && !counted.over {
+            self.used -= counted.amount;
+            *self.by_queue.entry(counted.queue.unwrap_or_default()).or_default() -= counted.amount;
+        }
+        if let Some(node) = &counted.node
+            && let Some(pods) = self.on_node.get_mut(node)
+        {
+            pods.remove(name);
+        }
+        self.pending -= usize::from(!counted.bound);
+    }
+
+    pub fn pods_on(&self, node: &str) -> Vec<FullName> {
+        self.on_node.get(node).into_iter().flatten().cloned().collect()
+    }
+
+    pub fn node_lost(&mut self, node: &Object) {
+        self.capacity -= offered(node, &self.resource);
+    }
+
+    pub fn node_back(&mut self, node: &Object) {
+        self.capacity += offered(node, &self.resource);
+    }
+
+    pub fn sample(&self) -> (i64, usize, usize, Vec<(String, i64)>) {
+        let by_queue = self.by_queue.iter().map(|(queue, used)| (queue.clone(), *used)).collect();
+        (self.used, self.pods.len() - self.pending, self.pending, by_queue)
+    }
+
+    /// What happened to a job.
+    pub fn record(&self, job: &Job) -> JobRecord {
+        let submission = &job.submission;
+        JobRecord {
+            name: submission.name.to_string(),
+            priority: submission.priority(),
+            queue: queue_of(&submission.template),
+            pods: submission.pods,
+            each: asked(&submission.template, &self.resource),
+            submitted: submission.at.0,
+            started: job.first_started.map(|at| at.0),
+            finished: job.finished.map(|at| at.0),
+            evictions: job.evictions,
+            lost_micros: job.lost_micros,
+        }
+    }
+}
+
+fn offered(object: &Object, resource: &str) -> i64 {
+    let Object::Node(node) = object else { return 0 };
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let amounts = allocatable.and_then(|list| request::amounts(list, "status.allocatable").ok());
+    amounts.and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
+}
+
+fn asked(pod: &Pod, resource: &str) -> i64 {
+    request::requests(pod).ok().and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
+}
+
+/// The queue that a pod names, whatever its policy calls it.
+fn queue_of(pod: &Pod) -> Option<String> {
+    let labels = pod.metadata.labels.as_ref()?;
+    let known = ["queue", "quota.scheduling.koordinator.sh/name", "kueue.x-k8s.io/queue-name"];
+    known.iter().find_map(|key| labels.get(*key)).cloned()
+}
