@@ -95,7 +95,10 @@ impl Ask {
 
     /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
     pub(crate) fn nominees<'a>(&'a self, snapshot: &'a Snapshot, node: NodeId) -> impl Iterator<Item = PodId> + 'a {
-        let holds = move |pod: PodId| snapshot.pod(pod).priority >= self.priority && !self.members.contains(&pod);
+        let holds = move |id: PodId| {
+            let pod = snapshot.pod(id);
+            pod.node.is_none() && pod.priority >= self.priority && !self.members.contains(&id)
+        };
         snapshot.nominees(node).iter().copied().filter(move |&pod| holds(pod))
     }
 

@@ -70,8 +70,8 @@ pub struct PodSet {
     pub requests: Vec<(QuotaResourceId, i64)>,
     /// By flavor: whether they may use it.
     pub may_use: Vec<bool>,
-    /// Its pods: those that run, of a workload that was admitted; those that need a node, of one that asks. Empty where nodes play
-    /// no part.
+    /// Its pods: those that there are, of a workload that was admitted; those that need a node, of one that asks. Empty where nodes
+    /// play no part.
     pub pods: Vec<PodId>,
 }
 

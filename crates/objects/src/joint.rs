@@ -177,7 +177,7 @@ fn is_pending(pod: &Pod) -> bool {
     pod.node.is_none() && pod.leaving.is_none()
 }
 
-/// Gives every pod set its pods: those that run where the workload was admitted, else those that need a node.
+/// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.
 pub(crate) fn tie(
     workloads: &mut [Workload],
     names: &[FullName],
@@ -201,7 +201,7 @@ pub(crate) fn tie(
         };
         let admitted = workloads[owner].admission.is_some();
         if let Some(set) = workloads[owner].pod_sets.get_mut(set)
-            && if admitted { pod.node.is_some() } else { is_pending(pod) }
+            && (is_pending(pod) || admitted && pod.node.is_some())
         {
             set.pods.push(PodId::new(at));
         }

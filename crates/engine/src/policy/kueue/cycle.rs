@@ -209,8 +209,7 @@ impl Room<'_> {
         let Some(ground) = &mut self.ground else {
             return;
         };
-        let units = victims.iter().filter_map(|&victim| ground.unit_of_workload(victim));
-        let gone: Vec<PodId> = units.flat_map(|unit| ground.unit(unit).pods.clone()).collect();
+        let gone: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(ground, victim)).collect();
         for pod in gone {
             ground.move_to(pod, None);
         }

@@ -21,12 +21,39 @@ use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 use crate::workloads::Fungibility;
 
-/// A snapshot to try placements on, where nodes play a part.
+/// A snapshot to try placements on, where nodes play a part. Pods of admitted workloads that have yet to be bound are placed in it,
+/// as far as there is room, those first whose workload was admitted first: nobody else may count on those nodes.
 pub(super) fn ground(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
-    match policy.placement {
-        Placing::QuotaOnly => None,
-        Placing::Joint => Some(snapshot.clone()),
+    if policy.placement == Placing::QuotaOnly {
+        return None;
     }
+    let mut ground = snapshot.clone();
+    let mut admitted: Vec<WorkloadId> =
+        snapshot.workload_ids().filter(|&id| snapshot.workload(id).admission.is_some()).collect();
+    admitted.sort_by_key(|&id| {
+        let workload = snapshot.workload(id);
+        (workload.admission.as_ref().map(|admission| admission.since), workload.rank)
+    });
+    for id in admitted {
+        let mut ask = Ask::new(&ground, Preemptor::Workload(id));
+        ask.members.retain(|&pod| ground.pod(pod).node.is_none());
+        ask.needed = ask.members.len();
+        if ask.members.is_empty() {
+            continue;
+        }
+        let (nodes, shapes) = (ground.node_ids().collect::<Vec<_>>(), ask.shapes(&ground));
+        let placement = place(&mut WhatIf::new(&mut ground, &shapes), &ask, &nodes, &[], &[]);
+        for (pod, node) in placement {
+            ground.move_to(pod, Some(node));
+        }
+    }
+    Some(ground)
+}
+
+/// All pods of a workload that stand on a node.
+pub(super) fn pods_of(ground: &Snapshot, workload: WorkloadId) -> Vec<PodId> {
+    let pods = ground.workload(workload).pod_sets.iter().flat_map(|set| &set.pods).copied();
+    pods.filter(|&pod| ground.pod(pod).node.is_some()).collect()
 }
 
 /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither. A fit in a later
@@ -190,8 +217,8 @@ impl<'s> Nodes<'s> {
         let mut what_if = self.what_if.borrow_mut();
         let mark = what_if.mark();
         for &workload in gone {
-            if let Some(unit) = what_if.snapshot().unit_of_workload(workload) {
-                what_if.remove_unit(unit);
+            for pod in pods_of(what_if.snapshot(), workload) {
+                what_if.remove(pod);
             }
         }
         let seen = look(&mut what_if);
