@@ -9,11 +9,13 @@
 
 pub mod action;
 mod assumed;
+mod bug;
 pub mod event;
 mod pending;
 mod scheduler;
 mod unit;
 
 pub use assumed::{mark, unmark};
+pub use bug::Bug;
 pub use scheduler::{Scheduler, Step, Verdict};
 pub use unit::UnitName;

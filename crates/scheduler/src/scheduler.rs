@@ -21,6 +21,7 @@ use reprieve_objects::words;
 
 use crate::action::{Action, ActionId, Target};
 use crate::assumed::Assumed;
+use crate::bug::Bug;
 use crate::pending::{Pending, State};
 use crate::unit::UnitName;
 
@@ -60,6 +61,8 @@ pub struct Scheduler {
     /// Counts changes of the cluster, so that a question need not be asked twice of the same.
     generation: u64,
     refused: BTreeMap<(ShapeId, Priority, bool), (u64, State)>,
+    #[cfg(feature = "deliberate-bugs")]
+    bug: Option<Bug>,
 }
 
 /// A version of an object, and which of its name it was.
@@ -163,6 +166,8 @@ impl Scheduler {
             settling: Settling::Started,
             generation: 0,
             refused: BTreeMap::new(),
+            #[cfg(feature = "deliberate-bugs")]
+            bug: None,
         }
     }
 
@@ -170,6 +175,25 @@ impl Scheduler {
     pub fn explaining(mut self) -> Self {
         self.explains = true;
         self
+    }
+
+    /// The same, with a bug.
+    #[cfg(feature = "deliberate-bugs")]
+    pub fn with_bug(mut self, bug: Option<Bug>) -> Self {
+        self.bug = bug;
+        self
+    }
+
+    /// Whether it has this bug; none has, except in tests.
+    fn has(&self, bug: Bug) -> bool {
+        #[cfg(feature = "deliberate-bugs")]
+        return self.bug == Some(bug);
+        #[cfg(not(feature = "deliberate-bugs"))]
+        return match bug {
+            Bug::SecondRound | Bug::HalfAGang | Bug::ForgottenNomination | Bug::TrustedTimeout | Bug::IgnoredFence => {
+                false
+            }
+        };
     }
 
     /// The policy it decides by.

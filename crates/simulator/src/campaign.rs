@@ -51,6 +51,8 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
         sample_micros: 0,
         explains: false,
         seed,
+        #[cfg(feature = "deliberate-bugs")]
+        bug: None,
     }
 }
 

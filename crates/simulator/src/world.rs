@@ -55,6 +55,9 @@ pub struct Setup {
     pub explains: bool,
     /// Where chance comes from.
     pub seed: u64,
+    /// A bug of the scheduler.
+    #[cfg(feature = "deliberate-bugs")]
+    pub bug: Option<reprieve_scheduler::Bug>,
 }
 
 /// What will happen.
@@ -414,5 +417,7 @@ impl World {
 
 fn scheduler(setup: &Setup) -> Scheduler {
     let scheduler = Scheduler::new(SCHEDULER, setup.policy);
+    #[cfg(feature = "deliberate-bugs")]
+    let scheduler = scheduler.with_bug(setup.bug);
     if setup.explains { scheduler.explaining() } else { scheduler }
 }

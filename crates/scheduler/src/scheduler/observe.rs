@@ -11,6 +11,8 @@ use reprieve_objects::objects::FullName;
 
 use super::{Flight, Scheduler, Settling, Version};
 use crate::action::{Action, ActionId, PREEMPTED_FOR};
+use crate::assumed::unmark;
+use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
 use crate::pending::State;
 use crate::unit::UnitName;
@@ -60,6 +62,13 @@ impl Scheduler {
         }
         self.versions.insert(key.clone(), Version { version, gone: false });
         match object {
+            Object::ConfigMap(mut map) if self.has(Bug::IgnoredFence) => {
+                for text in Arc::make_mut(&mut map).data.iter_mut().flat_map(|data| data.values_mut()) {
+                    *text = text.replace("fence", "default");
+                }
+                self.put(Object::ConfigMap(map), now);
+                self.world_changed();
+            }
             Object::Pod(pod) => {
                 self.assumed.seen(&key.name, pod.metadata.uid.as_deref().unwrap_or_default(), version);
                 self.pods.insert(key.name.clone(), pod);
@@ -103,7 +112,12 @@ impl Scheduler {
     /// A pod, or what is assumed of it, changed.
     pub(super) fn reconsider(&mut self, name: &FullName, now: Timestamp) {
         let before = self.live.pod(name).cloned();
-        let after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_over(pod));
+        let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_over(pod));
+        if let Some(pod) = after.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_some())
+            && self.has(Bug::SecondRound)
+        {
+            unmark(Arc::make_mut(pod));
+        }
         if before == after {
             return;
         }
@@ -183,10 +197,14 @@ impl Scheduler {
         }
     }
 
-    fn done(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
+    fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
         let Some(Flight { action, unit, settles }) = self.in_flight.remove(&id) else {
             return;
         };
+        if self.has(Bug::TrustedTimeout) && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
+        {
+            result = ActionResult::Ok { version: u64::MAX };
+        }
         let pod = action.pod().map(|pod| pod.name.clone());
         let mut failed = false;
         match (result, &pod) {

@@ -14,6 +14,7 @@ use reprieve_objects::question::Question;
 
 use super::{Scheduler, Verdict};
 use crate::action::{Action, SOFT_EVICTION, Target};
+use crate::bug::Bug;
 use crate::pending::State;
 use crate::unit::UnitName;
 
@@ -42,8 +43,7 @@ impl Scheduler {
         Verdict::Preempt { placement, victims }
     }
 
-    /// Why nobody new is taken for the unit now: those who were are still leaving, and its placement stands. Whoever was told to yield
-    /// and was not evicted yet is.
+    /// Why nobody new is taken for the unit now: those who were are still leaving, and its placement stands.
     pub(super) fn under_way(&mut self, unit: &UnitName, question: &Question, now: Timestamp) -> Option<String> {
         let marked = self.marks.get(unit).cloned().unwrap_or_default();
         let gone: Vec<PodId> = marked.iter().filter_map(|pod| self.live.loaded().names.pod_id(pod)).collect();
@@ -69,12 +69,11 @@ impl Scheduler {
         Some(why)
     }
 
-    /// Evicts whoever was told to yield for the unit together with somebody who is leaving already.
+    /// Evicts whoever was told to yield for the unit and is of a group that yields whole, part of which is leaving or gone.
     pub(super) fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
-        let marked: Vec<FullName> = self.marks.get(unit).into_iter().flatten().cloned().collect();
-        if marked.iter().any(|victim| self.is_leaving(victim)) {
-            self.evict(unit, &marked, now);
-        }
+        let marked = self.marks.get(unit).into_iter().flatten();
+        let broken: Vec<FullName> = marked.filter(|victim| self.is_of_broken_group(victim)).cloned().collect();
+        self.evict(unit, &broken, now);
     }
 
     /// The unit cannot be scheduled: it is meant for no node, and nobody is to yield for it.
@@ -129,7 +128,14 @@ impl Scheduler {
     }
 
     fn evict(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
-        for pod in self.staying(victims) {
+        let mut staying = self.staying(victims);
+        if self.has(Bug::HalfAGang) && staying.len() > 1 {
+            staying.pop();
+        }
+        if self.has(Bug::ForgottenNomination) {
+            self.nominate(unit, &[], now);
+        }
+        for pod in staying {
             let (about, related) = (Key::new(Kind::Pod, pod.name.clone()), unit.key());
             let message = format!("preempted for {unit}");
             let action = match self.is_soft() {

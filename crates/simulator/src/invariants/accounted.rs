@@ -1,7 +1,8 @@
 //! Whoever waits is in the scheduler's queue, or waits for something that can end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_objects::objects::FullName;
 use reprieve_scheduler::UnitName;
@@ -15,6 +16,25 @@ const HEARD_MICROS: i64 = 150_000_000;
 #[derive(Default)]
 pub(super) struct Accounted {
     looked: Option<Timestamp>,
+    /// By uid: who was taken to be leaving, and was not, when it was looked last.
+    suspected: BTreeSet<String>,
+}
+
+impl Accounted {
+    /// Whoever waits for somebody to leave waits for somebody who does.
+    fn knows_who_is_leaving(&mut self, world: &World, pod: &Pod) -> Result<(), String> {
+        let name = FullName::of(&pod.metadata);
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let taken = world.scheduler.live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
+        if taken == pod.metadata.deletion_timestamp.is_some() || !taken {
+            self.suspected.remove(&uid);
+            return Ok(());
+        }
+        match self.suspected.insert(uid) {
+            true => Ok(()),
+            false => Err(format!("the scheduler takes {name} to be leaving, and it is not")),
+        }
+    }
 }
 
 impl Invariant for Accounted {
@@ -30,10 +50,14 @@ impl Invariant for Accounted {
         self.looked = Some(now);
         let waiting: BTreeMap<UnitName, String> =
             world.scheduler.waiting().map(|(unit, why)| (unit.clone(), why)).collect();
+        if now.0 - world.last_restart().0 < HEARD_MICROS {
+            return Ok(());
+        }
         for pod in world.api.pods() {
+            self.knows_who_is_leaving(world, pod)?;
             let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
             let created = pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_microsecond());
-            let recently = now.0 - created < HEARD_MICROS || now.0 - world.last_restart().0 < HEARD_MICROS;
+            let recently = now.0 - created < HEARD_MICROS;
             if bound || recently || pod.metadata.deletion_timestamp.is_some() {
                 continue;
             }

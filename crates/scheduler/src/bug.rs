@@ -1,0 +1,16 @@
+//! Bugs that are put in on purpose, by a switch that only tests have, so that the checks on the scheduler are known to bite.
+
+/// A deliberate bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Who is leaving is not seen to leave for anybody, so a second round begins.
+    SecondRound,
+    /// Of several victims the last is left out.
+    HalfAGang,
+    /// Once the victims are evicted, nobody is meant for their room.
+    ForgottenNomination,
+    /// An eviction of which nothing was heard is taken to have worked.
+    TrustedTimeout,
+    /// Fences of queues are not read.
+    IgnoredFence,
+}
