@@ -80,20 +80,21 @@ pub(super) fn victims(
     quota.charge(search.queue, requests, 1);
     let mut tournament = Tournament { search, requests, contested, taken: Vec::new() };
     let found = tournament.run(quota, strategies);
-    let taken = tournament.taken;
+    let taken = std::mem::take(&mut tournament.taken);
     quota.charge(search.queue, requests, -1);
-    let victims = if found {
-        give_back(quota, taken, |quota, taken| search.fits(quota, taken, requests, true))
-    } else {
+    if !found {
         for (workload, _) in taken {
             quota.put_back(workload);
         }
         return None;
-    };
+    }
+    let n_taken = taken.len();
+    let victims = give_back(quota, taken, |quota, gone| search.fits(quota, gone, requests, true));
     for (workload, _) in &victims {
         quota.put_back(*workload);
     }
-    Some(victims)
+    let stands = victims.len() == n_taken || tournament.stands(quota, strategies, &victims);
+    stands.then_some(victims)
 }
 
 /// By queue: its candidates, the next one last.
@@ -193,6 +194,28 @@ impl Tournament<'_, '_> {
             }
         }
         false
+    }
+
+    /// Whether everybody who goes by share would go even if those who were given back had never been taken. Whoever goes at home lowers
+    /// the preemptor's share; when it stays after all, the share is larger, and who went for it could take its place back in
+    /// the same way, for ever.
+    fn stands(&self, quota: &mut Quota<'_>, strategies: &FairSharing, victims: &[(WorkloadId, Ground)]) -> bool {
+        let search = self.search;
+        quota.charge(search.queue, self.requests, 1);
+        let mut stands = true;
+        for &(workload, ground) in victims {
+            let target = search.snapshot.workload(workload).queue.filter(|_| ground == Ground::InCohortFairSharing);
+            stands &= target.is_none_or(|target| {
+                let allows = |strategy, quota: &mut Quota<'_>| self.allows(quota, target, Some(workload), strategy);
+                allows(strategies.first, quota) || strategies.second.is_some_and(|second| allows(second, quota))
+            });
+            quota.take(workload);
+        }
+        for (workload, _) in victims {
+            quota.put_back(*workload);
+        }
+        quota.charge(search.queue, self.requests, -1);
+        stands
     }
 
     /// Takes a workload; whether the requests fit now.

@@ -223,11 +223,26 @@ impl<'a> Search<'a> {
         let victims = if contested.is_empty() {
             Some(Vec::new())
         } else {
-            self.victims(&mut quota, &assignment.usage, &contested)
+            let victims = self.victims(&mut quota, &assignment.usage, &contested);
+            victims.filter(|victims| self.fits_without(&mut quota, counts, victims))
         };
         let found = |victims| Found { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
         let found = victims.map(found);
         (Some(assignment), found)
+    }
+
+    /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
+    /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
+    /// they would come back, and go again, for ever.
+    fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
+        for (victim, _) in victims {
+            quota.take(*victim);
+        }
+        let later = flavors::assign(self, quota, counts, None);
+        for (victim, _) in victims {
+            quota.put_back(*victim);
+        }
+        later.is_some_and(|assigned| assigned.contested.is_empty())
     }
 
     /// Whether it has yet to wait before it may preempt; `triggerAfterWorkloadWaitingSeconds` of its queue.

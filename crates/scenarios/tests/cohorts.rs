@@ -1,0 +1,196 @@
+//! What holds for every decision under Kueue's quota, over random cohorts, flat, in trees and under fair sharing. Use and room are worked out
+//! again here, from the workloads and the tree, without the engine's own.
+
+use std::collections::BTreeSet;
+
+use reprieve_engine::explain::explain;
+use reprieve_engine::fit::Preemptor;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Assignment, decide};
+use reprieve_engine::snapshot::Snapshot;
+use reprieve_engine::{CellId, Outcome, QueueId, WorkloadId};
+use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::Question;
+use reprieve_objects::read::documents;
+use reprieve_objects::test_file::TestSpec;
+use reprieve_scenarios::random_cohorts::{Rng, Sort, cluster};
+
+const SEEDS: std::ops::Range<u64> = 100_000..100_120;
+
+/// A random cluster with its question.
+struct Case {
+    name: String,
+    objects: Objects,
+    spec: TestSpec,
+}
+
+impl Case {
+    fn new(sort: Sort, seed: u64) -> Self {
+        let mut objects = Objects::default();
+        let mut test = None;
+        for document in documents("random", &cluster(sort, seed)) {
+            let read = document.read(&mut objects).expect("the cluster can be read");
+            test = test.or(read.map(|sourced| sourced.object));
+        }
+        let name = format!("{} {seed}", sort.name());
+        Self { name, objects, spec: test.expect("it begins with a test").spec }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        SEEDS.flat_map(|seed| Sort::ALL.map(|sort| Self::new(sort, seed)))
+    }
+
+    fn load(&self) -> (Loaded, Question) {
+        let loaded = load(&self.objects, Strictness::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
+        (loaded, question)
+    }
+}
+
+/// A plan: who goes, and what the preemptor gets.
+struct Seen<'l> {
+    snapshot: &'l Snapshot,
+    queue: QueueId,
+    victims: Vec<WorkloadId>,
+    gets: Assignment,
+}
+
+impl<'l> Seen<'l> {
+    /// `None` where nobody goes.
+    fn new(loaded: &'l Loaded, question: &Question) -> Option<Self> {
+        let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+            panic!("only workloads ask, under Kueue");
+        };
+        let snapshot = &loaded.snapshot;
+        let decision = decide(snapshot, policy, preemptor, question.now);
+        let Outcome::Preempt(plan) = decision.outcome else {
+            return None;
+        };
+        let victims = plan.victims.iter().map(|&unit| snapshot.unit(unit).workload.expect("a workload")).collect();
+        let queue = snapshot.workload(preemptor).queue.expect("it is in a queue");
+        Some(Self { snapshot, queue, victims, gets: decision.assignment.expect("a plan gives something") })
+    }
+
+    /// What is used in and below a queue when these are gone, and with what the preemptor gets or without.
+    fn used(&self, queue: QueueId, cell: CellId, gone: &[WorkloadId], with: bool) -> i64 {
+        let tree = self.snapshot.queues();
+        let held = self.snapshot.workload_ids().filter(|id| !gone.contains(id)).map(|id| self.snapshot.workload(id));
+        let held =
+            held.filter(|workload| workload.queue == Some(queue)).filter_map(|workload| workload.admission.as_ref());
+        let mut sum = amount(held.flat_map(|admission| &admission.usage), cell);
+        if with && queue == self.queue {
+            sum += amount(self.gets.usage.iter(), cell);
+        }
+        for child in tree.ids().filter(|&id| tree.get(id).parent == Some(queue)) {
+            sum += (self.used(child, cell, gone, with) - tree.get(child).keeps[cell.index()]).max(0);
+        }
+        sum
+    }
+
+    fn own(&self, queue: QueueId, cell: CellId) -> i64 {
+        self.snapshot.queues().get(queue).guarantee[cell.index()]
+    }
+
+    /// The queue on the path and the cell that are over a limit with the preemptor, when these are gone; and whether it is the
+    /// preemptor that brought them there.
+    fn over_limit(&self, gone: &[WorkloadId]) -> Option<(QueueId, CellId, bool)> {
+        let tree = self.snapshot.queues();
+        let cells = || self.gets.usage.iter().filter(|(_, amount)| *amount > 0).map(|(cell, _)| *cell);
+        let over = tree.path(self.queue).flat_map(|id| cells().map(move |cell| (id, cell))).filter_map(|(id, cell)| {
+            let (before, after) = (self.used(id, cell, gone, false), self.used(id, cell, gone, true));
+            let limit = self.snapshot.quota_rules().queues[id.index()].borrowing_limit[cell.index()];
+            let most = match tree.get(id).parent {
+                None => Some(self.own(id, cell)),
+                Some(_) => limit.map(|limit| self.own(id, cell) + limit),
+            };
+            most.is_some_and(|most| after > most).then_some((id, cell, after > before))
+        });
+        over.max_by_key(|(.., raised)| *raised)
+    }
+
+    fn borrows(&self, queue: QueueId, gone: &[WorkloadId], with: bool) -> bool {
+        self.gets.usage.iter().any(|&(cell, _)| self.used(queue, cell, gone, with) > self.own(queue, cell))
+    }
+}
+
+fn amount<'a>(usage: impl Iterator<Item = &'a (CellId, i64)>, cell: CellId) -> i64 {
+    usage.filter(|(held, _)| *held == cell).map(|(_, amount)| amount).sum()
+}
+
+/// What a queue does not lend is not in its cohort's quota, so that whoever stays within that stays within all lending limits below.
+#[test]
+fn no_plan_takes_anybody_over_a_borrowing_or_lending_limit() {
+    let mut plans = 0;
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        let over = seen.over_limit(&seen.victims).filter(|(.., raised)| *raised);
+        assert_eq!(over, None, "{}", case.name);
+        plans += 1;
+    }
+    assert!(plans > 45, "only {plans} plans");
+}
+
+#[test]
+fn a_queue_within_its_own_loses_nobody_to_another_queue() {
+    let mut losers = 0;
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        let queue_of = |victim: WorkloadId| seen.snapshot.workload(victim).queue.expect("it is in a queue");
+        let queues: BTreeSet<QueueId> = seen.victims.iter().map(|&victim| queue_of(victim)).collect();
+        for queue in queues.into_iter().filter(|&queue| queue != seen.queue) {
+            let here: Vec<WorkloadId> =
+                seen.victims.iter().copied().filter(|&victim| queue_of(victim) == queue).collect();
+            let borrows_until_the_last = here.iter().any(|&last| {
+                let others: Vec<WorkloadId> = here.iter().copied().filter(|&victim| victim != last).collect();
+                seen.borrows(queue, &others, false)
+            });
+            assert!(borrows_until_the_last, "{}: {queue:?}", case.name);
+            losers += 1;
+        }
+    }
+    assert!(losers > 15, "only {losers} queues lose somebody");
+}
+
+/// Nobody goes for a preemptor that would have fitted without it, whether or not it may borrow.
+#[test]
+fn no_victim_is_spare() {
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        for &spare in &seen.victims {
+            let others: Vec<WorkloadId> = seen.victims.iter().copied().filter(|&victim| victim != spare).collect();
+            let fits = seen.over_limit(&others).is_none() && !seen.borrows(seen.queue, &others, true);
+            assert!(!fits, "{}: {spare:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn deciding_and_explaining_change_nothing() {
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let before = loaded.snapshot.clone();
+        let outcome = question.decide(&mut loaded);
+        assert_eq!(loaded.snapshot, before, "{}: decide", case.name);
+        explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
+        assert_eq!(loaded.snapshot, before, "{}: explain", case.name);
+    }
+}
+
+#[test]
+fn the_order_of_the_objects_plays_no_part() {
+    for (seed, mut case) in (0..).zip(Case::all()) {
+        let (mut loaded, question) = case.load();
+        let answer = question.answer(&mut loaded);
+        let mut rng = Rng::new(seed);
+        rng.shuffle(&mut case.objects.kueue_workloads);
+        rng.shuffle(&mut case.objects.cluster_queues);
+        rng.shuffle(&mut case.objects.cohorts);
+        rng.shuffle(&mut case.objects.resource_flavors);
+        let (mut loaded, question) = case.load();
+        assert_eq!(question.answer(&mut loaded), answer, "{}", case.name);
+    }
+}
