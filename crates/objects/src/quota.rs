@@ -403,7 +403,13 @@ impl<'o> Reading<'o> {
                 let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
                 for set in &admission.pod_set_assignments {
                     for (resource, amount) in &set.resource_usage {
-                        let flavor = set.flavors.get(resource).and_then(|flavor| self.flavors.get(flavor));
+                        let named = set.flavors.get(resource);
+                        let flavor = named.and_then(|flavor| self.flavors.get(flavor));
+                        if let (Some(named), None) = (named, flavor) {
+                            let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
+                            let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
+                            return Err(InputError::new(problem).field(field));
+                        }
                         let cell = flavor
                             .zip(self.resources.get(resource))
                             .and_then(|((flavor, _), of)| rules.cell(*flavor, *of));
