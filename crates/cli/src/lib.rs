@@ -13,4 +13,5 @@ pub mod plan;
 pub mod render;
 pub mod render_cycle;
 pub mod shuffle;
+pub mod simulate;
 pub mod verdicts;

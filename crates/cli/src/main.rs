@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use reprieve::{cases, compare, demo, input::Error, plan};
+use reprieve::{cases, compare, demo, input::Error, plan, simulate};
 
 /// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
 /// unless the whole preemptor fits. It says why.
@@ -27,13 +27,17 @@ enum Command {
     Test(cases::TestArgs),
     /// Every policy's verdict on one cluster and one preemptor, side by side
     Compare(compare::CompareArgs),
+    /// Lets a scenario or a trace run in virtual time under several policies, and compares them
+    ///
+    /// Exit status: 0 done, 1 an invariant was violated, 2 bad input.
+    Simulate(simulate::SimulateArgs),
     /// An urgent gang arrives in a built-in cluster
     Demo,
 }
 
 fn main() -> ExitCode {
-    let is_test = std::env::args().nth(1).is_some_and(|command| command == "test");
-    let bad_input = if is_test { 2 } else { 1 };
+    let checks = std::env::args().nth(1).is_some_and(|command| command == "test" || command == "simulate");
+    let bad_input = if checks { 2 } else { 1 };
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args),
         Command::Test(args) => cases::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Demo => demo::run(),
     };
     done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)

@@ -313,8 +313,8 @@ pub fn span(duration: SignedDuration) -> String {
 }
 
 /// A table without lines, as kubectl prints them; empty where there are no rows.
-pub fn table<const N: usize>(
-    header: [&str; N],
+pub fn table<'t>(
+    header: impl IntoIterator<Item = &'t str>,
     rows: impl Iterator<Item = Vec<String>>,
     first_column: Option<Color>,
 ) -> String {
@@ -323,7 +323,7 @@ pub fn table<const N: usize>(
     let arrangement =
         if std::io::stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     table.set_content_arrangement(arrangement);
-    table.set_header(header.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    table.set_header(header.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for row in rows {
         let mut cells: Vec<Cell> = row.into_iter().map(Cell::new).collect();
         if let (Some(colour), Some(first)) = (first_column, cells.first_mut()) {

@@ -80,6 +80,13 @@ impl Document<'_> {
         Ok(None)
     }
 
+    /// Reads it as something of Reprieve's own that is no PreemptionTest.
+    pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
+        let value = self.parse(&mut Objects::default())?;
+        let object = format!("{} {}", Kind::of(&value).kind, name_of(&value));
+        Ok(Sourced { object: typed(&value, &self.source, &object)?, source: self.source.clone() })
+    }
+
     /// Reads what somebody means to submit: objects, and those whose controllers make pods.
     pub fn read_submitted(
         &self,

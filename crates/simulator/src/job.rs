@@ -87,7 +87,8 @@ impl Job {
         let done = now.0 - since.0;
         let kept = self.submission.checkpoint_micros.map_or(0, |every| done / every.max(1) * every);
         state.saved_micros += kept;
-        self.lost_micros += done - kept;
+        let pods = i64::try_from(self.members(part).len()).unwrap_or(i64::MAX);
+        self.lost_micros += (done - kept).saturating_mul(pods);
     }
 
     /// Whether everything is done.

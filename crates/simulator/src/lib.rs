@@ -6,13 +6,17 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same seed, same run, on every machine")]
 
 mod api;
+pub mod blueprint;
 pub mod campaign;
 pub mod chance;
 pub mod faults;
 pub mod invariants;
 mod job;
 pub mod run;
+pub mod scenario;
 pub mod submission;
+pub mod summary;
 mod timeline;
+pub mod trace;
 mod usage;
 pub mod world;

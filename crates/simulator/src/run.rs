@@ -46,8 +46,6 @@ pub struct Counts {
     pub faults: u64,
     /// How often the scheduler was started anew.
     pub restarts: u64,
-    /// Gangs of which part was evicted, or which were started in part.
-    pub partial_gangs: u64,
 }
 
 /// What happened to a job.
@@ -62,6 +60,8 @@ pub struct JobRecord {
     pub queue: Option<String>,
     /// How many pods it has.
     pub pods: usize,
+    /// Whether they belong together.
+    pub gang: Option<Gang>,
     /// How much of the resource each asks for.
     pub each: i64,
     /// When it was submitted, in microseconds since 1970.
@@ -74,6 +74,15 @@ pub struct JobRecord {
     pub evictions: u32,
     /// What it did in vain, over all its pods.
     pub lost_micros: i64,
+}
+
+/// How the pods of a job belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gang {
+    /// How few will do.
+    pub min: usize,
+    /// Whether they yield only all together.
+    pub whole: bool,
 }
 
 /// An eviction.

@@ -8,8 +8,11 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::request;
 
 use crate::job::Job;
-use crate::run::JobRecord;
+use crate::run::{Gang, JobRecord};
+use crate::submission::Form;
 
+/// The label by which jobs of a scenario name their queue, whatever the policy.
+pub(crate) const QUEUE: &str = "reprieve.dev/queue";
 /// The accelerator that clusters are full of.
 const GPU: &str = "nvidia.com/gpu";
 
@@ -130,6 +133,10 @@ impl Usage {
             priority: submission.priority(),
             queue: queue_of(&submission.template),
             pods: submission.pods,
+            gang: match submission.form {
+                Form::Gang { min, whole } => Some(Gang { min, whole }),
+                Form::Single => None,
+            },
             each: asked(&submission.template, &self.resource),
             submitted: submission.at.0,
             started: job.first_started.map(|at| at.0),
@@ -154,6 +161,6 @@ fn asked(pod: &Pod, resource: &str) -> i64 {
 /// The queue that a pod names, whatever its policy calls it.
 fn queue_of(pod: &Pod) -> Option<String> {
     let labels = pod.metadata.labels.as_ref()?;
-    let known = ["queue", "quota.scheduling.koordinator.sh/name", "kueue.x-k8s.io/queue-name"];
+    let known = [QUEUE, "queue", "quota.scheduling.koordinator.sh/name", "kueue.x-k8s.io/queue-name"];
     known.iter().find_map(|key| labels.get(*key)).cloned()
 }

@@ -247,7 +247,9 @@ impl World {
 
     /// What is left behind.
     pub fn finish(mut self) -> Run {
-        self.run.ended = self.timeline.now().0.min(self.setup.end.0);
+        // Where nothing happens any more, what runs and what waits goes on doing so.
+        let over = self.jobs.iter().all(Job::is_done);
+        self.run.ended = if over { self.timeline.now().0.min(self.setup.end.0) } else { self.setup.end.0 };
         self.run.jobs = self.jobs.iter().map(|job| self.usage.record(job)).collect();
         self.run.resource = self.usage.resource().to_owned();
         self.run.capacity = self.usage.capacity();

@@ -1,0 +1,102 @@
+//! What is to be simulated, before a policy is chosen: scenarios and traces become one of these, and it becomes a setup for each policy.
+
+mod queues;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_objects::load::{Strictness, load_for};
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::Objects;
+use reprieve_objects::source::{InputError, Source};
+
+use crate::faults::Faults;
+use crate::submission::Submission;
+use crate::usage::QUEUE;
+use crate::world::Setup;
+
+pub use queues::Queue;
+
+/// How many samples a run takes.
+const SAMPLES: i64 = 720;
+
+/// What is to be simulated under any policy.
+#[derive(Clone, Debug)]
+pub struct Blueprint {
+    /// What it is called.
+    pub name: String,
+    /// Nodes, classes, budgets, and accounts in some policy's own words.
+    pub objects: Vec<Object>,
+    /// Accounts in the words of no policy.
+    pub queues: Vec<Queue>,
+    /// What is submitted, and to which queue.
+    pub submissions: Vec<(Submission, Option<String>)>,
+    /// When it begins.
+    pub start: Timestamp,
+    /// When it ends.
+    pub end: Timestamp,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// How long another operator takes to delete a pod that was labelled for it.
+    pub soft_eviction_micros: i64,
+    /// What was made up, in sentences.
+    pub made_up: Vec<String>,
+    /// Where chance comes from.
+    pub seed: u64,
+}
+
+impl Blueprint {
+    /// The same under a policy; an error where the policy does not understand its objects.
+    pub fn setup(&self, policy: Policy) -> Result<Setup, InputError> {
+        let keeps = |object: &&Object| queues::is_for(object, &policy);
+        let mut objects: Vec<Object> = self.objects.iter().filter(keeps).cloned().collect();
+        if !objects.iter().any(queues::is_account) {
+            objects.extend(queues::objects(&self.queues, &policy));
+        }
+        self.refuse_misunderstood(&objects, &policy)?;
+        let submissions = self.submissions.iter().map(|(submission, queue)| {
+            let mut submission = submission.clone();
+            if let Some(queue) = queue {
+                let labels = submission.template.metadata.labels.get_or_insert_default();
+                labels.insert(QUEUE.to_owned(), queue.clone());
+                labels.extend(queues::label(&self.queues, queue, &policy));
+            }
+            submission
+        });
+        Ok(Setup {
+            policy,
+            objects,
+            submissions: submissions.collect(),
+            start: self.start,
+            end: self.end,
+            faults: self.faults,
+            soft_eviction_micros: self.soft_eviction_micros,
+            sample_micros: ((self.end.0 - self.start.0) / SAMPLES).max(1_000_000),
+            explains: false,
+            seed: self.seed,
+        })
+    }
+
+    /// A scheduler keeps to what was in force before where it is told nonsense; whoever writes a scenario is told.
+    fn refuse_misunderstood(&self, each: &[Object], policy: &Policy) -> Result<(), InputError> {
+        let source = Source { file: self.name.as_str().into(), document: 1, item: None };
+        let mut objects = Objects::default();
+        for object in each {
+            objects.push(object, &source);
+        }
+        load_for(&objects, Strictness::Files, policy).map(drop)
+    }
+}
+
+/// A pod that asks for so much and has this priority.
+pub(crate) fn template(priority: i32, requests: impl Iterator<Item = (String, Quantity)>) -> Pod {
+    let resources = ResourceRequirements { requests: Some(requests.collect()), ..ResourceRequirements::default() };
+    let container = Container { name: "main".to_owned(), resources: Some(resources), ..Container::default() };
+    Pod {
+        metadata: ObjectMeta::default(),
+        spec: Some(PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() }),
+        status: None,
+    }
+}

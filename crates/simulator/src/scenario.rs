@@ -1,0 +1,334 @@
+//! Scenario files: a cluster and what is submitted to it, in few words. Unknown fields are refused.
+//!
+//! The first document is the Scenario; those after it are Kubernetes objects that are there from the start.
+
+mod checks;
+mod jobs;
+pub mod span;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_engine::Timestamp;
+use reprieve_objects::load::timestamp;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::Objects;
+use reprieve_objects::question::parse_time;
+use reprieve_objects::read::documents;
+use reprieve_objects::source::{InputError, Source};
+use reprieve_objects::test_file::Profile;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::blueprint::{Blueprint, Queue};
+use crate::faults::Faults;
+use span::{Numbers, Span, Spans};
+
+/// When scenarios begin that do not say.
+const START: &str = "2026-01-05T00:00:00Z";
+
+/// A scenario, understood and found possible.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    name: String,
+    spec: ScenarioSpec,
+    start: Timestamp,
+    end: Timestamp,
+    objects: Vec<Object>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScenarioFile {
+    api_version: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    metadata: Metadata,
+    spec: ScenarioSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    name: String,
+    #[serde(default, rename = "annotations")]
+    _annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScenarioSpec {
+    start: Option<String>,
+    end: String,
+    #[serde(default)]
+    profiles: Vec<Profile>,
+    #[serde(default)]
+    nodes: Vec<NodeTemplate>,
+    #[serde(default)]
+    priority_classes: Vec<Class>,
+    #[serde(default)]
+    queues: Vec<QueueSpec>,
+    #[serde(default)]
+    jobs: Vec<JobSpec>,
+    #[serde(default)]
+    faults: Faults,
+    soft_eviction: Option<Span>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeTemplate {
+    name: String,
+    count: u32,
+    allocatable: Amounts,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    taints: Vec<Taint>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Class {
+    name: String,
+    value: i32,
+    preemption_policy: Option<String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueSpec {
+    name: String,
+    parent: Option<String>,
+    #[serde(default)]
+    guarantee: Amounts,
+    #[serde(default)]
+    ceiling: Amounts,
+}
+
+/// A sort of job: what each is like, and when they come.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct JobSpec {
+    name: String,
+    arrivals: Arrivals,
+    #[serde(default = "one")]
+    pods: Numbers,
+    gang: Option<GangSpec>,
+    requests: Amounts,
+    runs: Option<Spans>,
+    checkpoint: Option<Span>,
+    priority: Option<i32>,
+    priority_class: Option<String>,
+    queue: Option<String>,
+    startup: Option<Spans>,
+    stop: Option<Spans>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    node_selector: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Arrivals {
+    per_hour: Option<f64>,
+    at: Option<Vec<Span>>,
+    from: Option<Span>,
+    until: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GangSpec {
+    min: Option<usize>,
+    #[serde(default = "yes")]
+    whole: bool,
+}
+
+/// Amounts by resource, each a number or text.
+type Amounts = BTreeMap<String, Value>;
+
+fn one() -> Numbers {
+    Numbers(span::Between { low: 1, high: 1 })
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Scenario {
+    /// Reads a scenario and refuses what cannot be.
+    pub fn read(file: &str, text: &str) -> Result<Self, InputError> {
+        let documents = documents(file, text);
+        let Some((first, others)) = documents.split_first() else {
+            return Err(InputError::new(format!("{file}: is empty; write a Scenario")));
+        };
+        let kind = first.kind()?;
+        if kind.kind != "Scenario" || !kind.api_version.starts_with("reprieve.dev/") {
+            let problem = format!(
+                "{:?} is not a scenario; the first document has kind Scenario and apiVersion reprieve.dev/v1alpha1",
+                kind.kind
+            );
+            return Err(InputError::new(problem).at(&first.source).field("kind"));
+        }
+        let read = first.read_own::<ScenarioFile>()?;
+        let (ScenarioFile { api_version, _kind: _, metadata, spec }, source) = (read.object, read.source);
+        let object = format!("Scenario {}", metadata.name);
+        let located = |error: InputError| error.at(&source).object(object.clone());
+        if api_version != "reprieve.dev/v1alpha1" {
+            let problem = format!("{api_version:?} is not known; write reprieve.dev/v1alpha1");
+            return Err(located(InputError::new(problem).field("apiVersion")));
+        }
+        let mut objects = Objects::default();
+        for document in others {
+            if let Some(test) = document.read(&mut objects)? {
+                let problem = "a PreemptionTest is no part of a scenario; leave it out";
+                return Err(InputError::new(problem).at(&test.source));
+            }
+        }
+        refuse_pods(&objects)?;
+        let (start, end) = times(&spec).map_err(located)?;
+        let scenario = Self { name: metadata.name, spec, start, end, objects: objects.into_each() };
+        scenario.check().map_err(located)?;
+        Ok(scenario)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The policies that it is meant for, with their settings.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.spec.profiles
+    }
+
+    /// The scenario as one seed makes it.
+    pub fn blueprint(&self, seed: u64) -> Blueprint {
+        let mut objects = self.objects.clone();
+        for template in &self.spec.nodes {
+            objects.extend(template.nodes());
+        }
+        objects.extend(self.spec.priority_classes.iter().map(Class::object));
+        Blueprint {
+            name: self.name.clone(),
+            objects,
+            queues: self.spec.queues.iter().map(QueueSpec::queue).collect(),
+            submissions: jobs::submissions(self, seed),
+            start: self.start,
+            end: self.end,
+            faults: self.spec.faults,
+            soft_eviction_micros: self.spec.soft_eviction.map_or(20_000_000, |span| span.0),
+            made_up: Vec::new(),
+            seed,
+        }
+    }
+}
+
+/// A moment, as a length of time after the start or in RFC 3339.
+pub fn moment(text: &str, start: Timestamp) -> Result<Timestamp, String> {
+    if let Ok(span) = Span::parse(text) {
+        return Ok(start.plus_micros(span.0));
+    }
+    let time = parse_time(text).map_err(|_| {
+        format!("{text:?} is neither a time nor a length of time; write it as in 2026-01-05T12:00:00Z or 12h")
+    })?;
+    Ok(timestamp(time))
+}
+
+fn times(spec: &ScenarioSpec) -> Result<(Timestamp, Timestamp), InputError> {
+    let start = parse_time(spec.start.as_deref().unwrap_or(START)).map_err(|error| error.field("spec.start"))?;
+    let start = timestamp(start);
+    let end = moment(&spec.end, start).map_err(|problem| InputError::new(problem).field("spec.end"))?;
+    if end <= start {
+        let problem =
+            format!("{:?} is not after the start; write a later time, or a length of time as in 24h", spec.end);
+        return Err(InputError::new(problem).field("spec.end"));
+    }
+    Ok((start, end))
+}
+
+/// Pods come from jobs, so that somebody makes them anew.
+fn refuse_pods(objects: &Objects) -> Result<(), InputError> {
+    let refuse = |source: &Source, what: &str| {
+        let problem = format!("a {what} is made by a job; write it under spec.jobs, with arrivals at 0s");
+        Err(InputError::new(problem).at(source))
+    };
+    if let Some(pod) = objects.pods.first() {
+        return refuse(&pod.source, "Pod");
+    }
+    if let Some(group) = objects.pod_groups.first() {
+        return refuse(&group.source, "PodGroup");
+    }
+    if let Some(group) = objects.job_groups.first() {
+        return refuse(&group.source, "PodGroup");
+    }
+    objects.kueue_workloads.first().map_or(Ok(()), |workload| refuse(&workload.source, "Workload"))
+}
+
+impl NodeTemplate {
+    fn nodes(&self) -> Vec<Object> {
+        let width = self.count.saturating_sub(1).max(1).to_string().len();
+        let node = |at: u32| {
+            let name = format!("{}-{at:0width$}", self.name);
+            let mut labels = self.labels.clone();
+            labels.entry("kubernetes.io/hostname".to_owned()).or_insert_with(|| name.clone());
+            let mut allocatable = quantities(&self.allocatable);
+            allocatable.entry("pods".to_owned()).or_insert_with(|| Quantity("110".to_owned()));
+            let taints = (!self.taints.is_empty()).then(|| self.taints.clone());
+            Object::from(Node {
+                metadata: ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() },
+                spec: taints.map(|taints| NodeSpec { taints: Some(taints), ..NodeSpec::default() }),
+                status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
+            })
+        };
+        (0..self.count).map(node).collect()
+    }
+}
+
+/// So many nodes that are all alike.
+pub(crate) fn node_objects(name: &str, count: u32, allocatable: &[(&str, &str)]) -> Vec<Object> {
+    let amount = |&(resource, amount): &(&str, &str)| (resource.to_owned(), Value::from(amount));
+    let allocatable = allocatable.iter().map(amount).collect();
+    let (labels, taints) = (BTreeMap::new(), Vec::new());
+    NodeTemplate { name: name.to_owned(), count, allocatable, labels, taints }.nodes()
+}
+
+impl Class {
+    fn object(&self) -> Object {
+        let annotations = (!self.annotations.is_empty()).then(|| self.annotations.clone());
+        Object::from(PriorityClass {
+            metadata: ObjectMeta { name: Some(self.name.clone()), annotations, ..ObjectMeta::default() },
+            value: Some(self.value),
+            preemption_policy: self.preemption_policy.clone(),
+            ..PriorityClass::default()
+        })
+    }
+}
+
+impl QueueSpec {
+    fn queue(&self) -> Queue {
+        Queue {
+            name: self.name.clone(),
+            parent: self.parent.clone(),
+            guarantee: texts(&self.guarantee),
+            ceiling: texts(&self.ceiling),
+        }
+    }
+}
+
+/// INVARIANT: checked to be numbers or text.
+fn texts(amounts: &Amounts) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    amounts.iter().map(|(resource, amount)| (resource.clone(), text(amount))).collect()
+}
+
+fn quantities(amounts: &Amounts) -> BTreeMap<String, Quantity> {
+    texts(amounts).into_iter().map(|(resource, amount)| (resource, Quantity(amount))).collect()
+}

@@ -1,0 +1,87 @@
+//! When jobs come, and what each is like: drawn from a seed.
+
+use reprieve_engine::Timestamp;
+use reprieve_objects::objects::FullName;
+
+use super::span::{Between, Spans};
+use super::{JobSpec, Scenario, quantities};
+use crate::blueprint::template;
+use crate::chance::Chance;
+use crate::submission::{Form, Submission};
+
+const SECOND: i64 = 1_000_000;
+
+/// All jobs, in the order in which they come.
+pub(super) fn submissions(scenario: &Scenario, seed: u64) -> Vec<(Submission, Option<String>)> {
+    let mut all = Vec::new();
+    for (at, job) in scenario.spec.jobs.iter().enumerate() {
+        // Each sort of job has chance of its own: adding one does not change the others.
+        let mut chance = Chance::new(seed.wrapping_add((at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        let times = arrivals(scenario, job, &mut chance);
+        let width = times.len().saturating_sub(1).max(1).to_string().len();
+        for (n, at) in times.iter().enumerate() {
+            let name = FullName::new("default", &format!("{}-{n:0width$}", job.name));
+            all.push((submission(scenario, job, name, *at, &mut chance), job.queue.clone()));
+        }
+    }
+    all.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    all
+}
+
+fn arrivals(scenario: &Scenario, job: &JobSpec, chance: &mut Chance) -> Vec<Timestamp> {
+    let (start, end, arrivals) = (scenario.start, scenario.end, &job.arrivals);
+    if let Some(times) = &arrivals.at {
+        return times.iter().map(|span| start.plus_micros(span.0)).collect();
+    }
+    let rate = arrivals.per_hour.expect("a job that has no list of times has a rate");
+    let mean_micros = (3.6e9 / rate) as i64;
+    let until = arrivals.until.map_or(end, |span| start.plus_micros(span.0).min(end));
+    let mut at = start.plus_micros(arrivals.from.map_or(0, |span| span.0));
+    let mut times = Vec::new();
+    loop {
+        at = at.plus_micros(chance.apart(mean_micros).max(1));
+        if at >= until {
+            return times;
+        }
+        times.push(at);
+    }
+}
+
+fn submission(scenario: &Scenario, job: &JobSpec, name: FullName, at: Timestamp, chance: &mut Chance) -> Submission {
+    let pods = usize::try_from(job.pods.0.draw(chance)).unwrap_or(1);
+    let priority = job.priority_class.as_ref().and_then(|class| scenario.class_value(class)).or(job.priority);
+    let mut template = template(priority.unwrap_or(0), quantities(&job.requests).into_iter());
+    template.metadata.labels = Some(job.labels.clone());
+    let spec = template.spec.get_or_insert_default();
+    spec.priority_class_name.clone_from(&job.priority_class);
+    spec.preemption_policy = job.priority_class.as_ref().and_then(|class| scenario.preemption_policy(class));
+    spec.node_selector = (!job.node_selector.is_empty()).then(|| job.node_selector.clone());
+    let drawn = |spans: Option<Spans>, low: i64, high: i64, chance: &mut Chance| {
+        spans.map_or(Between { low, high }, |spans| spans.0).draw(chance)
+    };
+    Submission {
+        name,
+        at,
+        pods,
+        form: match job.gang {
+            Some(gang) => Form::Gang { min: gang.min.unwrap_or(pods), whole: gang.whole },
+            None => Form::Single,
+        },
+        template,
+        running_micros: job.runs.map(|runs| runs.0.draw(chance)),
+        checkpoint_micros: job.checkpoint.map(|span| span.0),
+        startup_micros: drawn(job.startup, 5 * SECOND, 15 * SECOND, chance),
+        stop_micros: drawn(job.stop, SECOND, 30 * SECOND, chance),
+    }
+}
+
+impl Scenario {
+    pub(super) fn class_value(&self, name: &str) -> Option<i32> {
+        self.spec.priority_classes.iter().find(|class| class.name == name).map(|class| class.value)
+    }
+
+    fn preemption_policy(&self, name: &str) -> Option<String> {
+        let class = self.spec.priority_classes.iter().find(|class| class.name == name);
+        class.and_then(|class| class.preemption_policy.clone())
+    }
+}

@@ -1,0 +1,149 @@
+//! Traces of real clusters, as they are published. What they lack is made up, and said.
+
+mod jobs;
+mod openb;
+
+use std::fmt;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+use reprieve_engine::Timestamp;
+use reprieve_objects::source::InputError;
+
+pub use jobs::jobs;
+pub use openb::openb;
+
+/// When traces begin: they have no dates.
+const START: Timestamp = Timestamp(1_767_225_600_000_000);
+const SECOND: i64 = 1_000_000;
+/// Longer than any trace; more would not add up in microseconds.
+const MOST_SECONDS: i64 = 100_000_000_000;
+
+/// A table that was read.
+struct Rows {
+    rows: Vec<Row>,
+    broken: Broken,
+}
+
+/// A line, with its number.
+struct Row {
+    line: u64,
+    record: StringRecord,
+}
+
+/// Lines that were passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Broken {
+    /// How many.
+    pub lines: usize,
+    /// The first of them.
+    pub first: Option<InputError>,
+}
+
+/// A file: what it is called and what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'t> {
+    /// Its name.
+    pub file: &'t str,
+    /// What it says.
+    pub text: &'t str,
+}
+
+/// What to do with a line that cannot be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBroken {
+    /// It is an error.
+    Stop,
+    /// It is counted and passed over.
+    Skip,
+}
+
+impl Text<'_> {
+    /// What the lines say, each understood on its own.
+    fn lines<T>(
+        self,
+        header: &[&str],
+        on_broken: OnBroken,
+        understand: impl Fn(&Row) -> Result<T, String>,
+    ) -> Result<(Vec<T>, Broken), InputError> {
+        let Rows { rows, mut broken } = self.rows(header, on_broken)?;
+        let mut understood = Vec::with_capacity(rows.len());
+        for row in rows {
+            match understand(&row) {
+                Ok(one) => understood.push(one),
+                Err(problem) => broken.add(self.wrong(row.line, problem), on_broken)?,
+            }
+        }
+        Ok((understood, broken))
+    }
+
+    fn rows(self, header: &[&str], on_broken: OnBroken) -> Result<Rows, InputError> {
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
+        let found: Vec<String> = match reader.headers() {
+            Ok(headers) => headers.iter().map(str::to_owned).collect(),
+            Err(error) => return Err(self.wrong(1, error)),
+        };
+        if found != header {
+            let problem = format!("the columns are not {}", header.join(","));
+            return Err(self.wrong(1, format!("{problem}; this is another format, or the first line is missing")));
+        }
+        let mut broken = Broken::default();
+        let mut rows = Vec::new();
+        let mut record = StringRecord::new();
+        loop {
+            let line = reader.position().line();
+            match reader.read_record(&mut record) {
+                Ok(false) => return Ok(Rows { rows, broken }),
+                Ok(true) => {
+                    let line = record.position().map_or(line, csv::Position::line);
+                    rows.push(Row { line, record: record.clone() });
+                }
+                Err(error) => {
+                    let line = error.position().map_or(line, csv::Position::line);
+                    let problem = match error.kind() {
+                        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                            format!("has {len} columns; write {expected_len}: {}", header.join(","))
+                        }
+                        _ => error.to_string(),
+                    };
+                    broken.add(self.wrong(line, problem), on_broken)?;
+                }
+            }
+        }
+    }
+
+    fn wrong(self, line: u64, problem: impl fmt::Display) -> InputError {
+        InputError::new(format!("{}: line {line}: {problem}", self.file))
+    }
+
+    fn empty(self) -> InputError {
+        InputError::new(format!("{}: has no line that can be used", self.file))
+    }
+}
+
+impl Broken {
+    fn add(&mut self, error: InputError, on_broken: OnBroken) -> Result<(), InputError> {
+        match on_broken {
+            OnBroken::Stop => {
+                Err(InputError { problem: format!("{}; --skip-broken goes on without it", error.problem), ..error })
+            }
+            OnBroken::Skip => {
+                self.lines += 1;
+                self.first.get_or_insert(error);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Row {
+    fn text(&self, at: usize) -> &str {
+        self.record.get(at).unwrap_or_default()
+    }
+
+    /// A whole number, from `least`.
+    fn number(&self, at: usize, column: &str, least: i64) -> Result<i64, String> {
+        let text = self.text(at);
+        let number = text.parse().ok().filter(|number| (least..=MOST_SECONDS).contains(number));
+        number.ok_or_else(|| format!("{column}: {text:?} is not a whole number from {least}"))
+    }
+}

@@ -1,0 +1,158 @@
+//! Lists of training jobs, `job,submit_s,gpus,duration_s`: what is left of Microsoft's Philly trace in the form in which simulators
+//! of schedulers share it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_objects::source::InputError;
+
+use super::openb::{GPU, name, node, node_list};
+use super::{Broken, OnBroken, Row, SECOND, START, Text};
+use crate::blueprint::{Blueprint, Queue, template};
+use crate::chance::Chance;
+use crate::faults::Faults;
+use crate::scenario::node_objects;
+use crate::submission::{Form, Submission};
+
+const JOBS: [&str; 4] = ["job", "submit_s", "gpus", "duration_s"];
+/// What a node has, where the nodes are made up.
+const GPUS_PER_NODE: i64 = 8;
+const TEAMS: [&str; 2] = ["team-a", "team-b"];
+const CHECKPOINT: i64 = 1_800 * SECOND;
+
+struct JobLine {
+    name: String,
+    submitted: i64,
+    gpus: i64,
+    runs_seconds: i64,
+}
+
+/// The trace, and the lines that were passed over. Priorities and teams are drawn from the seed.
+pub fn jobs(
+    list: Text<'_>,
+    nodes: Option<Text<'_>>,
+    on_broken: OnBroken,
+    seed: u64,
+) -> Result<(Blueprint, Broken), InputError> {
+    let (lines, mut broken) = list.lines(&JOBS, on_broken, job_line)?;
+    if lines.is_empty() {
+        return Err(list.empty());
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = lines.iter().find(|job| !names.insert(&job.name)) {
+        return Err(InputError::new(format!("{}: job {:?} is there twice", list.file, twice.name)));
+    }
+    let mut made_up = vec![
+        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
+        format!(
+            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
+        ),
+        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
+        format!(
+            "queues: jobs belong to {} or {} by chance, and each is guaranteed half of the GPUs",
+            TEAMS[0], TEAMS[1]
+        ),
+    ];
+    let (objects, gpus): (Vec<Object>, i64) = match nodes {
+        Some(nodes) => {
+            let (nodes, broken_nodes) = node_list(nodes, on_broken)?;
+            broken.lines += broken_nodes.lines;
+            broken.first = broken.first.or(broken_nodes.first);
+            (nodes.iter().map(node).collect(), nodes.iter().map(|node| node.gpus).sum())
+        }
+        None => {
+            let count = nodes_for(&lines);
+            made_up.push(format!(
+                "nodes: {count} with {GPUS_PER_NODE} GPUs each, so that jobs ask for nine tenths of them on average"
+            ));
+            let allocatable = [("cpu", "96"), ("memory", "768Gi"), (GPU, "8")];
+            (node_objects("gpu", count, &allocatable), i64::from(count) * GPUS_PER_NODE)
+        }
+    };
+    let mut chance = Chance::new(seed);
+    let mut submissions: Vec<(Submission, Option<String>)> =
+        lines.iter().map(|line| submission(line, &mut chance)).collect();
+    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
+    let queue = |name: &str| Queue {
+        name: name.to_owned(),
+        parent: None,
+        guarantee: BTreeMap::from([(GPU.to_owned(), (gpus / 2).to_string())]),
+        ceiling: BTreeMap::new(),
+    };
+    let blueprint = Blueprint {
+        name: list.file.to_owned(),
+        objects,
+        queues: TEAMS.map(queue).into(),
+        submissions,
+        start: START,
+        end: START.plus_micros((last * 2 + 86_400) * SECOND),
+        faults: Faults::default(),
+        soft_eviction_micros: 20 * SECOND,
+        made_up,
+        seed,
+    };
+    Ok((blueprint, broken))
+}
+
+fn job_line(row: &Row) -> Result<JobLine, String> {
+    Ok(JobLine {
+        name: name(row, 0, "job")?,
+        submitted: row.number(1, "submit_s", 0)?,
+        gpus: row.number(2, "gpus", 1)?,
+        runs_seconds: row.number(3, "duration_s", 1)?,
+    })
+}
+
+/// As many nodes as make the jobs ask for nine tenths of them while they come; at least as many as the largest job needs.
+fn nodes_for(jobs: &[JobLine]) -> u32 {
+    let asked: i128 = jobs.iter().map(|job| i128::from(job.gpus) * i128::from(job.runs_seconds)).sum();
+    let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(0);
+    let last = jobs.iter().map(|job| job.submitted).max().unwrap_or(0);
+    let span = i128::from((last - first).max(1));
+    let by_load = asked * 10 / (span * 9 * i128::from(GPUS_PER_NODE));
+    let largest = jobs.iter().map(|job| i128::from(shape(job.gpus).0)).max().unwrap_or(1);
+    u32::try_from(by_load.max(largest).clamp(1, 20_000)).unwrap_or(1)
+}
+
+/// How many pods, and how many GPUs each has: as many as a node has, or as divide the whole.
+fn shape(gpus: i64) -> (i64, i64) {
+    let each = (1..=GPUS_PER_NODE.min(gpus)).rev().find(|each| gpus % each == 0).unwrap_or(1);
+    (gpus / each, each)
+}
+
+fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>) {
+    let priority = chance.pick(&[200, 100, 100, 100, 0, 0, 0, 0, 0, 0]);
+    let team = chance.pick(&TEAMS);
+    let (pods, each) = shape(job.gpus);
+    let pods = usize::try_from(pods).unwrap_or(1);
+    let requests =
+        [("cpu".to_owned(), Quantity("1".to_owned())), (GPU.to_owned(), Quantity(each.to_string()))].into_iter();
+    let submission = Submission {
+        name: FullName::new("default", &job.name),
+        at: START.plus_micros(job.submitted * SECOND),
+        pods,
+        form: if pods > 1 { Form::Gang { min: pods, whole: true } } else { Form::Single },
+        template: template(priority, requests),
+        running_micros: Some(job.runs_seconds * SECOND),
+        checkpoint_micros: Some(CHECKPOINT),
+        startup_micros: 0,
+        stop_micros: 30 * SECOND,
+    };
+    (submission, Some(team.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_cut_into_equal_pods() {
+        for (gpus, pods_and_each) in [(1, (1, 1)), (7, (1, 7)), (8, (1, 8)), (16, (2, 8)), (20, (4, 5)), (11, (11, 1))]
+        {
+            assert_eq!(shape(gpus), pods_and_each, "{gpus}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The lists of nodes and pods of Alibaba's cluster-trace-gpu-v2023, called openb.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{
+    Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeStatus,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_objects::source::InputError;
+
+use super::{Broken, OnBroken, Row, SECOND, START, Text};
+use crate::blueprint::{Blueprint, Queue, template};
+use crate::faults::Faults;
+use crate::submission::{Form, Submission};
+
+const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+const PODS: [&str; 11] = [
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+];
+const MODEL: &str = "nvidia.com/gpu.product";
+pub(super) const GPU: &str = "nvidia.com/gpu";
+
+/// What stands for a priority: the class, its queue, its priority.
+const QOS: [(&str, &str, i32); 4] = [
+    ("BE", "best-effort", 0),
+    ("Burstable", "burstable", 100),
+    ("LS", "latency-sensitive", 200),
+    ("Guaranteed", "guaranteed", 300),
+];
+
+/// A node as a line says it.
+pub(super) struct NodeLine {
+    name: String,
+    cpu_milli: i64,
+    memory_mib: i64,
+    pub gpus: i64,
+    model: String,
+}
+
+struct PodLine {
+    name: String,
+    cpu_milli: i64,
+    memory_mib: i64,
+    gpus: i64,
+    models: Vec<String>,
+    qos: usize,
+    created: i64,
+    runs_seconds: i64,
+}
+
+/// The trace, and the lines of both files that were passed over.
+pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Blueprint, Broken), InputError> {
+    let (nodes, mut broken) = node_list(nodes, on_broken)?;
+    let (lines, broken_pods) = pods.lines(&PODS, on_broken, pod_line)?;
+    broken.lines += broken_pods.lines;
+    broken.first = broken.first.or(broken_pods.first);
+    if lines.is_empty() {
+        return Err(pods.empty());
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = lines.iter().find(|pod| !names.insert(&pod.name)) {
+        return Err(InputError::new(format!("{}: pod {:?} is there twice", pods.file, twice.name)));
+    }
+    let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
+    let mut submissions: Vec<(Submission, Option<String>)> = lines.iter().map(submission).collect();
+    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    let blueprint = Blueprint {
+        name: pods.file.to_owned(),
+        objects: nodes.iter().map(node).collect(),
+        queues: queues(&lines, &nodes),
+        submissions,
+        start: START,
+        end: START.plus_micros((last + 86_400) * SECOND),
+        faults: Faults::default(),
+        soft_eviction_micros: 20 * SECOND,
+        made_up: made_up(),
+        seed: 0,
+    };
+    Ok((blueprint, broken))
+}
+
+fn made_up() -> Vec<String> {
+    [
+        "priorities: 300 for qos Guaranteed, 200 for LS, 100 for Burstable, 0 for BE",
+        "queues: one for each qos, guaranteed its part of the GPUs by the GPU time that its pods ask for",
+        "a pod that asks for a part of a GPU is given a whole one",
+        "a pod that was never scheduled in the trace runs for as long as it waited there",
+        "no gangs and no checkpoints: every pod stands alone, and starts from nothing when it was evicted; it takes 30s to go",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+/// A list of nodes.
+pub(super) fn node_list(nodes: Text<'_>, on_broken: OnBroken) -> Result<(Vec<NodeLine>, Broken), InputError> {
+    let (lines, broken) = nodes.lines(&NODES, on_broken, node_line)?;
+    if lines.is_empty() {
+        return Err(nodes.empty());
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = lines.iter().find(|node| !names.insert(&node.name)) {
+        return Err(InputError::new(format!("{}: node {:?} is there twice", nodes.file, twice.name)));
+    }
+    Ok((lines, broken))
+}
+
+fn node_line(row: &Row) -> Result<NodeLine, String> {
+    Ok(NodeLine {
+        name: name(row, 0, "sn")?,
+        cpu_milli: row.number(1, "cpu_milli", 0)?,
+        memory_mib: row.number(2, "memory_mib", 0)?,
+        gpus: row.number(3, "gpu", 0)?,
+        model: row.text(4).to_owned(),
+    })
+}
+
+pub(super) fn name(row: &Row, at: usize, column: &str) -> Result<String, String> {
+    let text = row.text(at).to_ascii_lowercase();
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if text.is_empty() || text.len() > 200 || !text.chars().all(fits) {
+        return Err(format!("{column}: {text:?} is not a name; it has letters, digits, - and ."));
+    }
+    Ok(text)
+}
+
+pub(super) fn node(line: &NodeLine) -> Object {
+    let mut allocatable = BTreeMap::from([
+        ("cpu".to_owned(), Quantity(format!("{}m", line.cpu_milli))),
+        ("memory".to_owned(), Quantity(format!("{}Mi", line.memory_mib))),
+        ("pods".to_owned(), Quantity("256".to_owned())),
+    ]);
+    if line.gpus > 0 {
+        allocatable.insert(GPU.to_owned(), Quantity(line.gpus.to_string()));
+    }
+    let mut labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), line.name.clone())]);
+    if !line.model.is_empty() {
+        labels.insert(MODEL.to_owned(), line.model.clone());
+    }
+    Object::from(Node {
+        metadata: ObjectMeta { name: Some(line.name.clone()), labels: Some(labels), ..ObjectMeta::default() },
+        spec: None,
+        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
+    })
+}
+
+fn pod_line(row: &Row) -> Result<PodLine, String> {
+    let qos = row.text(6);
+    let known = || format!("qos: {qos:?} is not known; it is BE, Burstable, LS or Guaranteed");
+    let created = row.number(8, "creation_time", 0)?;
+    let began = if row.text(10).is_empty() { created } else { row.number(10, "scheduled_time", 0)? };
+    let deleted = row.number(9, "deletion_time", 0)?;
+    if deleted < began {
+        return Err(format!("deletion_time: {deleted} is before the pod was scheduled, at {began}"));
+    }
+    row.number(4, "gpu_milli", 0)?;
+    Ok(PodLine {
+        name: name(row, 0, "name")?,
+        cpu_milli: row.number(1, "cpu_milli", 0)?,
+        memory_mib: row.number(2, "memory_mib", 0)?,
+        gpus: row.number(3, "num_gpu", 0)?,
+        models: row.text(5).split('|').filter(|model| !model.is_empty()).map(str::to_owned).collect(),
+        qos: QOS.iter().position(|(name, ..)| *name == qos).ok_or_else(known)?,
+        created,
+        runs_seconds: (deleted - began).max(1),
+    })
+}
+
+fn submission(pod: &PodLine) -> (Submission, Option<String>) {
+    let (_, queue, priority) = QOS[pod.qos];
+    let mut requests = vec![
+        ("cpu".to_owned(), Quantity(format!("{}m", pod.cpu_milli))),
+        ("memory".to_owned(), Quantity(format!("{}Mi", pod.memory_mib))),
+    ];
+    if pod.gpus > 0 {
+        requests.push((GPU.to_owned(), Quantity(pod.gpus.to_string())));
+    }
+    let mut template = template(priority, requests.into_iter());
+    if !pod.models.is_empty() {
+        template.spec.get_or_insert_default().affinity = Some(one_of(&pod.models));
+    }
+    let submission = Submission {
+        name: FullName::new("default", &pod.name),
+        at: START.plus_micros(pod.created * SECOND),
+        pods: 1,
+        form: Form::Single,
+        template,
+        running_micros: Some(pod.runs_seconds * SECOND),
+        checkpoint_micros: None,
+        startup_micros: 0,
+        stop_micros: 30 * SECOND,
+    };
+    (submission, Some(queue.to_owned()))
+}
+
+fn one_of(models: &[String]) -> Affinity {
+    let requirement =
+        NodeSelectorRequirement { key: MODEL.to_owned(), operator: "In".to_owned(), values: Some(models.to_vec()) };
+    let term = NodeSelectorTerm { match_expressions: Some(vec![requirement]), match_fields: None };
+    let required = NodeSelector { node_selector_terms: vec![term] };
+    let required_during_scheduling_ignored_during_execution = Some(required);
+    let node_affinity = NodeAffinity { required_during_scheduling_ignored_during_execution, ..NodeAffinity::default() };
+    Affinity { node_affinity: Some(node_affinity), ..Affinity::default() }
+}
+
+/// Every qos has its part of the GPUs, by what its pods ask for.
+fn queues(pods: &[PodLine], nodes: &[NodeLine]) -> Vec<Queue> {
+    let gpus: i128 = nodes.iter().map(|node| i128::from(node.gpus)).sum();
+    let asked = |qos: usize| -> i128 {
+        let pods = pods.iter().filter(|pod| pod.qos == qos);
+        pods.map(|pod| i128::from(pod.gpus) * i128::from(pod.runs_seconds)).sum()
+    };
+    let total: i128 = (0..QOS.len()).map(asked).sum();
+    let queue = |qos: usize| Queue {
+        name: QOS[qos].1.to_owned(),
+        parent: None,
+        guarantee: BTreeMap::from([(GPU.to_owned(), (gpus * asked(qos) / total.max(1)).to_string())]),
+        ceiling: BTreeMap::new(),
+    };
+    (0..QOS.len()).map(queue).collect()
+}

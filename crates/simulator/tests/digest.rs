@@ -1,0 +1,42 @@
+//! One seed, one run, to the byte, on every machine: what a day leaves behind is compared with a second run and with a digest that is
+//! kept here. A change of the scheduler or of the scenario changes it; look at the run before you write the new one down.
+
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::koordinator::Koordinator;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_simulator::faults::Faults;
+use reprieve_simulator::scenario::Scenario;
+use reprieve_simulator::summary::summary;
+use reprieve_simulator::world::World;
+
+const DAY: &str = include_str!("../../cli/demo/day.yaml");
+
+/// All that a run leaves behind, but how long decisions took.
+fn bytes(policy: Policy, seed: u64) -> String {
+    let mut blueprint = Scenario::read("day", DAY).unwrap().blueprint(seed);
+    blueprint.end = blueprint.start.plus_micros(2 * 3_600_000_000);
+    blueprint.faults = Faults::SOME;
+    let mut world = World::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
+    while world.pass(|_, _| ()) {}
+    let run = world.finish();
+    let summary = summary("p", &run, &blueprint.queues);
+    serde_json::to_string(&(&run.jobs, &run.evictions, &run.samples, &run.counts, &summary)).unwrap()
+}
+
+/// FNV-1a, 64 bits.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[test]
+fn one_seed_one_run() {
+    let policies =
+        [Policy::Kubernetes(Kubernetes::default()), Policy::YuniKorn, Policy::Koordinator(Koordinator::default())];
+    let first: Vec<String> = policies.iter().map(|&policy| bytes(policy, 7)).collect();
+    for (policy, first) in policies.iter().zip(&first) {
+        assert_eq!(*first, bytes(*policy, 7), "{policy:?}");
+        assert_ne!(*first, bytes(*policy, 8), "{policy:?}");
+    }
+    let digests: Vec<String> = first.iter().map(|text| format!("{:016x}", digest(text))).collect();
+    assert_eq!(digests, ["c88e6ca3aa3bee59", "cb90c29f62013eb5", "e298c763878f8a44"]);
+}
