@@ -76,6 +76,8 @@ impl Blueprint {
             sample_micros: ((self.end.0 - self.start.0) / SAMPLES).max(1_000_000),
             explains: false,
             seed: self.seed,
+            #[cfg(feature = "deliberate-bugs")]
+            bug: None,
         })
     }
 
