@@ -18,7 +18,10 @@ pub const VERIFY: [Step; 6] = [
         name: "lints",
         run: || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
-    Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace"]) },
+    Step {
+        name: "tests",
+        run: || cargo(&["test", "--locked", "--workspace", "--features", "reprieve-simulator/deliberate-bugs"]),
+    },
     Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },

@@ -14,6 +14,7 @@ pub mod invariants;
 mod job;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod submission;
 pub mod summary;
 mod timeline;

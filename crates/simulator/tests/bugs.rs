@@ -4,6 +4,7 @@ use reprieve_scheduler::Bug;
 use reprieve_simulator::campaign::setup;
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::invariants::check;
+use reprieve_simulator::shrink::shrink;
 
 #[test]
 fn every_bug_is_caught() {
@@ -22,4 +23,21 @@ fn every_bug_is_caught() {
         let (seed, violation) = caught.unwrap_or_else(|| panic!("{bug:?} went unnoticed in 200 seeds"));
         println!("{bug:?}: seed {seed}: {violation}");
     }
+}
+
+#[test]
+fn a_violation_is_shrunk() {
+    let mut large = setup(1, "Kubernetes", Faults::SOME);
+    large.bug = Some(Bug::HalfAGang);
+    let n = large.submissions.len();
+    let violation = check(large.clone()).expect_err("seed 1 shows this bug");
+    let small = shrink(large, (0..n).collect(), violation.clone(), 200);
+    assert_eq!(small.violation.invariant, violation.invariant);
+    assert_eq!(small.kept.len(), small.setup.submissions.len());
+    assert!(
+        small.kept.len() <= 4 && small.setup.faults == Faults::default(),
+        "{:?} {:?}",
+        small.kept,
+        small.setup.faults
+    );
 }
