@@ -1,9 +1,11 @@
 //! What a scheduler asks between two decisions: whether a placement still stands, and when somebody will tolerate no longer.
 
 use crate::decide::open;
+use crate::domains::domains;
 use crate::fit::{self, Ask, Placement};
-use crate::ids::{PodId, Priority, Timestamp};
+use crate::ids::{PodId, Priority, Timestamp, UnitId};
 use crate::laws::toleration;
+use crate::place::place;
 use crate::snapshot::Snapshot;
 
 /// Whether every pod of the placement would fit where it is placed, with these pods gone. Only those of higher priority hold room
@@ -18,6 +20,24 @@ pub fn stands(snapshot: &mut Snapshot, ask: &Ask, placement: &Placement, gone: &
         let fits = fit::misfit(&mut what_if, ask, pod, node).is_none();
         what_if.place(pod, node);
         fits
+    })
+}
+
+/// Whether the unit would fit, were nobody there but those above it. Quota plays no part.
+pub fn could_fit(snapshot: &mut Snapshot, ask: &Ask) -> bool {
+    let domains = domains(snapshot, ask);
+    let mut what_if = open(snapshot, ask);
+    let units: Vec<UnitId> = what_if.snapshot().unit_ids().collect();
+    for unit in units {
+        if what_if.snapshot().unit(unit).priority <= ask.priority {
+            what_if.remove_unit(unit);
+        }
+    }
+    domains.iter().any(|domain| {
+        let mark = what_if.mark();
+        let placed = place(&mut what_if, ask, &domain.nodes, &[], &[]).len();
+        what_if.back_to(mark);
+        placed >= ask.needed
     })
 }
 

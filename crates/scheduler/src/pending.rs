@@ -2,8 +2,8 @@
 //!
 //! A unit is active, or waits for a moment, for the world to change, or for what it asked for to be done. Units are tried in the order of
 //! priority, then age, then name; one that cannot be scheduled steps aside. So that a large unit is not overtaken for ever, one that
-//! has waited for [`PATIENCE_SECONDS`] holds back those behind it that are not above it, for as long again; then it gives way for as
-//! long, and so on.
+//! has waited for [`PATIENCE_SECONDS`], and would fit were nobody there but those above it, holds back those behind it for as long
+//! again; then it gives way for as long, and so on.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,16 @@ use crate::unit::UnitName;
 /// How long a unit of several pods is overtaken before it holds back others, and how long it does so.
 pub const PATIENCE_SECONDS: i64 = 300;
 
+/// Where a unit stands among others.
+type Place = (Reverse<Priority>, Timestamp, UnitName);
+
 /// All units that wait.
 #[derive(Default)]
 pub(crate) struct Pending {
     units: BTreeMap<UnitName, Waiting>,
-    active: BTreeSet<(Reverse<Priority>, Timestamp, UnitName)>,
+    active: BTreeSet<Place>,
+    /// Units of several pods.
+    large: BTreeSet<Place>,
     /// Times at which somebody is to be woken.
     timers: BTreeSet<(Timestamp, UnitName)>,
 }
@@ -37,6 +42,8 @@ pub(crate) struct Waiting {
     pub state: State,
     /// How often in a row what it asked for failed.
     pub failures: u32,
+    /// Whether it would fit, were nobody there but those above it; `None` while that was not asked.
+    pub could_fit: Option<bool>,
 }
 
 /// What a unit waits for.
@@ -58,13 +65,19 @@ impl Pending {
         let known = self.units.get(unit).map(|waiting| (waiting.state.clone(), waiting.failures));
         let (state, failures) = known.unwrap_or((State::Active, 0));
         self.remove(unit);
-        self.units.insert(unit.clone(), Waiting { priority, since, size, state: State::Active, failures });
+        let waiting = Waiting { priority, since, size, state: State::Active, failures, could_fit: None };
+        if size > 1 {
+            self.large.insert(waiting.place(unit));
+        }
+        self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
 
     pub fn remove(&mut self, unit: &UnitName) {
         if let Some(waiting) = self.units.remove(unit) {
-            self.active.remove(&waiting.place(unit));
+            let place = waiting.place(unit);
+            self.active.remove(&place);
+            self.large.remove(&place);
             self.timers.retain(|(_, other)| other != unit);
         }
     }
@@ -152,13 +165,26 @@ impl Pending {
     pub fn held_back(&self, unit: &UnitName, now: Timestamp) -> Option<(&UnitName, Timestamp)> {
         let waiting = self.units.get(unit)?;
         let place = waiting.place(unit);
-        let holds = |(other, holder): &(&UnitName, &Waiting)| {
-            holder.size > 1
-                && matches!(holder.state, State::Change { .. })
-                && holder.priority >= waiting.priority
-                && holder.place(other) < place
-        };
-        self.units.iter().filter(holds).find_map(|(other, holder)| Some((other, holder.holds_until(now)?)))
+        self.large.range(..place).find_map(|(_, _, other)| {
+            let holder = self.units.get(other)?;
+            let waits = matches!(holder.state, State::Change { .. }) && holder.could_fit == Some(true);
+            Some((other, holder.holds_until(now).filter(|_| waits)?))
+        })
+    }
+
+    /// Whether it is time to ask if a unit of several pods could fit at all.
+    pub fn is_impatient(&self, unit: &UnitName, now: Timestamp) -> bool {
+        self.units.get(unit).is_some_and(|waiting| {
+            let waited = now.0.saturating_sub(waiting.since.0);
+            waiting.size > 1 && waiting.could_fit.is_none() && waited >= PATIENCE_SECONDS * 1_000_000
+        })
+    }
+
+    /// It would fit, were nobody there but those above it, or it would not.
+    pub fn set_could_fit(&mut self, unit: &UnitName, could_fit: bool) {
+        if let Some(waiting) = self.units.get_mut(unit) {
+            waiting.could_fit = Some(could_fit);
+        }
     }
 }
 
@@ -174,7 +200,7 @@ impl fmt::Display for State {
 }
 
 impl Waiting {
-    fn place(&self, unit: &UnitName) -> (Reverse<Priority>, Timestamp, UnitName) {
+    fn place(&self, unit: &UnitName) -> Place {
         (Reverse(self.priority), self.since, unit.clone())
     }
 

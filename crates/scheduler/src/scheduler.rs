@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use reprieve_engine::fit::Preemptor;
-use reprieve_engine::hold::next_toleration_end;
+use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::{Outcome, PodId, Priority, ShapeId, Timestamp};
+use reprieve_engine::shape::Shape;
+use reprieve_engine::{Labels, NamespaceId, Outcome, PodId, Priority, Timestamp};
 use reprieve_objects::live::Live;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
@@ -27,6 +28,9 @@ use crate::unit::UnitName;
 
 /// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
 pub const SETTLE_SECONDS: i64 = 1;
+
+/// How many refusals are remembered at most.
+const MOST_REFUSALS: usize = 10_000;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -60,9 +64,20 @@ pub struct Scheduler {
     settling: Settling,
     /// Counts changes of the cluster, so that a question need not be asked twice of the same.
     generation: u64,
-    refused: BTreeMap<(ShapeId, Priority, bool), (u64, State)>,
+    refused: BTreeMap<Likeness, (u64, State)>,
     #[cfg(feature = "deliberate-bugs")]
     bug: Option<Bug>,
+}
+
+/// What tells a unit from others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    /// Of its pods that need a place, but for names and labels.
+    shapes: Vec<Shape>,
+    needed: usize,
+    priority: Priority,
+    preempts: bool,
+    group: bool,
 }
 
 /// A version of an object, and which of its name it was.
@@ -306,7 +321,8 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return (Verdict::Wait { law: "Unsettled", why }, None);
         }
-        if let Some(state) = self.refused_before(&members) {
+        let likeness = self.likeness(preemptor, &members);
+        if let Some(state) = self.refused_before(likeness.as_ref()) {
             let why = state.to_string();
             self.pending.set(unit, state);
             return (Verdict::Unschedulable { law: "NoPlan", why }, None);
@@ -344,9 +360,14 @@ impl Scheduler {
                     });
                 let priority = question.ask(self.live.loaded()).priority;
                 let until = next_toleration_end(&self.live.loaded().snapshot, priority, now);
+                if self.pending.is_impatient(unit, now) {
+                    let ask = question.ask(self.live.loaded());
+                    let could_fit = could_fit(&mut self.live.loaded_mut().snapshot, &ask);
+                    self.pending.set_could_fit(unit, could_fit);
+                }
                 self.give_up(unit, now);
                 let state = State::Change { until, why: why.clone() };
-                self.remember_refusal(&members, &state);
+                self.remember_refusal(likeness, &state);
                 self.wait(unit, state);
                 (Verdict::Unschedulable { law, why }, None)
             }
@@ -453,23 +474,46 @@ impl Scheduler {
         }
     }
 
-    /// What became of a pod just like this one since the cluster last changed.
-    fn refused_before(&self, members: &[PodId]) -> Option<State> {
-        let (generation, state) = self.refused.get(&self.likeness(members)?)?;
+    /// What became of a unit just like this one since the cluster last changed.
+    fn refused_before(&self, likeness: Option<&Likeness>) -> Option<State> {
+        let (generation, state) = self.refused.get(likeness?)?;
         (*generation == self.generation).then(|| state.clone())
     }
 
-    fn remember_refusal(&mut self, members: &[PodId], state: &State) {
-        if let Some(likeness) = self.likeness(members) {
+    fn remember_refusal(&mut self, likeness: Option<Likeness>, state: &State) {
+        if self.refused.len() > MOST_REFUSALS {
+            self.refused.clear();
+        }
+        if let Some(likeness) = likeness {
             self.refused.insert(likeness, (self.generation, state.clone()));
         }
     }
 
-    /// What tells a lone pod from others, as far as this policy minds.
-    fn likeness(&self, members: &[PodId]) -> Option<(ShapeId, Priority, bool)> {
-        let [pod] = members else { return None };
-        let pod = self.live.loaded().snapshot.pod(*pod);
-        let alone = pod.group.is_none() && pod.nominated.is_none() && !pod.resizing;
-        (matches!(self.policy, Policy::Kubernetes(_)) && alone).then_some((pod.shape, pod.priority, pod.preempts))
+    /// What tells a unit from others, where nothing but resources, nodes and priorities matters.
+    fn likeness(&self, preemptor: Preemptor, members: &[PodId]) -> Option<Likeness> {
+        let snapshot = &self.live.loaded().snapshot;
+        if !matches!(self.policy, Policy::Kubernetes(_)) || snapshot.has_aversions() {
+            return None;
+        }
+        let ask = Ask::new(snapshot, preemptor);
+        let mut shapes = Vec::with_capacity(ask.members.len());
+        for &pod in &ask.members {
+            let pod = snapshot.pod(pod);
+            let shape = snapshot.shape(pod.shape);
+            let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
+            if minds || pod.nominated.is_some() || pod.resizing {
+                return None;
+            }
+            shapes.push(Shape { labels: Labels::default(), namespace: NamespaceId(0), ..shape.clone() });
+        }
+        let (preempts, bound) = match preemptor {
+            Preemptor::Group(group) if snapshot.group(group).topology.is_none() => {
+                (snapshot.group(group).preempts, members.len() - ask.members.len())
+            }
+            Preemptor::Pod(pod) => (snapshot.pod(pod).preempts, 0),
+            Preemptor::Group(_) | Preemptor::Workload(_) => return None,
+        };
+        let group = matches!(preemptor, Preemptor::Group(_));
+        (bound == 0).then_some(Likeness { shapes, needed: ask.needed, priority: ask.priority, preempts, group })
     }
 }

@@ -21,6 +21,11 @@ impl Snapshot {
         self.cluster.shapes.len()
     }
 
+    /// Whether any pod keeps others away by their labels.
+    pub fn has_aversions(&self) -> bool {
+        !self.averse.is_empty()
+    }
+
     /// How many label values there are.
     pub fn n_numbers(&self) -> usize {
         self.cluster.numbers.len()

@@ -1,0 +1,266 @@
+//! A scheduler's life, one event at a time.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::read::documents;
+use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Scheduler, Step, Verdict, mark};
+
+const NODE: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: node}
+status: {allocatable: {cpu: 4, pods: 10}}
+";
+
+fn pod(name: &str, priority: i32, cpu: i32, node: Option<&str>) -> Object {
+    let text = format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: default, uid: {name}, creationTimestamp: 2026-01-01T00:00:00Z}}
+spec:
+  schedulerName: reprieve
+  priority: {priority}
+  {}
+  containers: [{{name: main, resources: {{requests: {{cpu: {cpu}}}}}}}]
+status: {{phase: {}}}
+",
+        node.map(|node| format!("nodeName: {node}")).unwrap_or_default(),
+        if node.is_some() { "Running, startTime: 2026-01-01T00:00:00Z" } else { "Pending" },
+    );
+    read(&text).remove(0)
+}
+
+fn read(text: &str) -> Vec<Object> {
+    let mut objects = Objects::default();
+    for document in documents("test", text) {
+        document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
+    }
+    objects.into_each()
+}
+
+/// A scheduler and the objects as the API has them.
+struct Life {
+    scheduler: Scheduler,
+    objects: BTreeMap<Key, Object>,
+    version: u64,
+    now: Timestamp,
+}
+
+impl Life {
+    fn new(objects: Vec<Object>) -> Self {
+        let mut life =
+            Self { scheduler: fresh(), objects: BTreeMap::new(), version: 0, now: Timestamp(1_767_229_200_000_000) };
+        for object in objects {
+            life.store(object);
+        }
+        life.settle();
+        life
+    }
+
+    /// Starts the scheduler anew.
+    fn restart(&mut self) {
+        self.scheduler = fresh();
+        self.settle();
+    }
+
+    /// Lets it list everything, wait for what others may have asked for, and list the pods again.
+    fn settle(&mut self) {
+        for &kind in Kind::ALL {
+            self.list(kind);
+        }
+        assert!(self.scheduler.step(self.now).is_some(), "it asks for a timer");
+        assert!(self.scheduler.step(self.now).is_none(), "it decides nothing before");
+        self.now = self.now.plus_seconds(1);
+        self.scheduler.observe(Event::Timer, self.now);
+        let step = self.scheduler.step(self.now).expect("it lists the pods again");
+        assert!(matches!(step.actions[0].1, Action::List { kind: Kind::Pod }));
+        self.list(Kind::Pod);
+    }
+
+    fn list(&mut self, kind: Kind) {
+        let objects = self.objects.values().filter(|object| object.kind() == kind).cloned().collect();
+        self.scheduler.observe(Event::Listed { kind, objects, version: self.version }, self.now);
+    }
+
+    fn store(&mut self, mut object: Object) -> Object {
+        self.version += 1;
+        object.metadata_mut().resource_version = Some(self.version.to_string());
+        self.objects.insert(object.key(), object.clone());
+        object
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Pod)) {
+        let Object::Pod(pod) = self.objects[&key(name)].clone() else { panic!("{name} is a pod") };
+        let mut pod = Pod::clone(&pod);
+        change(&mut pod);
+        let object = self.store(Object::from(pod));
+        self.scheduler.observe(Event::Changed(object), self.now);
+    }
+
+    fn step(&mut self) -> Step {
+        self.scheduler.step(self.now).expect("there is something to do")
+    }
+
+    fn answer(&mut self, action: ActionId, result: ActionResult) {
+        self.scheduler.observe(Event::Done { action, result }, self.now);
+    }
+
+    /// All that the step asks for about pods works, and is seen.
+    fn works(&mut self, step: &Step) {
+        for (id, action) in &step.actions {
+            let Some(target) = action.pod().cloned() else { continue };
+            self.change(&target.name.name, |pod| match action {
+                Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
+                Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
+                Action::Mark { preemptor, .. } => mark(pod, preemptor),
+                Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
+                _ => {}
+            });
+            let version = self.version;
+            self.answer(*id, ActionResult::Ok { version });
+        }
+    }
+
+    fn goes(&mut self, name: &str) {
+        self.version += 1;
+        self.objects.remove(&key(name));
+        self.scheduler.observe(Event::Gone { key: key(name), version: self.version }, self.now);
+    }
+}
+
+fn fresh() -> Scheduler {
+    Scheduler::new("reprieve", Policy::Kubernetes(Kubernetes::default()))
+}
+
+fn key(pod: &str) -> Key {
+    Key::new(Kind::Pod, FullName::new("default", pod))
+}
+
+fn evicted(step: &Step) -> Vec<&str> {
+    let names = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Evict { pod } => Some(pod.name.name.as_str()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn with(pods: Vec<Object>) -> Vec<Object> {
+    read(NODE).into_iter().chain(pods).collect()
+}
+
+#[test]
+fn what_fits_is_bound() {
+    let mut life = Life::new(with(vec![pod("a", 0, 4, None)]));
+    let step = life.step();
+    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 1));
+    life.works(&step);
+    assert!(life.scheduler.step(life.now).is_none());
+    assert_eq!(life.scheduler.waiting().count(), 0);
+}
+
+#[test]
+fn victims_are_told_before_they_are_evicted_and_waited_for_after() {
+    let mut life = Life::new(with(vec![pod("low", 0, 3, Some("node")), pod("high", 10, 3, None)]));
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Prepare { .. }), "{:?}", step.verdict);
+    assert_eq!(evicted(&step), [""; 0]);
+    life.works(&step);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Preempt { .. }), "{:?}", step.verdict);
+    assert_eq!(evicted(&step), ["low"]);
+    life.works(&step);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    life.goes("low");
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+}
+
+#[test]
+fn one_that_is_started_anew_goes_on_without_a_second_victim() {
+    let pods = vec![pod("low-1", 0, 2, Some("node")), pod("low-2", 0, 2, Some("node")), pod("high", 10, 2, None)];
+    let mut life = Life::new(with(pods));
+    for _ in 0..2 {
+        let step = life.step();
+        life.works(&step);
+    }
+    life.restart();
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    assert_eq!(evicted(&step), [""; 0]);
+}
+
+#[test]
+fn an_eviction_of_which_nothing_was_heard_is_looked_into() {
+    let mut life = Life::new(with(vec![pod("low", 0, 3, Some("node")), pod("high", 10, 3, None)]));
+    let step = life.step();
+    life.works(&step);
+    let step = life.step();
+    let evictions = step.actions.iter().filter(|(_, action)| matches!(action, Action::Evict { .. }));
+    let ids: Vec<ActionId> = evictions.map(|(id, _)| *id).collect();
+    life.answer(ids[0], ActionResult::TimedOut);
+    let step = life.step();
+    let (id, action) = &step.actions[0];
+    assert!(matches!(action, Action::Read { key: read } if *read == key("low")), "{action:?}");
+    let low = life.objects[&key("low")].clone();
+    life.answer(*id, ActionResult::Read(low));
+    let step = life.step();
+    assert_eq!(evicted(&step), ["low"], "it had not worked, so it is asked for again");
+}
+
+#[test]
+fn what_is_late_or_comes_twice_changes_nothing() {
+    let mut life = Life::new(with(vec![pod("a", 0, 4, None)]));
+    let early = life.objects[&key("a")].clone();
+    let step = life.step();
+    life.works(&step);
+    life.scheduler.observe(Event::Changed(early.clone()), life.now);
+    assert!(life.scheduler.step(life.now).is_none(), "an old state of the pod is ignored");
+    life.goes("a");
+    life.scheduler.observe(Event::Changed(early), life.now);
+    assert!(life.scheduler.step(life.now).is_none(), "so is one of a pod that is gone");
+}
+
+#[test]
+fn who_cannot_be_scheduled_does_not_block_those_behind() {
+    let mut life = Life::new(with(vec![pod("huge", 10, 40, None), pod("small", 0, 1, None)]));
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+}
+
+#[test]
+fn a_gang_enters_when_its_minimum_is_there() {
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+";
+    let member = |name: &str| {
+        let Object::Pod(pod) = pod(name, 0, 1, None) else { panic!("it is a pod") };
+        let mut pod = Pod::clone(&pod);
+        let spec = pod.spec.get_or_insert_default();
+        spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
+        Object::from(pod)
+    };
+    let objects = with(read(group).into_iter().chain([member("one")]).collect());
+    let mut life = Life::new(objects);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Incomplete", .. }), "{:?}", step.verdict);
+    assert!(life.scheduler.step(life.now).is_none());
+    let second = life.store(member("two"));
+    life.scheduler.observe(Event::Changed(second), life.now);
+    let step = life.step();
+    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 2), "{:?}", step.verdict);
+}
