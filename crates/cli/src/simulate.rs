@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::SignedDuration;
 use reprieve_objects::question::policy;
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::Profile;
@@ -21,6 +22,7 @@ use reprieve_simulator::world::World;
 use serde_json::Map;
 
 use crate::input::{self, Error};
+use crate::render::span;
 
 pub use show::show;
 
@@ -68,6 +70,12 @@ pub struct SimulateArgs {
     /// Whether things go wrong in them
     #[arg(long, requires = "check", value_enum, default_value_t = WithFaults::Both)]
     pub faults: WithFaults,
+    /// Only these kinds of faults, as a replay of a violation names them
+    #[arg(long, requires = "check", value_name = "KIND", value_delimiter = ',')]
+    pub fault_kinds: Vec<String>,
+    /// Only these submissions of each cluster, by number, as a replay of a violation names them
+    #[arg(long, requires = "check", value_name = "NUMBER", value_delimiter = ',')]
+    pub only: Vec<usize>,
 }
 
 /// How a trace is written.
@@ -140,9 +148,9 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile]) -> Result<Vec<Simul
         setups.push((label(profile, profiles), blueprint.setup(policy(profile)?)?));
     }
     let bar = bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
+    let start = blueprint.start;
     let mut simulated = Vec::new();
     for (at, (label, setup)) in setups.into_iter().enumerate() {
-        bar.set_message(label.clone());
         let began = Instant::now();
         let nanos = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut world = World::new(setup, Box::new(nanos));
@@ -151,6 +159,8 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile]) -> Result<Vec<Simul
             moments += 1;
             if moments.is_multiple_of(1024) {
                 bar.set_position(1000 * at as u64 + world.progress());
+                let passed = SignedDuration::from_micros(world.now().0 - start.0);
+                bar.set_message(format!("{label}, {} passed", span(passed)));
             }
         }
         let run = world.finish();

@@ -2,16 +2,23 @@
 
 use std::fmt::Write as _;
 
+use indicatif::ProgressBar;
 use reprieve_simulator::campaign::{POLICIES, setup};
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::invariants::{Violation, check};
+use reprieve_simulator::shrink::{Shrunk, shrink};
+use serde_json::Value;
 
 use super::{Output, SimulateArgs, WithFaults, bar};
 use crate::input::Error;
 use crate::output;
 use crate::render::table;
 
+/// How many runs a violation is shrunk in.
+const SHRINKING_RUNS: usize = 300;
+
 /// What a policy came through.
+#[derive(Default)]
 struct Tried {
     policy: &'static str,
     faulty: bool,
@@ -20,7 +27,7 @@ struct Tried {
     faults: u64,
     preemptions: u64,
     evictions: u64,
-    violated: Vec<(u64, Violation)>,
+    violated: Vec<(u64, Shrunk)>,
 }
 
 /// Prints what was tried and what was violated.
@@ -29,17 +36,18 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         return Err(Error::Usage("--check: prints -o table or json".to_owned()));
     }
     let policies = policies(&args.policy)?;
-    let faulty: &[bool] = match args.faults {
-        WithFaults::Both => &[false, true],
-        WithFaults::None => &[false],
-        WithFaults::Some => &[true],
+    let some = some_faults(&args.fault_kinds)?;
+    let faults: &[Option<Faults>] = match args.faults {
+        WithFaults::Both => &[None, Some(some)],
+        WithFaults::None => &[None],
+        WithFaults::Some => &[Some(some)],
     };
-    let progress = bar(args.seeds * (policies.len() * faulty.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
+    let progress = bar(args.seeds * (policies.len() * faults.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
     let mut all = Vec::new();
     for policy in policies {
-        for &faulty in faulty {
+        for &faults in faults {
             progress.set_message(policy);
-            all.push(tried(policy, faulty, args, &progress));
+            all.push(tried(policy, faults, args, &progress));
         }
     }
     progress.finish_and_clear();
@@ -50,31 +58,38 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     Ok(u8::from(all.iter().any(|tried| !tried.violated.is_empty())))
 }
 
-fn tried(policy: &'static str, faulty: bool, args: &SimulateArgs, progress: &indicatif::ProgressBar) -> Tried {
-    let faults = if faulty { Faults::SOME } else { Faults::default() };
-    let mut tried = Tried {
-        policy,
-        faulty,
-        seeds: args.seeds,
-        steps: 0,
-        faults: 0,
-        preemptions: 0,
-        evictions: 0,
-        violated: Vec::new(),
-    };
+fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, progress: &ProgressBar) -> Tried {
+    let mut tried = Tried { policy, faulty: faults.is_some(), seeds: args.seeds, ..Tried::default() };
     for seed in args.seed..args.seed.saturating_add(args.seeds) {
-        match check(setup(seed, policy, faults)) {
+        let mut setup = setup(seed, policy, faults.unwrap_or_default());
+        let kept: Vec<usize> = match args.only.as_slice() {
+            [] => (0..setup.submissions.len()).collect(),
+            only => only.iter().copied().filter(|at| *at < setup.submissions.len()).collect(),
+        };
+        setup.submissions = kept.iter().map(|&at| setup.submissions[at].clone()).collect();
+        match check(setup.clone()) {
             Ok(run) => {
                 tried.steps += run.counts.steps;
                 tried.faults += run.counts.faults;
                 tried.preemptions += run.preemptions.len() as u64;
                 tried.evictions += run.evictions.len() as u64;
             }
-            Err(violation) => tried.violated.push((seed, violation)),
+            Err(violation) => tried.violated.push((seed, shrink(setup, kept, violation, SHRINKING_RUNS))),
         }
         progress.inc(1);
     }
     tried
+}
+
+/// A bit of everything, or of these kinds alone.
+fn some_faults(kinds: &[String]) -> Result<Faults, Error> {
+    let Ok(Value::Object(mut all)) = serde_json::to_value(Faults::SOME) else { return Ok(Faults::SOME) };
+    if let Some(unknown) = kinds.iter().find(|kind| !all.contains_key(*kind)) {
+        let known: Vec<&str> = all.keys().map(String::as_str).collect();
+        return Err(Error::Usage(format!("--fault-kinds {unknown}: write some of {}", known.join(", "))));
+    }
+    all.retain(|kind, _| kinds.is_empty() || kinds.contains(kind));
+    Ok(serde_json::from_value(Value::Object(all)).unwrap_or(Faults::SOME))
 }
 
 fn policies(names: &[String]) -> Result<Vec<&'static str>, Error> {
@@ -88,9 +103,19 @@ fn policies(names: &[String]) -> Result<Vec<&'static str>, Error> {
     names.iter().map(known).collect()
 }
 
-fn replay(tried: &Tried, seed: u64) -> String {
-    let faults = if tried.faulty { "some" } else { "none" };
-    format!("reprieve simulate --check --policy '{}' --seed {seed} --seeds 1 --faults {faults}", tried.policy)
+/// The command that shows the violation again, with no more than it takes.
+fn replay(policy: &str, seed: u64, shrunk: &Shrunk) -> String {
+    let mut command = format!("reprieve simulate --check --policy '{policy}' --seed {seed} --seeds 1");
+    let Ok(Value::Object(mut faults)) = serde_json::to_value(shrunk.setup.faults) else { return command };
+    faults.retain(|_, per_million| per_million.as_u64() > Some(0));
+    let kinds: Vec<&str> = faults.keys().map(String::as_str).collect();
+    let _ = match kinds.is_empty() {
+        true => write!(command, " --faults none"),
+        false => write!(command, " --faults some --fault-kinds {}", kinds.join(",")),
+    };
+    let kept: Vec<String> = shrunk.kept.iter().map(usize::to_string).collect();
+    let _ = write!(command, " --only {}", kept.join(","));
+    command
 }
 
 fn as_table(all: &[Tried]) -> String {
@@ -105,9 +130,10 @@ fn as_table(all: &[Tried]) -> String {
     let mut text = table(header, rows, None);
     text.push('\n');
     for tried in all {
-        for (seed, violation) in &tried.violated {
-            let Violation { invariant, problem, .. } = violation;
-            let _ = write!(text, "\nviolated: {invariant}, seed {seed}: {problem}\n  {}\n", replay(tried, *seed));
+        for (seed, shrunk) in &tried.violated {
+            let Violation { invariant, problem, .. } = &shrunk.violation;
+            let command = replay(tried.policy, *seed, shrunk);
+            let _ = write!(text, "\nviolated: {invariant}, seed {seed}: {problem}\n  {command}\n");
         }
     }
     text
@@ -115,13 +141,14 @@ fn as_table(all: &[Tried]) -> String {
 
 fn as_json(all: &[Tried]) -> serde_json::Value {
     let one = |tried: &Tried| {
-        let violated = tried.violated.iter().map(|(seed, violation)| {
+        let violated = tried.violated.iter().map(|(seed, shrunk)| {
+            let violation = &shrunk.violation;
             serde_json::json!({
                 "seed": seed,
                 "invariant": violation.invariant,
                 "atMicros": violation.at.0,
                 "problem": violation.problem,
-                "replay": replay(tried, *seed),
+                "replay": replay(tried.policy, *seed, shrunk),
             })
         });
         serde_json::json!({
@@ -140,4 +167,26 @@ fn as_json(all: &[Tried]) -> serde_json::Value {
         "kind": "Campaign",
         "tried": all.iter().map(one).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_engine::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_replay_names_what_it_takes_and_no_more() {
+        let faults = Faults { restarts: 5_000, slow_victims: 1, ..Faults::default() };
+        let violation = Violation { invariant: "capacity", at: Timestamp(0), problem: "too much".to_owned() };
+        let mut shrunk = Shrunk { setup: setup(7, "Kubernetes", faults), kept: vec![0, 3], violation };
+        let command = "reprieve simulate --check --policy 'Kubernetes' --seed 7 --seeds 1";
+        let with_faults = format!("{command} --faults some --fault-kinds restarts,slowVictims --only 0,3");
+        assert_eq!(replay("Kubernetes", 7, &shrunk), with_faults);
+        shrunk.setup.faults = Faults::default();
+        assert_eq!(replay("Kubernetes", 7, &shrunk), format!("{command} --faults none --only 0,3"));
+        let kinds = some_faults(&["restarts".to_owned()]).unwrap();
+        assert_eq!(kinds, Faults { restarts: Faults::SOME.restarts, ..Faults::default() });
+        assert!(some_faults(&["rain".to_owned()]).unwrap_err().to_string().contains("lostEvents"));
+    }
 }

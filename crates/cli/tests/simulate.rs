@@ -1,0 +1,108 @@
+//! `reprieve simulate` as people call it: what it prints, what it refuses, and how it ends.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn reprieve(args: &[&str]) -> Output {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_reprieve")).arg("simulate").args(args).current_dir(root).output().unwrap()
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = reprieve(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refusal(args: &[&str]) -> String {
+    let output = reprieve(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const JOBS: [&str; 4] = ["--trace", "docs/examples/traces/jobs.csv", "--format", "jobs"];
+const OPENB: [&str; 4] = ["--trace", "docs/examples/traces/openb_pod_list_sample.csv", "--format", "openb"];
+const STORY: &str = "docs/examples/scenarios/training-job.yaml";
+
+fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    args.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn one_seed_prints_the_same_twice_and_another_does_not() {
+    let args = with(&JOBS, &["--policy", "Kubernetes,koordinator"]);
+    let text = stdout(&args);
+    assert_eq!(text, stdout(&args));
+    assert_ne!(text, stdout(&with(&args, &["--seed", "1"])));
+    assert!(text.contains("KUBERNETES"), "{text}");
+}
+
+#[test]
+fn every_output_says_what_is_made_up() {
+    for trace in [JOBS, OPENB] {
+        for output in ["table", "json", "csv"] {
+            let text = stdout(&with(&trace, &["--policy", "Kubernetes", "-o", output, "--until", "2h"]));
+            assert!(text.contains("priorities"), "{output}: {text}");
+            assert!(text.contains("checkpoints"), "{output}: {text}");
+        }
+    }
+}
+
+#[test]
+fn json_has_a_summary_for_each_policy_of_the_scenario() {
+    let value: Value = serde_json::from_str(&stdout(&[STORY, "-o", "json"])).unwrap();
+    assert_eq!(value["kind"], "Simulation");
+    let policies = value["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), 1);
+    assert_eq!(policies[0]["policy"], "Kubernetes");
+    assert_eq!(policies[0]["evictions"], 6);
+    assert_eq!(policies[0]["partialGangs"], 0);
+}
+
+#[test]
+fn an_earlier_end_is_kept_to() {
+    let value: Value = serde_json::from_str(&stdout(&[STORY, "-o", "json", "--until", "2h"])).unwrap();
+    assert_eq!((&value["end"], &value["policies"][0]["evictions"]), (&"2026-01-05T02:00:00Z".into(), &4.into()));
+}
+
+#[test]
+fn bad_input_is_refused_with_its_place() {
+    let broken = tempfile::tempdir().unwrap();
+    let list = broken.path().join("list.csv");
+    std::fs::write(&list, "job,submit_s,gpus,duration_s\na,0,1,60\nb,0,many,60\n").unwrap();
+    let list = list.to_str().unwrap();
+    let scenario = broken.path().join("unknown.yaml");
+    let text = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {end: 1h, nods: []}\n";
+    std::fs::write(&scenario, text).unwrap();
+    for (args, problem) in [
+        (vec![STORY, "--until", "0s"], "--until 0s: is not after the start"),
+        (vec![STORY, "--until", "noon"], "neither a time nor a length of time"),
+        (vec![STORY, "--policy", "Volcano"], "--policy: \"Volcano\" is not a policy"),
+        (vec!["missing.yaml"], "missing.yaml"),
+        (vec![scenario.to_str().unwrap()], "unknown field `nods`"),
+        (vec!["--trace", list, "--format", "jobs"], "line 3: gpus: \"many\""),
+        (vec!["--trace", list, "--format", "openb"], "openb_node_list_all_node.csv"),
+        (vec!["--trace", list], "--format"),
+        (vec![], "FILE"),
+        (vec!["--check", "--policy", "Volcano"], "write one of Kubernetes"),
+    ] {
+        let refusal = refusal(&args);
+        assert!(refusal.contains(problem), "{args:?}: {refusal}");
+    }
+    let skipping = stdout(&["--trace", list, "--format", "jobs", "--skip-broken", "--policy", "Kubernetes"]);
+    assert!(skipping.contains("1 broken line was passed over; the first: "), "{skipping}");
+}
+
+#[test]
+fn the_campaign_says_what_it_tried() {
+    let text = stdout(&["--check", "--seeds", "2", "--policy", "Kubernetes"]);
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("Kubernetes")).collect();
+    assert_eq!(rows.len(), 2, "without and with faults: {text}");
+    let value: Value =
+        serde_json::from_str(&stdout(&["--check", "--seeds", "1", "--faults", "some", "-o", "json"])).unwrap();
+    let tried = value["tried"].as_array().unwrap();
+    assert!(tried.iter().all(|one| one["steps"].as_u64() > Some(0) && one["violated"] == Value::Array(Vec::new())));
+    assert!(tried.iter().any(|one| one["faults"].as_u64() > Some(0)));
+}
