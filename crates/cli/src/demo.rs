@@ -1,4 +1,5 @@
-//! `reprieve demo`: an urgent gang arrives in a built-in cluster. The files are embedded, the decision is the engine's.
+//! `reprieve demo`: an urgent gang arrives in a built-in cluster; then a day of such decisions in a larger one, under two policies. The
+//! files are embedded, the decisions are the engine's.
 
 use reprieve_engine::{Outcome, PodId};
 use reprieve_objects::load::{Strictness, load};
@@ -7,17 +8,34 @@ use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::report::report;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_simulator::scenario::Scenario;
+use reprieve_simulator::trace::Broken;
 
 use crate::input::Error;
 use crate::output;
 use crate::picture::Picture;
 use crate::render::{self, Detail};
+use crate::simulate::{Output, show, simulate};
 
 const CLUSTER: &str = include_str!("../demo/cluster.yaml");
 const URGENT: &str = include_str!("../demo/urgent.yaml");
+const DAY: &str = include_str!("../demo/day.yaml");
+
+/// Shows one decision, then what a day of them comes to.
+pub fn run() -> Result<u8, Error> {
+    one_decision()?;
+    output::line("\nA day of such decisions in a larger cluster, under two policies:\n");
+    let scenario = Scenario::read("day.yaml", DAY)?;
+    let blueprint = scenario.blueprint(0);
+    let simulated = simulate(&blueprint, scenario.profiles())?;
+    show(&blueprint, &Broken::default(), &simulated, Output::Table)?;
+    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
+    output::line("Let your own day run:       reprieve simulate FILE");
+    Ok(0)
+}
 
 /// Shows the cluster before, the plan with its reasons, and the cluster after.
-pub fn run() -> Result<u8, Error> {
+fn one_decision() -> Result<(), Error> {
     let mut objects = Objects::default();
     for (file, text) in [("cluster.yaml", CLUSTER), ("urgent.yaml", URGENT)] {
         for document in documents(file, text) {
@@ -52,6 +70,5 @@ pub fn run() -> Result<u8, Error> {
         output::line("");
     }
     output::print(&render::decision(&report, Detail::Short));
-    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
-    Ok(0)
+    Ok(())
 }

@@ -31,7 +31,7 @@ enum Command {
     ///
     /// Exit status: 0 done, 1 an invariant was violated, 2 bad input.
     Simulate(simulate::SimulateArgs),
-    /// An urgent gang arrives in a built-in cluster
+    /// An urgent gang arrives in a built-in cluster, and a day of such decisions under two policies
     Demo,
 }
 
