@@ -3,7 +3,7 @@
 mod observe;
 mod preempt;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -12,8 +12,9 @@ use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::{Labels, NamespaceId, Outcome, PodId, Priority, Timestamp};
+use reprieve_engine::{Labels, NamespaceId, Outcome, PodId, Priority, QueueId, Timestamp};
 use reprieve_objects::live::Live;
+use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
@@ -65,6 +66,8 @@ pub struct Scheduler {
     /// Counts changes of the cluster, so that a question need not be asked twice of the same.
     generation: u64,
     refused: BTreeMap<Likeness, (u64, State)>,
+    /// Who is next under YuniKorn, as of a generation.
+    fair_order: (u64, VecDeque<UnitName>),
     #[cfg(feature = "deliberate-bugs")]
     bug: Option<Bug>,
 }
@@ -78,6 +81,9 @@ struct Likeness {
     priority: Priority,
     preempts: bool,
     group: bool,
+    queue: Option<QueueId>,
+    /// Whether it has waited as long as its queue asks of those who preempt.
+    waited: bool,
 }
 
 /// A version of an object, and which of its name it was.
@@ -181,6 +187,7 @@ impl Scheduler {
             settling: Settling::Started,
             generation: 0,
             refused: BTreeMap::new(),
+            fair_order: (0, VecDeque::new()),
             #[cfg(feature = "deliberate-bugs")]
             bug: None,
         }
@@ -291,27 +298,53 @@ impl Scheduler {
                     let why = format!("held back for {holder}, which has waited longer");
                     self.pending.set(&unit, State::Change { until: Some(until), why });
                 }
-                None => return Some(unit),
+                None => match self.refused_before(&unit, now) {
+                    Some(state) => self.pending.set(&unit, state),
+                    None => return Some(unit),
+                },
             }
         }
     }
 
-    /// Fair among queues: from the root down, the queue that uses least of what it is guaranteed; then by priority, age and name.
-    fn next_by_queue(&self) -> Option<UnitName> {
-        let loaded = self.live.loaded();
-        let queues = loaded.snapshot.queues();
-        let place = |unit: &UnitName| {
-            let UnitName::Pod(name) = unit else { return Vec::new() };
-            let queue = loaded.names.pod_id(name).and_then(|pod| loaded.snapshot.pod(pod).queue);
-            let mut path: Vec<_> = queue.into_iter().flat_map(|queue| queues.path(queue)).collect();
-            path.reverse();
-            path.into_iter().map(|queue| (queues.share(queue), queue)).collect()
+    /// Fair among queues: from the root down, the queue that uses least of what it is guaranteed; then by priority, age and name. The
+    /// order holds until the cluster changes.
+    fn next_by_queue(&mut self) -> Option<UnitName> {
+        let is_active = |pending: &Pending, unit: &UnitName| {
+            pending.get(unit).is_some_and(|waiting| waiting.state == State::Active)
         };
-        self.pending.active().min_by_key(|unit| place(unit)).cloned()
+        loop {
+            if self.fair_order.0 != self.generation || self.fair_order.1.is_empty() {
+                self.fair_order = (self.generation, self.by_queue());
+            }
+            let unit = self.fair_order.1.pop_front()?;
+            if is_active(&self.pending, &unit) {
+                return Some(unit);
+            }
+        }
+    }
+
+    fn by_queue(&self) -> VecDeque<UnitName> {
+        let Loaded { snapshot, names, .. } = self.live.loaded();
+        let queues = snapshot.queues();
+        let mut by_queue: BTreeMap<Option<QueueId>, Vec<UnitName>> = BTreeMap::new();
+        for unit in self.pending.active() {
+            let queue = match unit {
+                UnitName::Pod(name) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
+                UnitName::Group(_) | UnitName::Job(_) => None,
+            };
+            by_queue.entry(queue).or_default().push(unit.clone());
+        }
+        let mut order: Vec<_> = by_queue.into_iter().collect();
+        order.sort_by_cached_key(|(queue, _)| {
+            let mut path: Vec<_> = queue.iter().flat_map(|queue| queues.path(*queue)).collect();
+            path.reverse();
+            path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
+        });
+        order.into_iter().flat_map(|(_, units)| units).collect()
     }
 
     fn decide(&mut self, unit: &UnitName, now: Timestamp) -> (Verdict, Option<Box<Report>>) {
-        let Some((preemptor, members)) = self.preemptor(unit) else {
+        let Some((preemptor, _)) = self.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return (Verdict::Wait { law: "Incomplete", why }, None);
@@ -320,12 +353,6 @@ impl Scheduler {
             let why = "waits to know what became of its pods".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return (Verdict::Wait { law: "Unsettled", why }, None);
-        }
-        let likeness = self.likeness(preemptor, &members);
-        if let Some(state) = self.refused_before(likeness.as_ref()) {
-            let why = state.to_string();
-            self.pending.set(unit, state);
-            return (Verdict::Unschedulable { law: "NoPlan", why }, None);
         }
         let question = Question { policy: self.policy, now, preemptor };
         let outcome = question.decide(self.live.loaded_mut());
@@ -367,7 +394,7 @@ impl Scheduler {
                 }
                 self.give_up(unit, now);
                 let state = State::Change { until, why: why.clone() };
-                self.remember_refusal(likeness, &state);
+                self.remember_refusal(unit, &state, now);
                 self.wait(unit, state);
                 (Verdict::Unschedulable { law, why }, None)
             }
@@ -475,45 +502,60 @@ impl Scheduler {
     }
 
     /// What became of a unit just like this one since the cluster last changed.
-    fn refused_before(&self, likeness: Option<&Likeness>) -> Option<State> {
-        let (generation, state) = self.refused.get(likeness?)?;
+    fn refused_before(&self, unit: &UnitName, now: Timestamp) -> Option<State> {
+        if self.refused.is_empty() {
+            return None;
+        }
+        let (generation, state) = self.refused.get(&self.likeness(unit, now)?)?;
         (*generation == self.generation).then(|| state.clone())
     }
 
-    fn remember_refusal(&mut self, likeness: Option<Likeness>, state: &State) {
+    fn remember_refusal(&mut self, unit: &UnitName, state: &State, now: Timestamp) {
         if self.refused.len() > MOST_REFUSALS {
             self.refused.clear();
         }
-        if let Some(likeness) = likeness {
+        if let Some(likeness) = self.likeness(unit, now) {
             self.refused.insert(likeness, (self.generation, state.clone()));
         }
     }
 
-    /// What tells a unit from others, where nothing but resources, nodes and priorities matters.
-    fn likeness(&self, preemptor: Preemptor, members: &[PodId]) -> Option<Likeness> {
+    /// What tells a unit from others, where nothing but resources, nodes, priorities and queues matters.
+    fn likeness(&self, unit: &UnitName, now: Timestamp) -> Option<Likeness> {
         let snapshot = &self.live.loaded().snapshot;
-        if !matches!(self.policy, Policy::Kubernetes(_)) || snapshot.has_aversions() {
+        if !matches!(self.policy, Policy::Kubernetes(_) | Policy::YuniKorn) || snapshot.has_aversions() {
             return None;
         }
+        let (preemptor, members) = self.preemptor(unit)?;
         let ask = Ask::new(snapshot, preemptor);
         let mut shapes = Vec::with_capacity(ask.members.len());
         for &pod in &ask.members {
             let pod = snapshot.pod(pod);
             let shape = snapshot.shape(pod.shape);
             let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-            if minds || pod.nominated.is_some() || pod.resizing {
+            if minds || pod.nominated.is_some() || pod.resizing || pod.daemon_of.is_some() {
                 return None;
             }
             shapes.push(Shape { labels: Labels::default(), namespace: NamespaceId(0), ..shape.clone() });
         }
-        let (preempts, bound) = match preemptor {
-            Preemptor::Group(group) if snapshot.group(group).topology.is_none() => {
-                (snapshot.group(group).preempts, members.len() - ask.members.len())
-            }
-            Preemptor::Pod(pod) => (snapshot.pod(pod).preempts, 0),
-            Preemptor::Group(_) | Preemptor::Workload(_) => return None,
+        let (preempts, group) = match preemptor {
+            Preemptor::Group(group) => (snapshot.group(group).preempts, Some(snapshot.group(group))),
+            Preemptor::Pod(pod) => (snapshot.pod(pod).preempts, None),
+            Preemptor::Workload(_) => return None,
         };
-        let group = matches!(preemptor, Preemptor::Group(_));
-        (bound == 0).then_some(Likeness { shapes, needed: ask.needed, priority: ask.priority, preempts, group })
+        let queue = ask.members.first().and_then(|&pod| snapshot.pod(pod).queue);
+        let waits_until = |queue: QueueId, pod: PodId| {
+            snapshot.pod(pod).created.plus_micros(snapshot.queues().get(queue).delay_micros)
+        };
+        let waited = queue.is_none_or(|queue| ask.members.iter().all(|&pod| waits_until(queue, pod) <= now));
+        let is_plain = group.is_none_or(|group| group.topology.is_none() && members.len() == ask.members.len());
+        is_plain.then_some(Likeness {
+            shapes,
+            needed: ask.needed,
+            priority: ask.priority,
+            preempts,
+            group: group.is_some(),
+            queue,
+            waited,
+        })
     }
 }
