@@ -12,7 +12,7 @@ pub struct Step {
     run: fn() -> Result<(), String>,
 }
 
-pub const VERIFY: [Step; 6] = [
+pub const VERIFY: [Step; 7] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
@@ -24,6 +24,10 @@ pub const VERIFY: [Step; 6] = [
     },
     Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
+    Step {
+        name: "fault campaign",
+        run: || cargo(&["run", "--locked", "--release", "-q", "--", "simulate", "--check", "--seeds", "50"]),
+    },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },
 ];
 

@@ -37,6 +37,7 @@ fn a_broken_line_is_named_or_passed_over_and_counted() {
         ("j,0,1", "has 3 columns"),
         ("j,0,one,5", "gpus: \"one\" is not a whole number from 1"),
         ("j,0,0,5", "gpus: \"0\""),
+        ("j,0,100000000000,5", "gpus: 100000000000 is more than any job has"),
         ("j,-1,1,5", "submit_s: \"-1\""),
         ("j,0,1,99999999999999999999", "duration_s"),
         (",0,1,5", "job: \"\" is not a name"),

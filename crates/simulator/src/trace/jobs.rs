@@ -19,6 +19,8 @@ use crate::submission::{Form, Submission};
 const JOBS: [&str; 4] = ["job", "submit_s", "gpus", "duration_s"];
 /// What a node has, where the nodes are made up.
 const GPUS_PER_NODE: i64 = 8;
+/// Each becomes a pod at worst.
+const MOST_GPUS: i64 = 100_000;
 const TEAMS: [&str; 2] = ["team-a", "team-b"];
 const CHECKPOINT: i64 = 1_800 * SECOND;
 
@@ -98,10 +100,14 @@ pub fn jobs(
 }
 
 fn job_line(row: &Row) -> Result<JobLine, String> {
+    let gpus = row.number(2, "gpus", 1)?;
+    if gpus > MOST_GPUS {
+        return Err(format!("gpus: {gpus} is more than any job has; write at most {MOST_GPUS}"));
+    }
     Ok(JobLine {
         name: name(row, 0, "job")?,
         submitted: row.number(1, "submit_s", 0)?,
-        gpus: row.number(2, "gpus", 1)?,
+        gpus,
         runs_seconds: row.number(3, "duration_s", 1)?,
     })
 }
