@@ -30,6 +30,7 @@ use claimed::Claimed;
 use cluster::Cluster;
 pub use complaint::Complaint;
 pub use fit::Misfit;
+pub use selector::selects;
 
 /// A decision, and all that it was made from.
 pub struct Claim<'a> {

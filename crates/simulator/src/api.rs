@@ -52,6 +52,12 @@ impl Api {
         }
     }
 
+    /// All objects of a kind.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        let from = Key::new(kind, FullName { namespace: String::new(), name: String::new() });
+        self.objects.range(from..).map(|(_, object)| object).take_while(move |object| object.kind() == kind)
+    }
+
     /// All objects.
     pub fn all(&self) -> impl Iterator<Item = &Object> {
         self.objects.values()

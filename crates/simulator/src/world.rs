@@ -1,6 +1,7 @@
 //! The virtual cluster: the API, the kubelets, the controllers that make pods anew, arrivals and faults, around the scheduler that
 //! also runs real clusters.
 
+mod budgets;
 mod cluster;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,6 +112,7 @@ pub struct World {
     stopwatch: Box<dyn Fn() -> u64>,
     /// News that is on its way to the scheduler.
     undelivered: u64,
+    has_budgets: bool,
     /// Whether news was lost since the last list.
     lost: bool,
     last_restart: Timestamp,
@@ -135,6 +137,7 @@ impl World {
             run: Run { began: setup.start.0, ..Run::default() },
             stopwatch,
             undelivered: 0,
+            has_budgets: setup.objects.iter().any(|object| object.kind() == Kind::Budget),
             lost: false,
             last_restart: setup.start,
             evicted: BTreeSet::new(),

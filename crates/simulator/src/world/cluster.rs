@@ -53,6 +53,7 @@ impl World {
             Event::Changed(Object::Pod(pod)) => {
                 let before = self.usage.put(pod);
                 let name = FullName::of(&pod.metadata);
+                self.count_budgets(&name.namespace);
                 let uid = pod.metadata.uid.clone().unwrap_or_default();
                 let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
                 let node = node.map(|node| Key::new(Kind::Node, FullName::new("", &node)));
@@ -73,6 +74,7 @@ impl World {
             Event::Gone { key, .. } if key.kind == Kind::Pod => {
                 self.usage.remove(&key.name);
                 self.pod_gone(&key.name);
+                self.count_budgets(&key.name.namespace);
             }
             _ => {}
         }
