@@ -29,10 +29,6 @@ pub const VERIFY: [Step; 7] = [
         run: || cargo(&["run", "--locked", "--release", "-q", "--", "simulate", "--check", "--seeds", "50"]),
     },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },
-    Step {
-        name: "campaign",
-        run: || cargo(&["run", "--locked", "--release", "-q", "--", "simulate", "--check", "--seeds", "25"]),
-    },
 ];
 
 pub const FIX: [Step; 4] = [
