@@ -41,7 +41,8 @@ fn speed(one: &Simulated) -> String {
     let (counts, seconds) = (&one.run.counts, one.took.as_secs_f64());
     let each = counts.decision_nanos as f64 / 1000.0 / (counts.decisions as f64).max(1.0);
     let rate = counts.events as f64 / seconds.max(1e-9);
-    format!("{}: {seconds:.2} s, {rate:.0} events a second, {each:.1} µs a decision", one.summary.policy)
+    let (policy, decisions) = (&one.summary.policy, counts.decisions);
+    format!("{policy}: {seconds:.2} s, {rate:.0} events a second, {decisions} decisions of {each:.1} µs")
 }
 
 /// What was simulated, in one line.
@@ -88,7 +89,6 @@ pub fn comparison(summaries: &[&Summary]) -> String {
             row("waiting of gangs", &|summary| summary.gang_start.as_ref().map_or_else(|| "-".to_owned(), percentiles));
         }
     }
-    row("decisions", &|summary| summary.decisions.to_string());
     let policies: Vec<String> = summaries.iter().map(|summary| summary.policy.to_uppercase()).collect();
     let header = std::iter::once("").chain(policies.iter().map(String::as_str));
     format!(
