@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reprieve_engine::Timestamp;
 use reprieve_objects::objects::FullName;
 
+use crate::run::Ran;
 use crate::submission::{Form, Submission};
 
 /// A job that was submitted.
@@ -17,6 +18,8 @@ pub(crate) struct Job {
     /// How often a pod of it was evicted.
     pub evictions: u32,
     pub lost_micros: i64,
+    /// What ran and stopped.
+    pub ran: Vec<Ran>,
 }
 
 /// Pods that start, stop and start anew together.
@@ -51,7 +54,7 @@ impl Job {
             was_preempted: false,
         };
         let parts = (0..n).map(|_| part()).collect();
-        Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0 }
+        Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
     }
 
     /// The members that a part has.
@@ -79,16 +82,41 @@ impl Job {
         Some(self.submission.running_micros? - state.saved_micros)
     }
 
-    /// A part stops: what it did since it last saved is lost.
+    /// A part stops: what it did since it last saved is lost. What is done stays done.
     pub fn interrupt(&mut self, part: usize, now: Timestamp) {
         let state = &mut self.parts[part];
+        if state.done {
+            return;
+        }
         state.broken = true;
         let Some(since) = state.running_since.take() else { return };
+        self.ran.push(Ran { from: since.0, to: Some(now.0) });
         let done = now.0 - since.0;
         let kept = self.submission.checkpoint_micros.map_or(0, |every| done / every.max(1) * every);
         state.saved_micros += kept;
         let pods = i64::try_from(self.members(part).len()).unwrap_or(i64::MAX);
         self.lost_micros += (done - kept).saturating_mul(pods);
+    }
+
+    /// A part is done.
+    pub fn finish(&mut self, part: usize, now: Timestamp) {
+        let state = &mut self.parts[part];
+        state.done = true;
+        if let Some(since) = state.running_since {
+            self.ran.push(Ran { from: since.0, to: Some(now.0) });
+        }
+        if self.is_done() {
+            self.finished = Some(now);
+        }
+    }
+
+    /// When something of it ran, in the order of the beginnings.
+    pub fn all_ran(&self) -> Vec<Ran> {
+        let running = self.parts.iter().filter(|part| !part.done).filter_map(|part| part.running_since);
+        let mut ran: Vec<Ran> =
+            self.ran.iter().copied().chain(running.map(|from| Ran { from: from.0, to: None })).collect();
+        ran.sort_by_key(|ran| (ran.from, ran.to));
+        ran
     }
 
     /// Whether everything is done.

@@ -74,6 +74,17 @@ pub struct JobRecord {
     pub evictions: u32,
     /// What it did in vain, over all its pods.
     pub lost_micros: i64,
+    /// When something of it ran, in the order of the beginnings; pods that run each on its own may overlap.
+    pub ran: Vec<Ran>,
+}
+
+/// A time in which a job, or a pod of it that runs on its own, was running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ran {
+    /// From when.
+    pub from: i64,
+    /// Until when; `None` where it ran in the end.
+    pub to: Option<i64>,
 }
 
 /// How the pods of a job belong together.
@@ -97,6 +108,8 @@ pub struct Eviction {
     pub job: String,
     /// For whom.
     pub preemptor: String,
+    /// The preemptor's job, if it is still there.
+    pub preemptor_job: Option<String>,
     /// Whether the preemptor had itself been evicted, and came back.
     pub second_order: bool,
 }
@@ -108,6 +121,8 @@ pub struct Preemption {
     pub at: Timestamp,
     /// For whom.
     pub unit: String,
+    /// Its job.
+    pub job: Option<String>,
     /// Who yields.
     pub victims: Vec<FullName>,
     /// Where the preemptor lands.

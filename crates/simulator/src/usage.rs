@@ -143,6 +143,7 @@ impl Usage {
             finished: job.finished.map(|at| at.0),
             evictions: job.evictions,
             lost_micros: job.lost_micros,
+            ran: job.all_ran(),
         }
     }
 }

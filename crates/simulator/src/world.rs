@@ -363,6 +363,7 @@ impl World {
             self.run.preemptions.push(Preemption {
                 at: self.timeline.now(),
                 unit: unit.to_string(),
+                job: self.part_of(unit).map(|(job, _)| self.jobs[job].submission.name.to_string()),
                 victims: victims.clone(),
                 placement: placement.clone(),
                 report: step.report,

@@ -132,11 +132,8 @@ impl World {
         if state.turn != turn || state.broken || state.running_since.is_none() {
             return;
         }
-        state.done = true;
         let pods: Vec<FullName> = state.pods.keys().cloned().collect();
-        if self.jobs[job].is_done() {
-            self.jobs[job].finished = Some(now);
-        }
+        self.jobs[job].finish(part, now);
         for pod in &pods {
             self.api.change(pod, |pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
         }
@@ -192,15 +189,9 @@ impl World {
         let annotations = self.api.pod(name).and_then(|pod| pod.metadata.annotations.as_ref());
         let preemptor = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR)).cloned();
         let preemptor = preemptor.unwrap_or_default();
-        let comes_back = UnitName::parse(&preemptor).is_some_and(|unit| {
-            let pod = match &unit {
-                UnitName::Pod(pod) => self.owners.get(pod).copied(),
-                UnitName::Group(name) | UnitName::Job(name) => {
-                    self.jobs.iter().position(|job| job.submission.name == *name).map(|job| (job, 0))
-                }
-            };
-            pod.is_some_and(|(job, part)| self.jobs[job].parts[part].was_preempted)
-        });
+        let of = UnitName::parse(&preemptor).and_then(|unit| self.part_of(&unit));
+        let comes_back = of.is_some_and(|(job, part)| self.jobs[job].parts[part].was_preempted);
+        let preemptor_job = of.map(|(job, _)| self.jobs[job].submission.name.to_string());
         if let Some((job, part)) = self.owner(name) {
             job.evictions += 1;
             job.parts[part].was_preempted = true;
@@ -209,10 +200,21 @@ impl World {
                 pod: name.to_string(),
                 job: job.submission.name.to_string(),
                 preemptor,
+                preemptor_job,
                 second_order: comes_back,
             };
             let at = self.timeline.now().0;
             self.run.evictions.push(Eviction { at, ..eviction });
+        }
+    }
+
+    /// The job of a unit, and the part of it.
+    pub(super) fn part_of(&self, unit: &UnitName) -> Option<(usize, usize)> {
+        match unit {
+            UnitName::Pod(pod) => self.owners.get(pod).copied(),
+            UnitName::Group(name) | UnitName::Job(name) => {
+                self.jobs.iter().position(|job| job.submission.name == *name).map(|job| (job, 0))
+            }
         }
     }
 
