@@ -5,56 +5,18 @@ use reprieve_objects::test_file::{OutcomeName, PreemptorRef};
 
 use crate::render::span;
 use crate::verdicts::{Lost, Verdict};
-
-/// On a narrow screen every verdict is a card, and each cell says what it is.
-const STYLE: &str = "
-:root{color-scheme:light dark;--text:#1c2430;--quiet:#5a6675;--page:#fff;--line:#d9dee5}
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:80rem;padding:0 1rem;color:var(--text);background:var(--page)}
-h1{font-size:1.4rem;overflow-wrap:anywhere}
-table{border-collapse:collapse;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.5rem .75rem;border-bottom:1px solid var(--line)}
-thead th{font-size:.8rem;text-transform:uppercase;letter-spacing:.04em;color:var(--quiet)}
-tbody th{font-weight:600}
-tbody th,.t,.l,.o{white-space:nowrap}
-.v,.w{overflow-wrap:anywhere}
-.v{min-width:10rem}
-ul{margin:0;padding:0;list-style:none}
-.o{font-weight:600;padding:.1rem .5rem;border-radius:.6rem}
-.Schedule{background:#d8f3dc;color:#14532d}
-.Preempt{background:#fff0c2;color:#6b4a00}
-.Wait{background:#d7ecfb;color:#0b4a6f}
-.Unschedulable{background:#fbdcdc;color:#7f1d1d}
-.none{color:var(--quiet)}
-@media(prefers-color-scheme:dark){
-:root{--text:#e6eaf0;--quiet:#9aa7b8;--page:#14181f;--line:#303845}
-.Schedule{background:#14432a;color:#b7efc5}
-.Preempt{background:#4d3a06;color:#ffe08a}
-.Wait{background:#0d3b57;color:#b5defa}
-.Unschedulable{background:#571d1d;color:#fbc4c4}
-}
-@media(max-width:48rem){
-thead{display:none}
-tr,tbody th,td{display:block}
-tr{border:1px solid var(--line);border-radius:.6rem;margin:0 0 1rem;padding:.5rem 0}
-tbody th,td{border:0;padding:.2rem .75rem}
-td:empty{display:none}
-td[data-is]::before{content:attr(data-is) \": \";color:var(--quiet)}
-td[data-is]>ul{display:inline-block;vertical-align:top}
-}
-";
+use crate::web::{self, escaped};
 
 /// The whole page.
 pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
-    let name = escaped(&format!("{} {}", preemptor.kind, preemptor.full_name()));
+    let title = format!("Who yields for {} {}", preemptor.kind, preemptor.full_name());
     let rows: String = verdicts.iter().map(|verdict| format!("<tr>{}</tr>\n", row(verdict))).collect();
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>Who yields for {name}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<h1>Who yields for {name}</h1>\n\
-         <p>One cluster, one preemptor, every policy's verdict. Nothing was changed.</p>\n<table>\n<thead><tr><th>Policy</th>\
+    let body = format!(
+        "<p>One cluster, one preemptor, every policy's verdict. Nothing was changed.</p>\n<table>\n<thead><tr><th>Policy</th>\
          <th>Tolerations</th><th>Outcome</th><th>Victims</th><th>Lost</th><th>What makes the difference</th></tr></thead>\n<tbody>\n\
-         {rows}</tbody>\n</table>\n</body>\n</html>\n"
-    )
+         {rows}</tbody>\n</table>\n"
+    );
+    web::page(&title, "", None, &body)
 }
 
 fn row(verdict: &Verdict) -> String {
@@ -99,8 +61,4 @@ fn list(items: &[String]) -> String {
             format!("<ul>{items}</ul>")
         }
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

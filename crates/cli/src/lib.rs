@@ -15,3 +15,4 @@ pub mod render_cycle;
 pub mod shuffle;
 pub mod simulate;
 pub mod verdicts;
+mod web;

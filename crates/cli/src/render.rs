@@ -20,32 +20,55 @@ pub enum Detail {
     Wide,
 }
 
+/// A table of a decision, before it is drawn in a terminal or on a page.
+pub struct Part {
+    /// What the columns are.
+    pub header: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// What the first column is shown in.
+    colour: Option<Color>,
+}
+
+impl Part {
+    fn new<const N: usize>(
+        header: [&'static str; N],
+        rows: impl Iterator<Item = Vec<String>>,
+        colour: Option<Color>,
+    ) -> Self {
+        Self { header: header.into(), rows: rows.collect(), colour }
+    }
+}
+
 /// The whole decision.
 pub fn decision(report: &Report, detail: Detail) -> String {
     let mut text = headline(report);
     text.push('\n');
-    let mut part = |table: String| {
-        if !table.is_empty() {
-            let _ = write!(text, "\n{table}\n");
-        }
-    };
-    part(victims(report));
-    part(placed(report, detail));
-    part(flavors(&report.explanation.flavors));
-    if detail == Detail::Wide {
-        part(carry_out(&report.explanation.carry_out));
-    }
-    part(spared(&report.explanation.spared, detail));
-    part(places("NODE", &report.explanation.nodes, detail));
-    part(places("DOMAIN", &report.explanation.domains, detail));
-    if detail == Detail::Wide {
-        part(queue_tree(&report.explanation.queues));
-        part(quota_tree(&report.explanation.quotas));
+    for Part { header, rows, colour } in parts(report, detail) {
+        let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
     }
     for warning in &report.warnings {
-        part(format!("warning: {warning}"));
+        let _ = write!(text, "\nwarning: {warning}\n");
     }
     text
+}
+
+/// The tables of a decision that have rows.
+pub fn parts(report: &Report, detail: Detail) -> Vec<Part> {
+    let explanation = &report.explanation;
+    let mut parts = vec![victims(report), placed(report, detail), flavors(&explanation.flavors)];
+    if detail == Detail::Wide {
+        parts.push(carry_out(&explanation.carry_out));
+    }
+    parts.push(spared(&explanation.spared, detail));
+    parts.extend(places("NODE", &explanation.nodes, detail));
+    parts.extend(places("DOMAIN", &explanation.domains, detail));
+    if detail == Detail::Wide {
+        parts.push(queue_tree(&explanation.queues));
+        parts.push(quota_tree(&explanation.quotas));
+    }
+    parts.retain(|part| !part.rows.is_empty());
+    parts
 }
 
 /// The outcome in one line.
@@ -64,7 +87,7 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
     }
 }
 
-fn victims(report: &Report) -> String {
+fn victims(report: &Report) -> Part {
     let now: Option<Timestamp> = report.now.parse().ok();
     let rows = report.explanation.victims.iter().map(|victim| {
         let started: Option<Timestamp> = victim.unit.started.as_ref().and_then(|start| start.parse().ok());
@@ -72,7 +95,7 @@ fn victims(report: &Report) -> String {
             now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
         vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, victim.text.clone()]
     });
-    table(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
+    Part::new(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
 }
 
 /// The nodes of a unit; a workload's queue.
@@ -83,7 +106,7 @@ fn place(unit: &UnitReport) -> String {
     }
 }
 
-fn placed(report: &Report, detail: Detail) -> String {
+fn placed(report: &Report, detail: Detail) -> Part {
     let nominated = &report.answer.nominated;
     let shown = if detail == Detail::Wide { usize::MAX } else { 8 };
     let mut rows: Vec<Vec<String>> =
@@ -92,18 +115,18 @@ fn placed(report: &Report, detail: Detail) -> String {
         rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
     }
     let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
-    table([title, "NODE"], rows.into_iter(), Some(Color::Green))
+    Part::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
-fn carry_out(actions: &[ActionReport]) -> String {
+fn carry_out(actions: &[ActionReport]) -> Part {
     let row = |action: &ActionReport| {
         let whom = if action.pod.is_empty() { &action.workload } else { &action.pod };
         vec![action.action.to_owned(), whom.clone(), action.text.clone()]
     };
-    table(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
+    Part::new(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
 }
 
-fn flavors(flavors: &[FlavorReport]) -> String {
+fn flavors(flavors: &[FlavorReport]) -> Part {
     let row = |flavor: &FlavorReport| {
         let taken = if flavor.chosen { "taken" } else { "" };
         vec![
@@ -114,16 +137,16 @@ fn flavors(flavors: &[FlavorReport]) -> String {
             taken.to_owned(),
         ]
     };
-    table(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None)
+    Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None)
 }
 
-fn spared(spared: &[SparedReport], detail: Detail) -> String {
+fn spared(spared: &[SparedReport], detail: Detail) -> Part {
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {
             let unit = &spared.unit;
             vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
-        return table(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows, None);
+        return Part::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows, None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -137,7 +160,7 @@ fn spared(spared: &[SparedReport], detail: Detail) -> String {
         };
         vec![folded(&names, 3), law.to_owned(), why]
     });
-    table(["SPARED", "LAW", "WHY"], rows, None)
+    Part::new(["SPARED", "LAW", "WHY"], rows, None)
 }
 
 /// What a law says of many at once.
@@ -165,10 +188,10 @@ fn meaning(spared: &SparedReport) -> String {
     }
 }
 
-fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
+fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Part> {
     let trivial = places.len() == 1 && places[0].verdict == "Chosen";
     if trivial {
-        return String::new();
+        return Vec::new();
     }
     if detail == Detail::Wide {
         let row = |place: &PlaceReport| {
@@ -177,10 +200,10 @@ fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
             vec![place.name.clone(), place.verdict.to_owned(), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
-        let lacking =
-            table(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None);
-        let places = table([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None);
-        return if lacking.is_empty() { places } else { format!("{places}\n\n{lacking}") };
+        return vec![
+            Part::new([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None),
+            Part::new(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None),
+        ];
     }
     let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlaceReport>> = BTreeMap::new();
     for place in places {
@@ -194,11 +217,11 @@ fn places(kind: &str, places: &[PlaceReport], detail: Detail) -> String {
         }
         vec![folded(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
     });
-    table([kind, "VERDICT", "FILTER", "WHY"], rows, None)
+    vec![Part::new([kind, "VERDICT", "FILTER", "WHY"], rows, None)]
 }
 
 /// The tree with a bar for each resource: what is used before and after, up to the guarantee and beyond it.
-fn queue_tree(queues: &[QueueReport]) -> String {
+fn queue_tree(queues: &[QueueReport]) -> Part {
     let rows = queues.iter().flat_map(|queue| {
         let leaf = queue.name.rsplit('.').next().unwrap_or_default();
         let name = format!("{}{leaf}", "  ".repeat(queue.depth));
@@ -221,11 +244,11 @@ fn queue_tree(queues: &[QueueReport]) -> String {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    table(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    Part::new(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
 }
 
 /// The same for quotas that are lent: the bar ends where the queue's own does, and whatever is beyond is borrowed.
-fn quota_tree(queues: &[QuotaReport]) -> String {
+fn quota_tree(queues: &[QuotaReport]) -> Part {
     let shares = queues.iter().any(|queue| queue.share.is_some());
     let rows = queues.iter().flat_map(|queue| {
         let name = format!("{}{}", "  ".repeat(queue.depth), queue.name);
@@ -255,9 +278,9 @@ fn quota_tree(queues: &[QuotaReport]) -> String {
         queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
     });
     if shares {
-        return table(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+        return Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
     }
-    table(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER"], rows, None)
+    Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER"], rows, None)
 }
 
 /// `####|##..`: what is used, with a stroke where the guarantee ends.
