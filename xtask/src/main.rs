@@ -3,6 +3,7 @@
 
 mod bench;
 mod blocks;
+mod browser;
 mod crds;
 mod docs;
 mod steps;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{crds, docs};
+use crate::{browser, crds, docs};
 
 /// A step and what does it.
 pub struct Step {
@@ -12,12 +12,13 @@ pub struct Step {
     run: fn() -> Result<(), String>,
 }
 
-pub const VERIFY: [Step; 7] = [
+pub const VERIFY: [Step; 8] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
         run: || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     },
+    Step { name: "browser", run: browser::check },
     Step {
         name: "tests",
         run: || cargo(&["test", "--locked", "--workspace", "--features", "reprieve-simulator/deliberate-bugs"]),

@@ -1,6 +1,10 @@
 //! `reprieve demo`: an urgent gang arrives in a built-in cluster; then a day of such decisions in a larger one, under two policies. The
 //! files are embedded, the decisions are the engine's.
 
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+
 use reprieve_engine::{Outcome, PodId};
 use reprieve_objects::load::{Strictness, load};
 use reprieve_objects::objects::Objects;
@@ -15,7 +19,7 @@ use crate::input::Error;
 use crate::output;
 use crate::picture::Picture;
 use crate::render::{self, Detail};
-use crate::simulate::{Output, show, simulate};
+use crate::simulate::{Output, page, show, simulate};
 
 const CLUSTER: &str = include_str!("../demo/cluster.yaml");
 const URGENT: &str = include_str!("../demo/urgent.yaml");
@@ -27,11 +31,20 @@ pub fn run() -> Result<u8, Error> {
     output::line("\nA day of such decisions in a larger cluster, under two policies:\n");
     let scenario = Scenario::read("day.yaml", DAY)?;
     let blueprint = scenario.blueprint(0);
-    let simulated = simulate(&blueprint, scenario.profiles())?;
+    let simulated = simulate(&blueprint, scenario.profiles(), true)?;
     show(&blueprint, &Broken::default(), &simulated, Output::Table)?;
+    let path = std::env::temp_dir().join(format!("reprieve-demo-{}.html", std::process::id()));
+    write_new(&path, &page(&blueprint, &Broken::default(), &simulated, "reprieve demo"))
+        .map_err(|error| Error::Io { path: path.clone(), error })?;
+    anstream::eprintln!("The day as a page, with plots and every decision's reasons: {}", path.display());
     output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
     output::line("Let your own day run:       reprieve simulate FILE");
     Ok(0)
+}
+
+/// Never writes over what another left there.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    File::create_new(path)?.write_all(text.as_bytes())
 }
 
 /// Shows the cluster before, the plan with its reasons, and the cluster after.

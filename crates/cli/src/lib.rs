@@ -12,6 +12,7 @@ pub mod picture;
 pub mod plan;
 pub mod render;
 pub mod render_cycle;
+pub mod report;
 pub mod shuffle;
 pub mod simulate;
 pub mod verdicts;

@@ -1,6 +1,7 @@
 //! `reprieve simulate`: a scenario or a trace in virtual time under several policies, side by side.
 
 mod check;
+mod page;
 mod show;
 
 use std::io::{self, IsTerminal};
@@ -18,12 +19,13 @@ use reprieve_simulator::run::Run;
 use reprieve_simulator::scenario::{Scenario, moment};
 use reprieve_simulator::summary::{Summary, summary};
 use reprieve_simulator::trace::{self, Broken, OnBroken, Text};
-use reprieve_simulator::world::World;
+use reprieve_simulator::world::{Setup, World};
 use serde_json::Map;
 
 use crate::input::{self, Error};
 use crate::render::span;
 
+pub use page::page;
 pub use show::show;
 
 /// The policies that are compared where nobody says which.
@@ -61,6 +63,9 @@ pub struct SimulateArgs {
     /// How the comparison is printed
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
+    /// Also writes one HTML page with plots, who evicted whom, and why; it needs no network
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub report: Option<PathBuf>,
     /// Random clusters in which everything goes wrong, and every invariant checked after every step
     #[arg(long, conflicts_with_all = ["file", "trace", "until"])]
     pub check: bool,
@@ -136,16 +141,21 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         blueprint.end = end;
     }
     let chosen = chosen(&args.policy, &profiles)?;
-    let simulated = simulate(&blueprint, &chosen)?;
+    let simulated = simulate(&blueprint, &chosen, args.report.is_some())?;
+    if let Some(path) = &args.report {
+        let page = page::page(&blueprint, &broken, &simulated, &page::command(std::env::args().skip(1)));
+        std::fs::write(path, page).map_err(|error| Error::Io { path: path.clone(), error })?;
+    }
     show(&blueprint, &broken, &simulated, args.output)?;
     Ok(0)
 }
 
-/// Lets a blueprint run under each of the policies.
-pub fn simulate(blueprint: &Blueprint, profiles: &[Profile]) -> Result<Vec<Simulated>, Error> {
+/// Lets a blueprint run under each of the policies; decisions are explained where somebody will read it.
+pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> Result<Vec<Simulated>, Error> {
     let mut setups = Vec::new();
     for profile in profiles {
-        setups.push((label(profile, profiles), blueprint.setup(policy(profile)?)?));
+        let setup = Setup { explains, ..blueprint.setup(policy(profile)?)? };
+        setups.push((label(profile, profiles), setup));
     }
     let bar = bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
     let start = blueprint.start;

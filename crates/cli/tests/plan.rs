@@ -201,14 +201,24 @@ fn every_policy_has_a_verdict_on_a_cluster_with_queues_of_any_kind() {
 }
 
 #[test]
-fn the_demo_takes_a_whole_gang_and_spares_the_tolerant() {
-    let output = reprieve(&["demo"], "");
+fn the_demo_takes_a_whole_gang_and_spares_the_tolerant_and_ends_with_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_reprieve"))
+        .arg("demo")
+        .env("TMPDIR", folder.path())
+        .output()
+        .expect("reprieve runs");
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output);
+    let (decision, day) = text.split_once("A day of such decisions").expect("a day follows");
     for part in ["PREEMPT", "ml/finetune (2 pods)", "Toleration", "Priority", "GPUs before"] {
-        assert!(text.contains(part), "{part} is missing in {text}");
+        assert!(decision.contains(part), "{part} is missing in {decision}");
     }
-    assert!(text.lines().count() <= 45, "it is one screen");
+    assert!(decision.lines().count() <= 45, "it is one screen");
+    let page =
+        day.lines().find_map(|line| line.strip_prefix("The day as a page, with plots and every decision's reasons: "));
+    let page = std::fs::read_to_string(page.expect("the page is named")).expect("the page is there");
+    assert!(page.contains("<h1>Simulation of day</h1>"));
 }
 
 #[test]

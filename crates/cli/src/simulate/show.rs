@@ -60,8 +60,19 @@ pub fn headline(blueprint: &Blueprint) -> String {
     )
 }
 
+/// What three times with strokes between them are.
+pub const WAITING: &str =
+    "Waiting: for half, for 95 and for 99 of a hundred jobs at most so long until they first ran.";
+
 /// A column for each policy.
 pub fn comparison(summaries: &[&Summary]) -> String {
+    let policies: Vec<String> = summaries.iter().map(|summary| summary.policy.to_uppercase()).collect();
+    let header = std::iter::once("").chain(policies.iter().map(String::as_str));
+    format!("{}\n\n{WAITING}\n", table(header, figures(summaries).into_iter(), None))
+}
+
+/// The figures: what each is, then its value for each policy.
+pub fn figures(summaries: &[&Summary]) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |title: &str, of: &dyn Fn(&Summary) -> String| {
         rows.push(std::iter::once(title.to_owned()).chain(summaries.iter().map(|summary| of(summary))).collect());
@@ -89,12 +100,7 @@ pub fn comparison(summaries: &[&Summary]) -> String {
             row("waiting of gangs", &|summary| summary.gang_start.as_ref().map_or_else(|| "-".to_owned(), percentiles));
         }
     }
-    let policies: Vec<String> = summaries.iter().map(|summary| summary.policy.to_uppercase()).collect();
-    let header = std::iter::once("").chain(policies.iter().map(String::as_str));
-    format!(
-        "{}\n\nWaiting: for half, for 95 and for 99 of a hundred jobs at most so long until they first ran.\n",
-        table(header, rows.into_iter(), None)
-    )
+    rows
 }
 
 fn percentiles(Percentiles { p50, p95, p99 }: &Percentiles) -> String {
@@ -106,14 +112,17 @@ fn notes(blueprint: &Blueprint, broken: &Broken) -> String {
     for (at, note) in blueprint.made_up.iter().enumerate() {
         let _ = writeln!(text, "{}  {note}", if at == 0 { "\nMade up:" } else { "        " });
     }
-    if let Some(first) = &broken.first {
-        let _ = writeln!(
-            text,
-            "\n{} passed over; the first: {first}",
-            count(broken.lines, "broken line was", "broken lines were")
-        );
+    if let Some(passed_over) = passed_over(broken) {
+        let _ = writeln!(text, "\n{passed_over}");
     }
     text
+}
+
+/// How many lines of a trace were broken, if any was.
+pub fn passed_over(broken: &Broken) -> Option<String> {
+    let first = broken.first.as_ref()?;
+    let lines = count(broken.lines, "broken line was", "broken lines were");
+    Some(format!("{lines} passed over; the first: {first}"))
 }
 
 fn as_json(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated]) -> Value {

@@ -1,0 +1,103 @@
+//! Who evicted whom: evictions by the decisions that asked for them.
+
+use std::collections::BTreeMap;
+
+use reprieve_simulator::run::Run;
+
+/// What one decision did to one job.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arrow<'r> {
+    /// When its first pod was evicted.
+    pub at: i64,
+    /// The job that asked, if it is known.
+    pub from: Option<&'r str>,
+    /// The job that yielded.
+    pub to: &'r str,
+    /// How many of its pods.
+    pub pods: usize,
+    /// Whether the one that asked had been evicted itself.
+    pub second_order: bool,
+    /// Which of the run's preemptions it was.
+    pub decision: Option<usize>,
+}
+
+/// All of a run, in the order of time.
+pub fn arrows(run: &Run) -> Vec<Arrow<'_>> {
+    let mut asked: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+    for (at, preemption) in run.preemptions.iter().enumerate() {
+        for victim in &preemption.victims {
+            asked.entry((&preemption.unit, victim.to_string())).or_default().push(at);
+        }
+    }
+    let mut arrows: Vec<Arrow<'_>> = Vec::new();
+    let mut known: BTreeMap<(Option<usize>, &str, &str), usize> = BTreeMap::new();
+    for eviction in &run.evictions {
+        let decisions = asked.get(&(eviction.preemptor.as_str(), eviction.pod.clone()));
+        let before = |at: &&usize| run.preemptions[**at].at.0 <= eviction.at;
+        let decision = decisions.and_then(|decisions| decisions.iter().rev().find(before)).copied();
+        let key = (decision, eviction.preemptor.as_str(), eviction.job.as_str());
+        match known.get(&key).filter(|_| decision.is_some()) {
+            Some(&at) => arrows[at].pods += 1,
+            None => {
+                known.insert(key, arrows.len());
+                arrows.push(Arrow {
+                    at: eviction.at,
+                    from: eviction.preemptor_job.as_deref(),
+                    to: &eviction.job,
+                    pods: 1,
+                    second_order: eviction.second_order,
+                    decision,
+                });
+            }
+        }
+    }
+    arrows
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_engine::Timestamp;
+    use reprieve_objects::objects::FullName;
+    use reprieve_simulator::run::{Eviction, Preemption};
+
+    use super::*;
+
+    fn eviction(at: i64, pod: &str, job: &str) -> Eviction {
+        Eviction {
+            at,
+            pod: format!("ns/{pod}"),
+            job: format!("ns/{job}"),
+            preemptor: "Pod ns/urgent".to_owned(),
+            preemptor_job: Some("ns/urgent-job".to_owned()),
+            second_order: false,
+        }
+    }
+
+    fn preemption(at: i64, victims: &[&str]) -> Preemption {
+        Preemption {
+            at: Timestamp(at),
+            unit: "Pod ns/urgent".to_owned(),
+            job: None,
+            victims: victims.iter().map(|pod| FullName::new("ns", pod)).collect(),
+            placement: Vec::new(),
+            report: None,
+        }
+    }
+
+    #[test]
+    fn pods_of_one_job_that_yield_to_one_decision_are_one_arrow() {
+        let run = Run {
+            preemptions: vec![preemption(1, &["a-0", "a-1", "b-0"]), preemption(9, &["a-0"])],
+            evictions: vec![
+                eviction(2, "a-0", "a"),
+                eviction(3, "b-0", "b"),
+                eviction(4, "a-1", "a"),
+                eviction(5, "c-0", "c"),
+            ],
+            ..Run::default()
+        };
+        let arrows: Vec<(i64, &str, usize, Option<usize>)> =
+            arrows(&run).iter().map(|arrow| (arrow.at, arrow.to, arrow.pods, arrow.decision)).collect();
+        assert_eq!(arrows, [(2, "ns/a", 2, Some(0)), (3, "ns/b", 1, Some(0)), (5, "ns/c", 1, None)]);
+    }
+}

@@ -1,0 +1,153 @@
+//! A chart as SVG: two axes, and lines, areas or bars between them.
+
+use std::fmt::Write as _;
+
+use super::axis::{Axis, number};
+use crate::web::escaped;
+
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 230.0;
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 408.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 186.0;
+
+/// How many colours there are; one more is for all the rest.
+pub const COLOURS: usize = 7;
+
+/// A chart that is being drawn.
+pub struct Chart<'a> {
+    x: &'a Axis,
+    y: &'a Axis,
+    unit: &'a str,
+    label: String,
+    marks: String,
+}
+
+impl<'a> Chart<'a> {
+    /// An empty chart; the unit is what follows a number of the upright axis.
+    pub fn new(label: String, x: &'a Axis, y: &'a Axis, unit: &'a str) -> Self {
+        Self { x, y, unit, label, marks: String::new() }
+    }
+
+    /// A line through points from left to right.
+    pub fn line(&mut self, colour: usize, name: &str, points: &[(f64, f64)]) {
+        let places: Vec<(f64, f64)> = points.iter().map(|point| self.place(*point)).collect();
+        let mut path = String::new();
+        for (at, place) in places.iter().enumerate() {
+            let level = |other: Option<&(f64, f64)>| other.is_some_and(|other| other.1 == place.1);
+            let between = at > 0 && level(places.get(at - 1)) && level(places.get(at + 1));
+            if !between {
+                step_to(&mut path, *place);
+            }
+        }
+        let _ = write!(self.marks, "<path class=\"line c{colour}\" data-name=\"{}\" d=\"{path}\"/>", escaped(name));
+    }
+
+    /// The room between two lines: each point has a lower and an upper end.
+    pub fn area(&mut self, colour: usize, name: &str, points: &[(f64, f64, f64)]) {
+        let mut path = String::new();
+        for &(x, _, upper) in points {
+            step_to(&mut path, self.place((x, upper)));
+        }
+        for &(x, lower, _) in points.iter().rev() {
+            step_to(&mut path, self.place((x, lower)));
+        }
+        let _ = write!(
+            self.marks,
+            "<path class=\"area c{colour}\" data-name=\"{}\" data-area d=\"{path}Z\"/>",
+            escaped(name)
+        );
+    }
+
+    /// A bar from one number to another, and what it says when it is pointed at.
+    pub fn bar(&mut self, colour: usize, across: (f64, f64), up: (f64, f64), says: &str) {
+        let ((left, low), (right, high)) = (self.place((across.0, up.0)), self.place((across.1, up.1)));
+        let _ = write!(
+            self.marks,
+            "<rect class=\"bar c{colour}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
+            number(left),
+            number(high),
+            number((right - left - 0.5).max(1.0)),
+            number((low - high).max(1.0)),
+            escaped(says)
+        );
+    }
+
+    /// The drawing.
+    pub fn finish(self) -> String {
+        let Self { x, y, unit, label, marks } = self;
+        let (width, height) = (number(WIDTH), number(HEIGHT));
+        let log = if x.logarithmic { " data-log" } else { "" };
+        let mut svg = format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\"{log} data-unit=\"{}\" \
+             data-x=\"{LEFT} {RIGHT} {} {}\" data-y=\"{BOTTOM} {TOP} {} {}\">",
+            escaped(&label),
+            escaped(unit),
+            x.from,
+            x.to,
+            y.from,
+            y.to
+        );
+        for (at, text) in &y.ticks {
+            let height = number(BOTTOM - y.part(*at) * (BOTTOM - TOP));
+            let _ = write!(
+                svg,
+                "<path class=\"grid\" d=\"M{LEFT} {height}H{RIGHT}\"/>\
+                 <text class=\"end\" x=\"{}\" y=\"{height}\" dy=\".35em\">{text}</text>",
+                LEFT - 5.0
+            );
+        }
+        svg.push_str(&marks);
+        let _ = write!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>");
+        for (at, text) in &x.ticks {
+            let across = number(LEFT + x.part(*at) * (RIGHT - LEFT));
+            let _ = write!(
+                svg,
+                "<path class=\"axis\" d=\"M{across} {BOTTOM}v4\"/>\
+                 <text class=\"middle\" x=\"{across}\" y=\"{}\">{text}</text>",
+                BOTTOM + 17.0
+            );
+        }
+        let (middle, half) = (number((LEFT + RIGHT) / 2.0), number((TOP + BOTTOM) / 2.0));
+        let _ = writeln!(
+            svg,
+            "<text class=\"middle what\" x=\"{middle}\" y=\"{}\">{}</text>\
+             <text class=\"middle what\" transform=\"translate(12 {half}) rotate(-90)\">{}</text></svg>",
+            HEIGHT - 8.0,
+            escaped(&x.title),
+            escaped(&y.title)
+        );
+        svg
+    }
+
+    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (LEFT + self.x.part(x) * (RIGHT - LEFT), BOTTOM - self.y.part(y) * (BOTTOM - TOP))
+    }
+}
+
+/// What a legend shows beside a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A line.
+    Line,
+    /// A patch.
+    Patch,
+}
+
+/// The names of what a chart shows, each beside its colour.
+pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> String {
+    let entry = |(colour, name): (usize, &str)| {
+        let mark = match key {
+            Key::Line => format!("<path class=\"line c{colour}\" d=\"M0 5H28\"/>"),
+            Key::Patch => format!("<rect class=\"c{colour}\" x=\"16\" width=\"12\" height=\"10\"/>"),
+        };
+        format!("<li><svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\">{mark}</svg>{}</li>", escaped(name))
+    };
+    format!("<ul class=\"legend\">{}</ul>\n", names.enumerate().map(entry).collect::<String>())
+}
+
+fn step_to(path: &mut String, (x, y): (f64, f64)) {
+    let letter = if path.is_empty() { 'M' } else { 'L' };
+    let _ = write!(path, "{letter}{} {}", number(x), number(y));
+}

@@ -1,0 +1,262 @@
+//! Who evicted whom: a row for each job, with when it waited and when it ran, and an arrow from whoever asked to whoever yielded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::SignedDuration;
+use reprieve_objects::report::count;
+use reprieve_simulator::run::{JobRecord, Run};
+
+use super::Simulated;
+use super::arrows::Arrow;
+use super::axis::{Axis, number};
+use super::decisions::anchor;
+use super::over_time::since_start;
+use crate::render::span;
+use crate::web::escaped;
+
+const WIDTH: f64 = 1200.0;
+const LEFT: f64 = 270.0;
+const RIGHT: f64 = 1185.0;
+const ROW: f64 = 17.0;
+/// So many letters of a name have room.
+const LETTERS: usize = 34;
+/// Up to so many jobs, all have a row.
+const ALL: usize = 40;
+/// So many rows at most.
+const MOST: usize = 200;
+
+/// The rows of one run; `explained` decisions can be gone to.
+pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> String {
+    let (jobs, left_out) = shown(one.run, arrows);
+    let rows: BTreeMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.name.as_str(), row)).collect();
+    let (width, height) = (number(WIDTH), number(jobs.len() as f64 * ROW + 6.0));
+    let mut svg = format!(
+        "<svg class=\"rows\" viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{}: who evicted whom\">\
+         <defs><marker id=\"head{at}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
+         <path class=\"head\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>",
+        escaped(one.policy)
+    );
+    for (moment, _) in &time.ticks {
+        let _ = write!(svg, "<path class=\"grid\" d=\"M{} 0V{height}\"/>", number(across(time, *moment)));
+    }
+    for (row, job) in jobs.iter().enumerate() {
+        svg.push_str(&life(one.run, job, row, time));
+    }
+    for arrow in arrows {
+        let Some(&to) = rows.get(arrow.to) else { continue };
+        let from = arrow.from.and_then(|job| rows.get(job)).copied();
+        let link = arrow.decision.filter(|decision| *decision < explained);
+        let drawn = drawn(at, one.run, arrow, from, to, time);
+        let _ = match link {
+            Some(decision) => write!(svg, "<a href=\"#{}\">{drawn}</a>", anchor(at, decision)),
+            None => write!(svg, "{drawn}"),
+        };
+    }
+    svg.push_str("</svg>\n");
+    let note =
+        if left_out.is_empty() { String::new() } else { format!("<p class=\"none\">{}</p>\n", escaped(&left_out)) };
+    if jobs.is_empty() {
+        return note;
+    }
+    format!("{note}<div class=\"scroll\" tabindex=\"0\">{}{svg}</div>\n", header(time))
+}
+
+/// The axis, which stays in sight.
+fn header(time: &Axis) -> String {
+    let mut svg = format!("<svg class=\"rows top\" viewBox=\"0 0 {WIDTH} 40\" aria-hidden=\"true\">");
+    let _ = write!(svg, "<text class=\"what\" x=\"{LEFT}\" y=\"12\">{}</text>", escaped(&time.title));
+    for (moment, text) in &time.ticks {
+        let x = number(across(time, *moment));
+        let _ = write!(
+            svg,
+            "<text class=\"middle\" x=\"{x}\" y=\"29\">{text}</text><path class=\"axis\" d=\"M{x} 34v6\"/>"
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// The jobs that have a row, in the order in which they came into it, and what is said about the others.
+fn shown<'r>(run: &'r Run, arrows: &[Arrow<'_>]) -> (Vec<&'r JobRecord>, String) {
+    let mut involved: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+    for arrow in arrows {
+        for job in arrow.from.into_iter().chain([arrow.to]) {
+            involved.entry(job).or_insert((0, arrow.at)).0 += 1;
+        }
+    }
+    let first = |job: &JobRecord| involved.get(job.name.as_str()).map_or(job.submitted, |(_, at)| *at);
+    let by_time = |jobs: &mut Vec<&JobRecord>| jobs.sort_by(|a, b| (first(a), &a.name).cmp(&(first(b), &b.name)));
+    let mut jobs: Vec<&JobRecord> = run.jobs.iter().collect();
+    if jobs.len() <= ALL {
+        by_time(&mut jobs);
+        return (jobs, String::new());
+    }
+    jobs.retain(|job| involved.contains_key(job.name.as_str()));
+    if jobs.is_empty() {
+        return (jobs, format!("Of {} none evicted another.", count(run.jobs.len(), "job", "jobs")));
+    }
+    let n = jobs.len();
+    let often = |job: &JobRecord| involved.get(job.name.as_str()).map_or(0, |(often, _)| *often);
+    jobs.sort_by(|a, b| often(b).cmp(&often(a)).then_with(|| (first(a), &a.name).cmp(&(first(b), &b.name))));
+    jobs.truncate(MOST);
+    by_time(&mut jobs);
+    let shown = match n - jobs.len() {
+        0 => "those have a row.".to_owned(),
+        more => format!("the {MOST} with the most evictions have a row, {more} more do not."),
+    };
+    (jobs, format!("Of {} jobs, {n} evicted others or were evicted; {shown}", run.jobs.len()))
+}
+
+fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> String {
+    let place = |at: i64| across(time, since_start(run, at));
+    let (end, middle) = (job.finished.unwrap_or(run.ended), row as f64 * ROW + ROW / 2.0 + 3.0);
+    let mut letters = job.name.chars();
+    let short: String = letters.by_ref().take(LETTERS).collect();
+    let short = if letters.next().is_some() { format!("{short}…") } else { short };
+    let mut svg = format!(
+        "<g class=\"job\"><title>{}</title><text x=\"4\" y=\"{}\" dy=\".35em\">{} <tspan class=\"what\">{}</tspan></text>\
+         <path class=\"waits\" d=\"M{} {}H{}\"/>",
+        escaped(&about(run, job)),
+        number(middle),
+        escaped(&short),
+        job.priority,
+        number(place(job.submitted)),
+        number(middle),
+        number(place(end).max(place(job.submitted) + 1.0))
+    );
+    let parts = if job.gang.is_some() { 1 } else { job.pods.max(1) };
+    for (from, to, running) in stretches(job, run.ended) {
+        let (left, right) = (place(from), place(to));
+        let high = 10.0 * running as f64 / parts as f64;
+        let _ = write!(
+            svg,
+            "<rect class=\"runs\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            number(left),
+            number(middle - high / 2.0),
+            number((right - left).max(0.5)),
+            number(high.max(1.0))
+        );
+    }
+    svg.push_str("</g>");
+    svg
+}
+
+/// From when to when so many parts of a job ran.
+fn stretches(job: &JobRecord, ended: i64) -> Vec<(i64, i64, usize)> {
+    let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
+    for ran in &job.ran {
+        *changes.entry(ran.from).or_default() += 1;
+        *changes.entry(ran.to.unwrap_or(ended)).or_default() -= 1;
+    }
+    changes.retain(|_, change| *change != 0);
+    let (mut stretches, mut running, mut since) = (Vec::new(), 0, 0);
+    for (at, change) in changes {
+        if running > 0 {
+            stretches.push((since, at, running as usize));
+        }
+        (running, since) = (running + change, at);
+    }
+    stretches
+}
+
+fn about(run: &Run, job: &JobRecord) -> String {
+    let after = |at: i64| span(SignedDuration::from_micros(at - run.began));
+    let queue = job.queue.as_ref().map(|queue| format!(", queue {queue}")).unwrap_or_default();
+    let started = job.started.map_or_else(|| "never ran".to_owned(), |at| format!("first ran after {}", after(at)));
+    let finished = job.finished.map_or_else(|| "was not done".to_owned(), |at| format!("was done after {}", after(at)));
+    format!(
+        "{}: priority {}{queue}, {}\nsubmitted after {}, {started}, {finished}\n{} evicted",
+        job.name,
+        job.priority,
+        count(job.pods, "pod", "pods"),
+        after(job.submitted),
+        count(job.evictions as usize, "pod", "pods")
+    )
+}
+
+fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> String {
+    let x = number(across(time, since_start(run, arrow.at)));
+    let height = |row: usize| row as f64 * ROW + ROW / 2.0 + 3.0;
+    let kind = if arrow.second_order { "evicts again" } else { "evicts" };
+    let says = format!(
+        "{} evicts {} of {} after {}",
+        arrow.from.unwrap_or("somebody"),
+        count(arrow.pods, "pod", "pods"),
+        arrow.to,
+        span(SignedDuration::from_micros(arrow.at - run.began))
+    );
+    let shaft = from.filter(|from| *from != to).map_or_else(String::new, |from| {
+        let (start, end) = (height(from), height(to));
+        let end = if start < end { end - 5.0 } else { end + 5.0 };
+        let (start, end) = (number(start), number(end));
+        // The wide one is not seen: it is easier to hit.
+        format!(
+            "<path class=\"hit\" d=\"M{x} {start}V{end}\"/><path class=\"{kind}\" marker-end=\"url(#head{at})\" d=\"M{x} {start}V{end}\"/>\
+             <circle class=\"{kind}\" cx=\"{x}\" cy=\"{start}\" r=\"2\"/>"
+        )
+    });
+    let y = number(height(to) - 5.5);
+    format!("<g><title>{}</title>{shaft}<path class=\"{kind}\" d=\"M{x} {y}v11\"/></g>", escaped(&says))
+}
+
+fn across(time: &Axis, seconds: f64) -> f64 {
+    LEFT + time.part(seconds) * (RIGHT - LEFT)
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_simulator::run::Ran;
+
+    use super::*;
+
+    fn job(name: &str, ran: &[(i64, Option<i64>)]) -> JobRecord {
+        JobRecord {
+            name: name.to_owned(),
+            priority: 0,
+            queue: None,
+            pods: 2,
+            gang: None,
+            each: 1,
+            submitted: 0,
+            started: None,
+            finished: None,
+            evictions: 0,
+            lost_micros: 0,
+            ran: ran.iter().map(|&(from, to)| Ran { from, to }).collect(),
+        }
+    }
+
+    #[test]
+    fn a_bar_is_as_high_as_many_pods_run() {
+        let pods = job("ns/job", &[(1, Some(5)), (3, Some(5)), (5, Some(6)), (8, None)]);
+        assert_eq!(stretches(&pods, 9), [(1, 3, 1), (3, 5, 2), (5, 6, 1), (8, 9, 1)]);
+    }
+
+    #[test]
+    fn of_many_jobs_those_with_evictions_have_a_row_and_the_rest_is_counted() {
+        let names: Vec<String> = (0..9_000).map(|at| format!("ns/job-{at:04}")).collect();
+        let run = Run { jobs: names.iter().map(|name| job(name, &[])).collect(), ..Run::default() };
+        let arrow = |at: usize, to: usize| Arrow {
+            at: at as i64,
+            from: Some(&names[0]),
+            to: &names[to],
+            pods: 1,
+            second_order: false,
+            decision: None,
+        };
+        for (victims, rows, says) in [
+            (0, 0, "Of 9000 jobs none evicted another."),
+            (30, 31, "Of 9000 jobs, 31 evicted others or were evicted; those have a row."),
+            (
+                1_000,
+                MOST,
+                "Of 9000 jobs, 1001 evicted others or were evicted; the 200 with the most evictions have a row, 801 more do not.",
+            ),
+        ] {
+            let arrows: Vec<Arrow<'_>> = (1..=victims).map(|at| arrow(at, at)).collect();
+            let (jobs, note) = shown(&run, &arrows);
+            assert_eq!((jobs.len(), note.as_str()), (rows, says));
+        }
+    }
+}
