@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::snapshot::{Job, Pod};
-use reprieve_engine::{ApplicationId, BudgetId, PodId, ShapeId, Timestamp};
+use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp};
 
 use crate::groups::{group_of, lone_group};
 use crate::koordinator::{JobGroup, job_of};
@@ -21,6 +21,9 @@ use crate::object::{Key, Kind, Object};
 use crate::objects::{FullName, Objects};
 use crate::source::{InputError, Source, Sourced};
 use crate::yunikorn::queue_of;
+
+/// How many shapes that nobody has any more are kept at least.
+const FORGOTTEN_SHAPES: usize = 1_000;
 
 /// A snapshot that lives on.
 pub struct Live {
@@ -240,10 +243,11 @@ impl Live {
             }
         };
         let Loaded { snapshot, names, .. } = &mut self.loaded;
-        for id in (snapshot.n_shapes()..self.loader.shapes.len()).map(ShapeId::new) {
-            let (shape, _) = self.loader.shapes.iter().find(|(_, shape)| **shape == id).expect("ids are dense");
-            snapshot.add_shape(self.loader.filled(shape));
+        for shape in std::mem::take(&mut self.loader.new_shapes) {
+            snapshot.add_shape(self.loader.filled(&shape));
         }
+        // Shapes of pods that are long gone are forgotten now and then.
+        self.stale |= snapshot.n_shapes() > 2 * self.pods.len() + FORGOTTEN_SHAPES;
         for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }

@@ -80,6 +80,7 @@ fn build_placed(objects: &Objects, strictness: Strictness, placing: Placing) -> 
         nodes: BTreeMap::new(),
         groups: named_groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
         shapes: BTreeMap::new(),
+        new_shapes: Vec::new(),
         applications: Interner::default(),
         tree,
         quotas,
@@ -181,6 +182,7 @@ fn build_placed(objects: &Objects, strictness: Strictness, placing: Placing) -> 
         keys: vocabulary.keys.names().to_vec(),
         values: vocabulary.values.names().to_vec(),
     };
+    loader.new_shapes.clear();
     let warnings = std::mem::take(&mut loader.warnings);
     Ok((Loaded { snapshot: Snapshot::new(cluster), names, warnings }, loader))
 }

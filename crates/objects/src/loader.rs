@@ -25,6 +25,8 @@ pub(crate) struct Loader {
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<FullName, GroupId>,
     pub shapes: BTreeMap<Shape, ShapeId>,
+    /// Those that are in no snapshot yet, in the order of their ids.
+    pub new_shapes: Vec<Shape>,
     pub applications: Interner,
     pub tree: QueueTree,
     pub quotas: QuotaTree,
@@ -100,7 +102,14 @@ impl Loader {
         let requests = request::requests(object)?;
         let shape = self.vocabulary.shape(name, object, &requests)?;
         let next = ShapeId::new(self.shapes.len());
-        let shape = *self.shapes.entry(shape).or_insert(next);
+        let shape = match self.shapes.get(&shape) {
+            Some(&known) => known,
+            None => {
+                self.new_shapes.push(shape.clone());
+                self.shapes.insert(shape, next);
+                next
+            }
+        };
         let annotations = object.metadata.annotations.as_ref();
         let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
         let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
