@@ -8,7 +8,7 @@ const STEPS: [i64; 28] = [
 ];
 /// What a waiting time is measured against, from one to the next about as much longer.
 const WAITS: [(f64, &str); 9] = [
-    (1.0, "1 s"),
+    (1.0, "≤1 s"),
     (10.0, "10 s"),
     (60.0, "1 min"),
     (600.0, "10 min"),

@@ -140,7 +140,7 @@ pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> String {
     let entry = |(colour, name): (usize, &str)| {
         let mark = match key {
             Key::Line => format!("<path class=\"line c{colour}\" d=\"M0 5H28\"/>"),
-            Key::Patch => format!("<rect class=\"c{colour}\" x=\"16\" width=\"12\" height=\"10\"/>"),
+            Key::Patch => format!("<rect class=\"c{colour}\" width=\"28\" height=\"10\"/>"),
         };
         format!("<li><svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\">{mark}</svg>{}</li>", escaped(name))
     };
