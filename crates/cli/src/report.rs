@@ -12,6 +12,7 @@ mod queues;
 mod timeline;
 mod waiting;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use reprieve_simulator::run::Run;
@@ -19,6 +20,8 @@ use reprieve_simulator::run::Run;
 use self::axis::{Axis, seconds};
 use self::chart::{Key, legend};
 use crate::web::{self, Script, escaped};
+
+pub use self::decisions::Explained;
 
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: Script =
@@ -31,6 +34,8 @@ pub struct Simulated<'r> {
     pub policy: &'r str,
     /// All that happened.
     pub run: &'r Run,
+    /// By the number of the preemption: why somebody had to yield.
+    pub explained: &'r BTreeMap<usize, Explained>,
 }
 
 /// What a page shows.
@@ -128,7 +133,7 @@ fn who_and_why(runs: &[Simulated<'_>], time: &Axis) -> String {
                     evicts, having been evicted before</li></ul>\n"
         .to_owned();
     for (at, one) in runs.iter().enumerate() {
-        let decisions = decisions::decisions(at, one.run, runs.len());
+        let decisions = decisions::decisions(at, one, runs.len());
         let arrows = arrows::arrows(one.run);
         let _ = write!(
             html,

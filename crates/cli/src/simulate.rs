@@ -4,6 +4,7 @@ mod check;
 mod page;
 mod show;
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ use serde_json::Map;
 
 use crate::input::{self, Error};
 use crate::render::span;
+use crate::report::Explained;
 
 pub use page::page;
 pub use show::show;
@@ -118,6 +120,8 @@ pub enum WithFaults {
 pub struct Simulated {
     /// All that happened.
     pub run: Run,
+    /// By the number of the preemption: why somebody had to yield, where that was asked for.
+    pub explained: BTreeMap<usize, Explained>,
     /// What it comes to.
     pub summary: Summary,
     /// How long all of it took.
@@ -165,7 +169,9 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> 
         let nanos = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut world = World::new(setup, Box::new(nanos));
         let mut moments = 0_u64;
+        let mut explained = BTreeMap::new();
         while world.pass(|_, _| ()) {
+            explained.extend(world.take_reports().into_iter().map(|(at, report)| (at, Explained::of(&report))));
             moments += 1;
             if moments.is_multiple_of(1024) {
                 bar.set_position(1000 * at as u64 + world.progress());
@@ -175,7 +181,7 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> 
         }
         let run = world.finish();
         let summary = summary(&label, &run, &blueprint.queues);
-        simulated.push(Simulated { run, summary, took: began.elapsed() });
+        simulated.push(Simulated { run, explained, summary, took: began.elapsed() });
     }
     bar.finish_and_clear();
     Ok(simulated)

@@ -2,6 +2,7 @@
 
 mod browser;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -62,7 +63,6 @@ fn evicting(name: &str) -> Run {
             job: Some(preemptor),
             victims: vec![FullName::new("ns", name)],
             placement: Vec::new(),
-            report: None,
         }],
         samples: vec![Sample { at: 0, used: 1, running: 1, pending: 1, by_queue: vec![("<i>team".to_owned(), 1)] }],
         resource: "nvidia.com/gpu".to_owned(),
@@ -78,7 +78,7 @@ fn hostile(name: &str, run: &Run) -> String {
         headline: name,
         comparison: &[vec![name.to_owned(), name.to_owned()]],
         legend: name,
-        runs: &[Simulated { policy: name, run }],
+        runs: &[Simulated { policy: name, run, explained: &BTreeMap::new() }],
         made_up: &notes,
         command: name,
     })
@@ -181,11 +181,10 @@ fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
             job: None,
             victims: vec![FullName::new("ns", &victim)],
             placement: Vec::new(),
-            report: None,
         });
     }
-    let run = &run;
-    let runs = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| Simulated { policy, run });
+    let (run, explained) = (&run, &BTreeMap::new());
+    let runs = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| Simulated { policy, run, explained });
     let page = page(&Page {
         name: "many",
         headline: "",

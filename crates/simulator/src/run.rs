@@ -2,7 +2,6 @@
 
 use reprieve_engine::Timestamp;
 use reprieve_objects::objects::FullName;
-use reprieve_objects::report::Report;
 use serde::Serialize;
 
 /// What a run leaves behind.
@@ -127,8 +126,6 @@ pub struct Preemption {
     pub victims: Vec<FullName>,
     /// Where the preemptor lands.
     pub placement: Vec<(FullName, String)>,
-    /// Why, if that was asked for.
-    pub report: Option<Box<Report>>,
 }
 
 /// How the cluster stood.

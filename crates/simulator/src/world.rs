@@ -10,6 +10,7 @@ use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::report::Report;
 use reprieve_objects::source::Source;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
@@ -109,6 +110,8 @@ pub struct World {
     pub(crate) usage: Usage,
     chance: Chance,
     run: Run,
+    /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
+    reports: Vec<(usize, Box<Report>)>,
     stopwatch: Box<dyn Fn() -> u64>,
     /// News that is on its way to the scheduler.
     undelivered: u64,
@@ -135,6 +138,7 @@ impl World {
             usage: Usage::new(&setup.objects),
             chance: Chance::new(setup.seed),
             run: Run { began: setup.start.0, ..Run::default() },
+            reports: Vec::new(),
             stopwatch,
             undelivered: 0,
             has_budgets: setup.objects.iter().any(|object| object.kind() == Kind::Budget),
@@ -246,6 +250,11 @@ impl World {
     /// Whether nothing is under way between the scheduler and the API.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.undelivered == 0 && !self.lost
+    }
+
+    /// Why somebody had to yield, by the number of the preemption in the run: what was explained since this was last asked.
+    pub fn take_reports(&mut self) -> Vec<(usize, Box<Report>)> {
+        std::mem::take(&mut self.reports)
     }
 
     /// What is left behind.
@@ -360,13 +369,13 @@ impl World {
     /// Carries out what a step asks for.
     fn follow(&mut self, step: Step) {
         if let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) {
+            self.reports.extend(step.report.map(|report| (self.run.preemptions.len(), report)));
             self.run.preemptions.push(Preemption {
                 at: self.timeline.now(),
                 unit: unit.to_string(),
                 job: self.part_of(unit).map(|(job, _)| self.jobs[job].submission.name.to_string()),
                 victims: victims.clone(),
                 placement: placement.clone(),
-                report: step.report,
             });
         }
         for (id, action) in step.actions {

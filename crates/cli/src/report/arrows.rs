@@ -80,7 +80,6 @@ mod tests {
             job: None,
             victims: victims.iter().map(|pod| FullName::new("ns", pod)).collect(),
             placement: Vec::new(),
-            report: None,
         }
     }
 

@@ -5,14 +5,28 @@ use std::fmt::Write as _;
 
 use jiff::SignedDuration;
 use reprieve_objects::load::time;
-use reprieve_objects::report::count;
+use reprieve_objects::report::{Report, count};
 use reprieve_simulator::run::{Preemption, Run};
 
+use super::Simulated;
 use crate::render::{Detail, Part, parts, span};
 use crate::web::escaped;
 
 /// How many bytes the explanations of a page may have.
 const ROOM: usize = 3_500_000;
+
+/// Why somebody had to yield, with long lists folded: of a large cluster the whole would not fit into memory.
+pub struct Explained {
+    summary: String,
+    parts: Vec<Part>,
+}
+
+impl Explained {
+    /// What a page shows of a report.
+    pub fn of(report: &Report) -> Self {
+        Self { summary: report.explanation.summary.clone(), parts: parts(report, Detail::Short) }
+    }
+}
 
 /// Decisions as HTML.
 pub struct Decisions {
@@ -23,16 +37,17 @@ pub struct Decisions {
 }
 
 /// The decisions of one of so many runs.
-pub fn decisions(at: usize, run: &Run, of: usize) -> Decisions {
+pub fn decisions(at: usize, one: &Simulated<'_>, of: usize) -> Decisions {
+    let run = one.run;
     let jobs: BTreeMap<&str, &str> =
         run.evictions.iter().map(|eviction| (eviction.pod.as_str(), eviction.job.as_str())).collect();
     let (mut list, mut explained) = (String::new(), 0);
     for (number, preemption) in run.preemptions.iter().enumerate() {
-        let one = decision(&anchor(at, number), run, preemption, &jobs);
-        if list.len() + one.len() > ROOM / of.max(1) {
+        let drawn = decision(&anchor(at, number), run, preemption, one.explained.get(&number), &jobs);
+        if list.len() + drawn.len() > ROOM / of.max(1) {
             break;
         }
-        list.push_str(&one);
+        list.push_str(&drawn);
         explained += 1;
     }
     let all = run.preemptions.len();
@@ -54,7 +69,13 @@ pub fn anchor(run: usize, decision: usize) -> String {
     format!("d{run}-{decision}")
 }
 
-fn decision(anchor: &str, run: &Run, preemption: &Preemption, jobs: &BTreeMap<&str, &str>) -> String {
+fn decision(
+    anchor: &str,
+    run: &Run,
+    preemption: &Preemption,
+    explained: Option<&Explained>,
+    jobs: &BTreeMap<&str, &str>,
+) -> String {
     let mut of: BTreeMap<String, usize> = BTreeMap::new();
     for victim in &preemption.victims {
         let pod = victim.to_string();
@@ -73,11 +94,11 @@ fn decision(anchor: &str, run: &Run, preemption: &Preemption, jobs: &BTreeMap<&s
         escaped(&whom)
     );
     let now = time(preemption.at).map(|time| time.strftime("%FT%TZ").to_string()).unwrap_or_default();
-    match &preemption.report {
-        Some(report) => {
-            let _ = writeln!(html, "<p>{}. ({now})</p>", escaped(&report.explanation.summary));
-            for Part { header, rows, .. } in parts(report, Detail::Short) {
-                table(&mut html, &header, &rows);
+    match explained {
+        Some(Explained { summary, parts }) => {
+            let _ = writeln!(html, "<p>{}. ({now})</p>", escaped(summary));
+            for Part { header, rows, .. } in parts {
+                table(&mut html, header, rows);
             }
         }
         None => {

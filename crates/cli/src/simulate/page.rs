@@ -11,8 +11,10 @@ use crate::report::{self, Page};
 /// The whole page.
 pub fn page(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated], command: &str) -> String {
     let summaries: Vec<&Summary> = simulated.iter().map(|one| &one.summary).collect();
-    let runs: Vec<report::Simulated<'_>> =
-        simulated.iter().map(|one| report::Simulated { policy: &one.summary.policy, run: &one.run }).collect();
+    let runs: Vec<report::Simulated<'_>> = simulated
+        .iter()
+        .map(|one| report::Simulated { policy: &one.summary.policy, run: &one.run, explained: &one.explained })
+        .collect();
     let broken = passed_over(broken).map(|broken| format!("; {broken}")).unwrap_or_default();
     report::page(&Page {
         name: &blueprint.name,
