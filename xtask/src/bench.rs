@@ -1,4 +1,4 @@
-//! One table: what was measured, what is wanted, and how long kube-scheduler takes for the same.
+//! One table: what was measured, what is wanted, and how long kube-scheduler, or Kueue, takes for the same.
 //!
 //! The programs of `reprieve-scenarios` measure, each line of theirs a figure; nothing is timed here. Instructions are counted where
 //! valgrind is installed: unlike times, they hardly change from one run, or one machine, to the next.
@@ -80,7 +80,7 @@ fn figures(program: &Path, flags: &[&str]) -> Result<Vec<Figure>, String> {
     text.lines().map(|line| figure(line).ok_or_else(|| format!("{shown} printed what is no figure: {line}"))).collect()
 }
 
-/// A line: name, kind, goal, median, fastest, kube-scheduler's median, note.
+/// A line: name, kind, goal, median, fastest, the peer's median, note.
 fn figure(line: &str) -> Option<Figure> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [name, kind, goal, measured, fastest, peer, note] = fields.as_slice() else {
@@ -121,8 +121,7 @@ fn instructions(program: &Path, name: &str) -> Result<u64, String> {
 }
 
 fn print(figures: &[Figure]) {
-    let header =
-        ["scenario", "goal", "median", "fastest", "of goal", "", "kube-scheduler", "faster", "instructions", ""];
+    let header = ["scenario", "goal", "median", "fastest", "of goal", "", "peer", "faster", "instructions", ""];
     let mut rows: Vec<[String; 10]> = vec![header.map(str::to_owned)];
     rows.extend(figures.iter().map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -7,23 +7,37 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use reprieve_engine::explain::explain;
 use reprieve_objects::load::{Strictness, load};
 use reprieve_objects::question::Question;
-use reprieve_scenarios::goals::{DECISIONS, EXPLAINED, GROWTH, benchmark};
+use reprieve_scenarios::goals::{CYCLES, DECISIONS, EXPLAINED, GROWTH, TREES, benchmark};
 use reprieve_scenarios::scale;
 
 criterion_group! {
     name = benches;
     config = Criterion::default().warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(3));
-    targets = decisions, explanations, snapshots
+    targets = decisions, cycles, explanations, snapshots
 }
 criterion_main!(benches);
 
 fn decisions(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decide");
-    for benchmark in DECISIONS.iter().chain(GROWTH) {
+    for benchmark in DECISIONS.iter().chain(GROWTH).chain(TREES.as_flattened()) {
         let scenario = (benchmark.build)();
         let (mut loaded, question) = scenario.load();
         scenario.check(&mut loaded, &question);
         group.bench_function(benchmark.name, |bencher| bencher.iter_with_large_drop(|| question.decide(&mut loaded)));
+    }
+    group.finish();
+}
+
+fn cycles(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("cycle");
+    group.sample_size(10);
+    for benchmark in CYCLES {
+        let scenario = (benchmark.build)();
+        let (loaded, question) = scenario.load();
+        scenario.check_cycle(&loaded, &question);
+        group.bench_function(benchmark.name, |bencher| {
+            bencher.iter_with_large_drop(|| scenario.cycle(&loaded, &question));
+        });
     }
     group.finish();
 }

@@ -1,8 +1,8 @@
-//! What is measured, how fast it is meant to be on one core, and how long kube-scheduler 1.37.1 takes for the same.
+//! What is measured, how fast it is meant to be on one core, and how long kube-scheduler 1.37.1, or Kueue 0.19.0, takes for the same.
 
 use std::time::Duration;
 
-use crate::scale::{self, Scenario};
+use crate::scale::{self, Cohorts, Scenario};
 
 /// A decision that is timed alone: the snapshot is in place, all nodes are considered, nothing is explained.
 #[derive(Clone, Copy, Debug)]
@@ -11,13 +11,13 @@ pub struct Benchmark {
     pub name: &'static str,
     /// The median that is wanted, if one is.
     pub goal: Option<Duration>,
-    /// How long kube-scheduler takes, if that is known.
+    /// How long kube-scheduler or Kueue takes, if that is known.
     pub peer: Option<Peer>,
     /// The cluster and the question.
     pub build: fn() -> Scenario,
 }
 
-/// kube-scheduler's figure.
+/// The figure of kube-scheduler or Kueue.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// The median, from the start of the attempt until the decision stands.
@@ -94,6 +94,24 @@ pub const DECISIONS: &[Benchmark] = &[
         peer: None,
         build: || scale::job_among_quotas(1000, 5000, 100),
     },
+    Benchmark {
+        name: "workload-reclaims-1000-queues-10000",
+        goal: micros(1_000),
+        peer: peer(37_000, "Kueue"),
+        build: || scale::workload_reclaims(Cohorts::Flat, 1000, 10_000),
+    },
+    Benchmark {
+        name: "workload-reclaims-1000-queues-50000",
+        goal: micros(4_000),
+        peer: None,
+        build: || scale::workload_reclaims(Cohorts::Flat, 1000, 50_000),
+    },
+    Benchmark {
+        name: "workload-shares-1000-queues-10000",
+        goal: micros(1_500),
+        peer: peer(53_500, "Kueue"),
+        build: || scale::workload_shares(1000, 10_000),
+    },
     variant("job-100-below-a-full-quota-5000x20", || scale::job_below_a_full_quota(1000, 5000, 100)),
     variant("pod-among-1000-queues-without-victims", || scale::pod_among_queues_without_victims(4, 5000, 20)),
     variant("gang-100-against-1000-scattered-gangs", || scale::gang_against_scattered_gangs(1000)),
@@ -113,6 +131,37 @@ pub const GROWTH: &[Benchmark] = &[
     variant("growth-8000x10", || scale::pod(8000, 10)),
 ];
 
+/// A decision in one cohort and the same in a tree of them.
+pub const TREES: &[[Benchmark; 2]] = &[
+    [
+        variant("workload-reclaims-flat", || scale::workload_reclaims(Cohorts::Flat, 1000, 10_000)),
+        variant("workload-reclaims-tree", || scale::workload_reclaims(Cohorts::Tree, 1000, 10_000)),
+    ],
+    [
+        variant("workload-reclaims-by-share-flat", || scale::workload_reclaims_by_share(Cohorts::Flat, 1000, 10_000)),
+        variant("workload-reclaims-by-share-tree", || scale::workload_reclaims_by_share(Cohorts::Tree, 1000, 10_000)),
+    ],
+];
+
+/// How much longer a decision may take in a tree of four levels.
+pub const TREE_GOAL: f64 = 2.0;
+
+/// A whole cycle with a head in each of 1,000 queues.
+pub const CYCLES: &[Benchmark] = &[
+    Benchmark {
+        name: "cycle-1000-heads-reclaim",
+        goal: micros(200_000),
+        peer: None,
+        build: || scale::heads_that_reclaim(1000, false),
+    },
+    Benchmark {
+        name: "cycle-1000-heads-reclaim-by-share",
+        goal: micros(200_000),
+        peer: None,
+        build: || scale::heads_that_reclaim(1000, true),
+    },
+];
+
 /// By how much a decision may take longer when the cluster doubles: twice, and a little for caches that no longer hold it.
 pub const GROWTH_GOAL: f64 = 2.2;
 
@@ -129,7 +178,7 @@ pub const BYTES_PER_POD_GOAL: usize = 1024;
 
 /// The benchmark of this name.
 pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
-    DECISIONS.iter().chain(GROWTH).find(|benchmark| benchmark.name == name)
+    DECISIONS.iter().chain(GROWTH).chain(TREES.as_flattened()).find(|benchmark| benchmark.name == name)
 }
 
 const fn micros(micros: u64) -> Option<Duration> {

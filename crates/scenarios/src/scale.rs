@@ -3,19 +3,26 @@
 //! names its preemptor and says how many pods must go, so that a benchmark can check the decision before it times it.
 
 mod build;
+mod cohorts;
 mod list;
 mod queues;
 mod quotas;
 
 use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
-use reprieve_engine::Outcome;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Considered, Skip, Verdict, cycle};
+use reprieve_engine::snapshot::Unit;
+use reprieve_engine::{Outcome, WorkloadId};
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
 use build::{Asked, Cluster, Template, ZONE, budget, from_scenario, priority_class, sourced};
+use cohorts::Ground;
 use list::List;
+
+pub use cohorts::Cohorts;
 
 /// When the question is asked.
 const NOW: &str = "2026-01-08T00:00:00Z";
@@ -32,8 +39,8 @@ pub struct Scenario {
     /// Who asks.
     pub preemptor: PreemptorRef,
     /// Under which policy.
-    pub policy: &'static str,
-    /// How many pods must go; `None` where nobody may be taken.
+    pub profile: Profile,
+    /// How many pods, or workloads that hold quota, must go; `None` where nobody may be taken.
     pub victims: Option<usize>,
 }
 
@@ -48,7 +55,7 @@ impl Scenario {
     /// The question, asked of a snapshot of this scenario.
     pub fn question(&self, loaded: &Loaded) -> Question {
         let preemptor = self.preemptor.clone();
-        let profile = Profile { policy: self.policy.to_owned(), ..Profile::default() };
+        let profile = self.profile.clone();
         let spec = TestSpec { now: Some(NOW.to_owned()), profile, preemptor, expect: None };
         Question::new(&spec, loaded).expect("the scenario has its preemptor")
     }
@@ -62,10 +69,35 @@ impl Scenario {
             assert!(refused && self.victims.is_none(), "expected to preempt {:?}, got {outcome:?}", self.victims);
             return;
         };
-        let victims: usize = plan.victims.iter().map(|&unit| loaded.snapshot.unit(unit).pods.len()).sum();
+        let size = |unit: &Unit| if unit.workload.is_some() { 1 } else { unit.pods.len() };
+        let victims: usize = plan.victims.iter().map(|&unit| size(loaded.snapshot.unit(unit))).sum();
         assert_eq!(victims, expected, "victims");
         let pending = self.objects.pods.iter().filter(|pod| pod.object.spec.as_ref().unwrap().node_name.is_none());
         assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
+    }
+
+    /// All heads at once, under Kueue.
+    pub fn cycle(&self, loaded: &Loaded, question: &Question) -> Vec<Considered> {
+        let Policy::Kueue(policy) = &question.policy else {
+            panic!("only Kueue has a cycle");
+        };
+        let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
+        cycle(&loaded.snapshot, policy, &pending, question.now)
+    }
+
+    /// Runs a cycle and panics unless every head was considered, and, since all have chosen the same victims, the first alone has them.
+    pub fn check_cycle(&self, loaded: &Loaded, question: &Question) {
+        let considered = self.cycle(loaded, question);
+        let asking = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
+        assert_eq!(considered.len(), asking.count(), "heads");
+        for (at, head) in considered.iter().enumerate() {
+            let stands = match &head.verdict {
+                Verdict::Decided(Outcome::Preempt(plan)) => at == 0 && Some(plan.victims.len()) == self.victims,
+                Verdict::Skipped(Skip::VictimTaken { by, .. }) => at > 0 && *by == considered[0].workload,
+                Verdict::Decided(_) | Verdict::Skipped(_) => false,
+            };
+            assert!(stands, "head {at}: {:?}", head.verdict);
+        }
     }
 
     /// The objects as `kubectl get -o json` prints them.
@@ -239,6 +271,51 @@ fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -
     cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).taking(2 * members + pods / leaves)
 }
 
+/// A workload whose queue has lent all its quota takes half of it back.
+pub fn workload_reclaims(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
+    asked_in_cohorts(cohorts, queues, workloads, 5).taking(false, 5)
+}
+
+/// Under fair sharing, flat: one that asks for more than its queue's own takes from those who borrow more than it will.
+pub fn workload_shares(queues: usize, workloads: usize) -> Scenario {
+    let asks = workloads / queues + 1;
+    asked_in_cohorts(Cohorts::Flat, queues, workloads, asks).taking(true, asks)
+}
+
+/// Under fair sharing, flat or in a tree: one that asks for what its queue has lent.
+pub fn workload_reclaims_by_share(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
+    asked_in_cohorts(cohorts, queues, workloads, 10).taking(true, 10)
+}
+
+fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usize) -> Ground {
+    const LENDS: usize = 10;
+    let mut ground = Ground::new(cohorts, queues);
+    for _ in 0..queues {
+        ground.queue(workloads / queues);
+    }
+    let borrowers: Vec<usize> = (0..queues).filter(|queue| queue % LENDS != 0).collect();
+    for at in 0..workloads {
+        ground.holds(borrowers[at % borrowers.len()]);
+    }
+    ground.asks(0, asks);
+    ground
+}
+
+/// A cycle in which every head asks for what its queue has lent to a few queues that have nothing of their own.
+pub fn heads_that_reclaim(queues: usize, fair_sharing: bool) -> Scenario {
+    let mut ground = Ground::new(Cohorts::Flat, queues);
+    for at in 0..queues {
+        ground.queue(10);
+        (0..5).for_each(|_| ground.holds(at));
+        ground.asks(at, 5);
+    }
+    for _ in 0..queues / 10 {
+        let borrower = ground.queue(0);
+        (0..50).for_each(|_| ground.holds(borrower));
+    }
+    ground.taking(fair_sharing, 5)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,9 +351,23 @@ mod tests {
             pod_among_queues_without_victims(2, 100, 20),
             job_among_quotas(20, 100, 50),
             job_below_a_full_quota(20, 100, 50),
+            workload_reclaims(Cohorts::Flat, 100, 1000),
+            workload_reclaims(Cohorts::Tree, 100, 1000),
+            workload_shares(200, 2000),
+            workload_reclaims_by_share(Cohorts::Flat, 100, 1000),
+            workload_reclaims_by_share(Cohorts::Tree, 100, 1000),
         ] {
             let (mut loaded, question) = scenario.load();
             scenario.check(&mut loaded, &question);
+        }
+    }
+
+    #[test]
+    fn every_head_of_a_cycle_is_considered_and_the_first_takes_the_victims() {
+        for fair_sharing in [false, true] {
+            let scenario = heads_that_reclaim(20, fair_sharing);
+            let (loaded, question) = scenario.load();
+            scenario.check_cycle(&loaded, &question);
         }
     }
 
@@ -289,6 +380,7 @@ mod tests {
             gang_with_affinity(5),
             pod_among_queues(1, 10, 20),
             job_below_a_full_quota(4, 10, 5),
+            workload_reclaims(Cohorts::Tree, 20, 200),
         ] {
             let snapshot = scenario.load().0.snapshot;
             for text in [scenario.json(), scenario.yaml()] {

@@ -1,5 +1,5 @@
-//! Times every decision and prints a line for each: name, what is measured, goal, median, fastest, and kube-scheduler's figure with a
-//! note, separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
+//! Times every decision and prints a line for each: name, what is measured, goal, median, fastest, and the figure of kube-scheduler or Kueue
+//! with a note, separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
 //!
 //!     figures [--quick] [NAME...]
 
@@ -11,7 +11,9 @@ use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
-use reprieve_scenarios::goals::{Benchmark, DECISIONS, EXPLAINED, GROWTH, GROWTH_GOAL, LOAD_JSON_GOAL, LOAD_YAML_GOAL};
+use reprieve_scenarios::goals::{
+    Benchmark, CYCLES, DECISIONS, EXPLAINED, GROWTH, GROWTH_GOAL, LOAD_JSON_GOAL, LOAD_YAML_GOAL, TREE_GOAL, TREES,
+};
 use reprieve_scenarios::scale::{self, Scenario};
 
 fn main() {
@@ -22,8 +24,14 @@ fn main() {
     for benchmark in DECISIONS.iter().filter(|benchmark| is_wanted(benchmark.name)) {
         decision(benchmark, patience);
     }
+    for benchmark in CYCLES.iter().filter(|benchmark| is_wanted(benchmark.name)) {
+        cycle(benchmark, patience);
+    }
     if is_wanted("growth") {
-        growth(patience);
+        compared(GROWTH, GROWTH_GOAL, patience);
+    }
+    if is_wanted("trees") {
+        TREES.iter().for_each(|pair| compared(pair, TREE_GOAL, patience));
     }
     if is_wanted("load") {
         loading(if quick { 1 } else { 5 });
@@ -45,10 +53,19 @@ fn decision(benchmark: &Benchmark, patience: Duration) {
     }
 }
 
-/// Each size is timed in turn, several times over, so that a noisy moment does not fall on one of them alone.
-fn growth(patience: Duration) {
+fn cycle(benchmark: &Benchmark, patience: Duration) {
+    let scenario = (benchmark.build)();
+    let (loaded, question) = scenario.load();
+    scenario.check_cycle(&loaded, &question);
+    let times = Times::of(repeated(patience, || scenario.cycle(&loaded, &question)));
+    line(benchmark.name, "time", benchmark.goal, &times, None);
+}
+
+/// Each is timed in turn, several times over, so that a noisy moment does not fall on one of them alone; `goal` is by how much each may
+/// take longer than the one before it.
+fn compared(benchmarks: &[Benchmark], goal: f64, patience: Duration) {
     const ROUNDS: usize = 5;
-    let mut asked: Vec<(Loaded, Question)> = GROWTH
+    let mut asked: Vec<(Loaded, Question)> = benchmarks
         .iter()
         .map(|benchmark| {
             let scenario = (benchmark.build)();
@@ -64,12 +81,12 @@ fn growth(patience: Duration) {
         }
     }
     let times: Vec<Times> = times.into_iter().map(Times::of).collect();
-    for (benchmark, times) in GROWTH.iter().zip(&times) {
+    for (benchmark, times) in benchmarks.iter().zip(&times) {
         line(benchmark.name, "time", None, times, None);
     }
-    for (pair, sizes) in times.windows(2).zip(GROWTH.windows(2)) {
+    for (pair, sizes) in times.windows(2).zip(benchmarks.windows(2)) {
         let ratio = pair[1].median.as_secs_f64() / pair[0].median.as_secs_f64();
-        println!("{} to {}\tratio\t{GROWTH_GOAL}\t{ratio:.2}\t\t\t", sizes[0].name, sizes[1].name);
+        println!("{} to {}\tratio\t{goal}\t{ratio:.2}\t\t\t", sizes[0].name, sizes[1].name);
     }
 }
 

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::source::{Source, Sourced};
-use reprieve_objects::test_file::PreemptorRef;
+use reprieve_objects::test_file::{PreemptorRef, Profile};
 
 use super::{Scenario, quotas};
 
@@ -139,7 +139,8 @@ impl Asked {
             (true, false) => "Koordinator",
             (false, _) => "YuniKorn",
         };
-        Scenario { objects: self.objects, preemptor: self.preemptor, policy, victims }
+        let profile = Profile { policy: policy.to_owned(), ..Profile::default() };
+        Scenario { objects: self.objects, preemptor: self.preemptor, profile, victims }
     }
 }
 

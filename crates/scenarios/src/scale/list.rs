@@ -5,6 +5,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_objects::koordinator::{ElasticQuota, JobGroup};
+use reprieve_objects::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
 use reprieve_objects::objects::Objects;
 use serde::Serialize;
 
@@ -28,6 +29,11 @@ enum Item<'o> {
     ConfigMap(&'o ConfigMap),
     Quota(&'o ElasticQuota),
     Job(&'o JobGroup),
+    Flavor(&'o ResourceFlavor),
+    ClusterQueue(&'o ClusterQueue),
+    Cohort(&'o Cohort),
+    LocalQueue(&'o LocalQueue),
+    KueueWorkload(&'o KueueWorkload),
 }
 
 impl<'o> List<'o> {
@@ -41,7 +47,12 @@ impl<'o> List<'o> {
         let quotas = objects.elastic_quotas.iter().map(|quota| Item::Quota(&quota.object));
         let jobs = objects.job_groups.iter().map(|job| Item::Job(&job.object));
         let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).chain(maps).chain(quotas).chain(jobs);
-        let items = items.collect();
+        let flavors = objects.resource_flavors.iter().map(|flavor| Item::Flavor(&flavor.object));
+        let cohorts = objects.cohorts.iter().map(|cohort| Item::Cohort(&cohort.object));
+        let queues = objects.cluster_queues.iter().map(|queue| Item::ClusterQueue(&queue.object));
+        let ways = objects.local_queues.iter().map(|queue| Item::LocalQueue(&queue.object));
+        let workloads = objects.kueue_workloads.iter().map(|workload| Item::KueueWorkload(&workload.object));
+        let items = items.chain(flavors).chain(cohorts).chain(queues).chain(ways).chain(workloads).collect();
         Self { api_version: "v1", kind: "List", items }
     }
 }
