@@ -1,5 +1,7 @@
 //! Workloads: what holds quota, or asks for it, without a word about nodes.
 
+use std::cmp::Reverse;
+
 use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, Timestamp, WorkloadId};
 use crate::queues::Queues;
 use crate::shape::TaintToleration;
@@ -27,6 +29,16 @@ pub struct Workload {
     pub milestones: Vec<Milestone>,
     /// What becomes of it when it is preempted.
     pub on_preemption: OnPreemption,
+}
+
+impl Workload {
+    /// The order in which a queue's workloads are taken: already evicted, lower priority, later admitted, then by uid. (Rule 15 of the
+    /// flat cohorts.)
+    fn order(&self) -> impl Ord + use<> {
+        let admission = self.admission.as_ref();
+        let evicted = admission.is_some_and(|admission| admission.evicted);
+        (!evicted, self.priority, Reverse(admission.map(|admission| admission.since)), self.rank)
+    }
 }
 
 /// What it costs to disturb a workload that ran for so long.
@@ -92,8 +104,16 @@ pub struct QuotaRules {
     pub(crate) heights: Vec<usize>,
     /// By queue: those directly below it.
     pub(crate) children: Vec<Vec<QueueId>>,
-    /// By queue: the workloads that hold its quota.
+    /// By queue: the workloads that hold its quota, in the order in which they are taken where no queue asks for another.
     pub(crate) admitted: Vec<Vec<WorkloadId>>,
+    /// By queue: whether it costs something to disturb one of them, so that their order depends on the time.
+    pub(crate) has_milestones: Vec<bool>,
+    /// By queue and cell, one row after the other: what the queue, or everything below it, has of its own.
+    pub(crate) nominal: Vec<i64>,
+    /// In the same way: what could be available if nobody used anything.
+    pub(crate) potential: Vec<i64>,
+    /// By resource: its cells.
+    pub(crate) cells_of: Vec<Vec<CellId>>,
 }
 
 impl QuotaRules {
@@ -121,9 +141,37 @@ impl QuotaRules {
                 self.children[parent.index()].push(id);
             }
         }
+        self.has_milestones = vec![false; n];
         for (at, workload) in workloads.iter().enumerate() {
             if let (Some(queue), Some(_)) = (workload.queue, &workload.admission) {
                 self.admitted[queue.index()].push(WorkloadId::new(at));
+                self.has_milestones[queue.index()] |= !workload.milestones.is_empty();
+            }
+        }
+        for admitted in &mut self.admitted {
+            admitted.sort_unstable_by_key(|id| workloads[id.index()].order());
+        }
+        self.index_cells(queues);
+    }
+
+    fn index_cells(&mut self, queues: &Queues) {
+        self.cells_of =
+            vec![Vec::new(); self.resource_of.iter().map(|resource| resource.index() + 1).max().unwrap_or(0)];
+        for (at, resource) in self.resource_of.iter().enumerate() {
+            self.cells_of[resource.index()].push(CellId::new(at));
+        }
+        let n_cells = queues.n_resources();
+        (self.nominal, self.potential) = (Vec::new(), Vec::new());
+        for (at, rules) in self.queues.iter().enumerate() {
+            let queue = queues.get(QueueId::new(at));
+            for cell in 0..n_cells {
+                let nominal = queue.guarantee[cell];
+                let potential = queue.parent.map_or(nominal, |parent| {
+                    let most = queue.keeps[cell].saturating_add(self.potential[parent.index() * n_cells + cell]);
+                    rules.borrowing_limit[cell].map_or(most, |limit| most.min(nominal.saturating_add(limit)))
+                });
+                self.nominal.push(nominal);
+                self.potential.push(potential);
             }
         }
     }

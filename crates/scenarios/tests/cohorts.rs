@@ -9,6 +9,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Assignment, decide};
 use reprieve_engine::snapshot::Snapshot;
 use reprieve_engine::{CellId, Outcome, QueueId, WorkloadId};
+use reprieve_objects::kueue::{DisturbanceSpec, MilestoneSpec};
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
@@ -177,6 +178,21 @@ fn deciding_and_explaining_change_nothing() {
         assert_eq!(loaded.snapshot, before, "{}: decide", case.name);
         explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
         assert_eq!(loaded.snapshot, before, "{}: explain", case.name);
+    }
+}
+
+/// What costs nothing to disturb is taken like what has no cost; but where there are costs, the candidates are sorted for the one decision.
+#[test]
+fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
+    for mut case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let answer = question.answer(&mut loaded);
+        for workload in &mut case.objects.kueue_workloads {
+            let free = MilestoneSpec { seconds: 1, cost: 0 };
+            workload.object.spec.preemption = Some(DisturbanceSpec { disruption_cost_milestones: vec![free] });
+        }
+        let (mut loaded, question) = case.load();
+        assert_eq!(question.answer(&mut loaded), answer, "{}", case.name);
     }
 }
 

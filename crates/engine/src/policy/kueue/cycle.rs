@@ -62,13 +62,14 @@ pub enum Skip {
 /// were deactivated are passed over. The answers are in the order in which the heads were considered.
 pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Considered> {
     let mut ground = joint::ground(snapshot, policy);
-    let mut heads = heads(snapshot, policy, pending, now, ground.as_mut());
+    let mut quota = Quota::new(snapshot);
+    let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut());
     heads.sort_by_key(|head| {
         let workload = snapshot.workload(head.workload);
         let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
         (borrowing, Reverse(workload.priority), workload.created, workload.rank)
     });
-    let mut room = Room { quota: Quota::new(snapshot), ground, stopped: BTreeMap::new(), taken: BTreeMap::new() };
+    let mut room = Room { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new() };
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| room.consider(head)).collect();
     }
@@ -103,13 +104,14 @@ impl Head {
 }
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
-fn heads(
-    snapshot: &Snapshot,
-    policy: &Kueue,
+fn heads<'a>(
+    quota: &mut Quota<'a>,
+    policy: &'a Kueue,
     pending: &[WorkloadId],
     now: Timestamp,
     mut ground: Option<&mut Snapshot>,
 ) -> Vec<Head> {
+    let snapshot = quota.snapshot;
     let mut waiting: BTreeMap<QueueId, Vec<WorkloadId>> = BTreeMap::new();
     for &id in pending {
         let workload = snapshot.workload(id);
@@ -124,7 +126,7 @@ fn heads(
             (Reverse(workload.priority), workload.created, workload.rank)
         });
         for workload in workloads {
-            let nomination = Nomination::new(snapshot, policy, workload, now, ground.as_deref_mut());
+            let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut());
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
             heads.push(head);

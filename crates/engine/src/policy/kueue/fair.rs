@@ -1,14 +1,15 @@
 //! Preemption under fair sharing: a tournament of shares down the tree says whose workload is next; a strategy compares the shares
 //! of both sides and allows it, or not. (Rules 19 to 30 of the cohort trees.) Shares are fractions, compared exactly.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::ids::{CellId, QueueId, QuotaResourceId, WorkloadId};
+use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::policy::kueue::lanes::Lane;
+use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::standing::Thousandths;
 use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
-use crate::workloads::Reclaim;
 
 /// How much of what can be lent a queue has borrowed, by its weight.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +34,18 @@ impl Share {
             (borrowed, weight) => Thousandths::Finite(borrowed * 1_000 * BILLION / (self.lendable * weight)),
         }
     }
+}
 
+impl Ord for Share {
     /// Without weight, whoever borrows has an infinite share; two of them compare as if they had the same weight.
-    pub fn cmp(self, other: Self) -> Ordering {
-        let infinite = |share: Self| share.weight == 0 && share.borrowed > 0;
+    fn cmp(&self, other: &Self) -> Ordering {
+        let infinite = |share: &Self| share.weight == 0 && share.borrowed > 0;
         match (infinite(self), infinite(other)) {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
             (true, true) => compare((self.borrowed, self.lendable), (other.borrowed, other.lendable)),
             (false, false) => {
-                let fraction = |share: Self| match share.borrowed {
+                let fraction = |share: &Self| match share.borrowed {
                     0 => (0, 1),
                     borrowed => (borrowed, share.lendable * share.weight),
                 };
@@ -52,9 +55,26 @@ impl Share {
     }
 }
 
-/// Compares `a/b` with `c/d` for non-negative numerators and positive denominators without multiplying large numbers: whole parts
-/// first, then the remainders the other way round.
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Share {}
+
+/// Compares `a/b` with `c/d` for non-negative numerators and positive denominators: by cross-multiplication, and where the numbers are
+/// too large for that by whole parts first, then the remainders the other way round.
 pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)) -> Ordering {
+    if let (Some(one), Some(other)) = (a.checked_mul(d), c.checked_mul(b)) {
+        return one.cmp(&other);
+    }
     loop {
         let (whole, other) = (a / b, c / d);
         if whole != other {
@@ -70,9 +90,9 @@ pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)
     }
 }
 
-pub(super) fn victims(
-    search: &Search<'_>,
-    quota: &mut Quota<'_>,
+pub(super) fn victims<'a>(
+    search: &Search<'a>,
+    quota: &mut Quota<'a>,
     strategies: &FairSharing,
     requests: &[(CellId, i64)],
     contested: &[CellId],
@@ -97,8 +117,23 @@ pub(super) fn victims(
     stands.then_some(victims)
 }
 
-/// By queue: its candidates, the next one last.
-type Field = BTreeMap<QueueId, Vec<WorkloadId>>;
+/// Where the tournament is held.
+struct Field<'a> {
+    lanes: Vec<Lane<'a>>,
+    /// By cohort: the cohorts in it that are in play.
+    cohorts: BTreeMap<QueueId, Vec<QueueId>>,
+    /// By cohort: the queues in it that have candidates.
+    queues: BTreeMap<QueueId, BinaryHeap<Contender>>,
+}
+
+/// A queue by its share and its next candidate; the greatest is next.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Contender {
+    share: Share,
+    order: Reverse<Order>,
+    lane: usize,
+    at: usize,
+}
 
 struct Tournament<'t, 'a> {
     search: &'t Search<'a>,
@@ -107,65 +142,88 @@ struct Tournament<'t, 'a> {
     taken: Vec<(WorkloadId, Ground)>,
 }
 
-impl Tournament<'_, '_> {
-    fn run(&mut self, quota: &mut Quota<'_>, strategies: &FairSharing) -> bool {
-        let field = self.field(quota);
-        let Some(mut failed) = self.first_round(quota, field, strategies.first) else {
+impl<'a> Tournament<'_, 'a> {
+    fn run(&mut self, quota: &mut Quota<'a>, strategies: &FairSharing) -> bool {
+        let mut field = self.field(quota);
+        let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
         };
         let Some(second) = strategies.second else {
             return false;
         };
-        for workloads in failed.values_mut() {
-            workloads.sort_by_cached_key(|&workload| std::cmp::Reverse(self.search.order(workload)));
+        field.queues.clear();
+        for (lane, at) in failed {
+            self.enter(quota, &mut field, lane, at);
         }
-        self.second_round(quota, failed, second)
+        self.second_round(quota, &mut field, second)
     }
 
     /// The preemptor's own queue, and those that use more than their own of something contested.
-    fn field(&self, quota: &Quota<'_>) -> Field {
+    fn field(&self, quota: &Quota<'a>) -> Field<'a> {
         let search = self.search;
         let root = quota.tree.path(search.queue).last().unwrap_or(search.queue);
-        let mut field = Field::new();
+        let mut field = Field { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
         let mut open = vec![root];
         while let Some(id) = open.pop() {
-            open.extend(quota.children(id));
-            let own = id == search.queue;
-            let borrows = self.contested.iter().any(|&cell| quota.used(id, cell) > quota.quota(id, cell));
-            let reclaims = quota.rules.queues[search.queue.index()].reclaim != Reclaim::Never;
-            let in_play = own || borrows && reclaims;
-            if !in_play {
-                continue;
-            }
-            let may_take = |&workload: &WorkloadId| {
-                let lawful = if own { search.may_take_at_home(workload) } else { search.may_reclaim(workload) };
-                lawful && search.holds(workload, self.contested)
-            };
-            let mut workloads: Vec<WorkloadId> = quota.workloads_of(id).iter().copied().filter(may_take).collect();
-            workloads.sort_by_cached_key(|&workload| std::cmp::Reverse(search.order(workload)));
-            if !workloads.is_empty() {
-                field.insert(id, workloads);
+            for &child in quota.children(id) {
+                if is_cohort(quota, child) {
+                    if self.is_own(quota, child) || share(quota, child).is_borrowing {
+                        field.cohorts.entry(id).or_default().push(child);
+                        open.push(child);
+                    }
+                } else if child == search.queue || !quota.within(child, self.contested) {
+                    let Some(lane) = Lane::new(search, quota, child, self.contested) else {
+                        continue;
+                    };
+                    let (at, first) = (field.lanes.len(), lane.first);
+                    field.lanes.push(lane);
+                    self.enter(quota, &mut field, at, first);
+                }
             }
         }
         field
     }
 
-    /// `None` when the requests fit; else those who failed the strategy.
-    fn first_round(&mut self, quota: &mut Quota<'_>, mut field: Field, strategy: Strategy) -> Option<Field> {
-        let mut failed = Field::new();
+    fn is_own(&self, quota: &Quota<'_>, id: QueueId) -> bool {
+        quota.tree.path(self.search.queue).any(|own| own == id)
+    }
+
+    /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's.
+    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) {
+        let queue = field.lanes[lane].queue;
+        let share = share(quota, queue);
+        if let Some(cohort) = quota.tree.get(queue).parent
+            && (share.is_borrowing || queue == self.search.queue)
+        {
+            let order = Reverse(self.search.order(field.lanes[lane].at(at)));
+            field.queues.entry(cohort).or_default().push(Contender { share, order, lane, at });
+        }
+    }
+
+    /// `None` when the requests fit; else by queue, that is its lane, the first who failed the strategy.
+    fn first_round(
+        &mut self,
+        quota: &mut Quota<'a>,
+        field: &mut Field<'a>,
+        strategy: Strategy,
+    ) -> Option<BTreeMap<usize, usize>> {
+        let mut failed = BTreeMap::new();
         // Before anybody is taken: whoever must first preempt at home in order to be within its own has no claim on others.
         let within = quota.within(self.search.queue, self.contested);
-        while let Some(target) = self.next_target(quota, &field) {
-            let home = target == self.search.queue;
-            while let Some(workload) = field.get_mut(&target).and_then(Vec::pop) {
-                let ground = if home {
+        while let Some((lane, at)) = self.next(quota, field) {
+            let target = field.lanes[lane].queue;
+            let mut next = Some(at);
+            while let Some(at) = next {
+                let workload = field.lanes[lane].at(at);
+                next = field.lanes[lane].next(self.search, self.contested, at + 1);
+                let ground = if target == self.search.queue {
                     Ground::InClusterQueue
                 } else if within {
                     Ground::InCohortReclamation
                 } else if self.allows(quota, target, Some(workload), strategy) {
                     Ground::InCohortFairSharing
                 } else {
-                    failed.entry(target).or_default().push(workload);
+                    failed.entry(lane).or_insert(at);
                     continue;
                 };
                 if self.take(quota, workload, ground) {
@@ -173,22 +231,19 @@ impl Tournament<'_, '_> {
                 }
                 break;
             }
-            field.retain(|_, workloads| !workloads.is_empty());
+            if let Some(at) = next {
+                self.enter(quota, field, lane, at);
+            }
         }
         Some(failed)
     }
 
-    fn second_round(&mut self, quota: &mut Quota<'_>, mut field: Field, strategy: Strategy) -> bool {
-        while let Some(target) = self.next_target(quota, &field) {
-            let workload = field.remove(&target).and_then(|mut workloads| workloads.pop());
-            if let Some(workload) = workload
-                && self.allows(
-                    quota,
-                    target,
-                    Some(workload).filter(|_| strategy == Strategy::LessThanOrEqualToFinalShare),
-                    strategy,
-                )
-                && self.take(quota, workload, Ground::InCohortFairSharing)
+    /// Every queue has one candidate.
+    fn second_round(&mut self, quota: &mut Quota<'a>, field: &mut Field<'a>, strategy: Strategy) -> bool {
+        while let Some((lane, at)) = self.next(quota, field) {
+            let (target, workload) = (field.lanes[lane].queue, field.lanes[lane].at(at));
+            let compared = Some(workload).filter(|_| strategy == Strategy::LessThanOrEqualToFinalShare);
+            if self.allows(quota, target, compared, strategy) && self.take(quota, workload, Ground::InCohortFairSharing)
             {
                 return true;
             }
@@ -233,7 +288,7 @@ impl Tournament<'_, '_> {
         let (own, other) = branches(quota, self.search.queue, target);
         let preemptor = share(quota, own);
         match strategy {
-            Strategy::LessThanInitialShare => preemptor.cmp(share(quota, other)) == Ordering::Less,
+            Strategy::LessThanInitialShare => preemptor < share(quota, other),
             Strategy::LessThanOrEqualToFinalShare => {
                 let after = workload.map(|workload| {
                     quota.take(workload);
@@ -241,50 +296,36 @@ impl Tournament<'_, '_> {
                     quota.put_back(workload);
                     after
                 });
-                after.is_some_and(|after| preemptor.cmp(after) != Ordering::Greater)
+                after.is_some_and(|after| preemptor <= after)
             }
         }
     }
 
     /// From the root down to the child with the largest share; branches without candidates, and those that borrow nothing and are not
-    /// the preemptor's, are left out. (Rule 23.)
-    fn next_target(&self, quota: &Quota<'_>, field: &Field) -> Option<QueueId> {
+    /// the preemptor's, are left out. Who is found leaves the field. (Rule 23.)
+    fn next(&self, quota: &Quota<'_>, field: &mut Field<'_>) -> Option<(usize, usize)> {
         let root = quota.tree.path(self.search.queue).last().unwrap_or(self.search.queue);
-        self.descend(quota, field, root)
+        let cohort = self.descend(quota, field, root)?;
+        let found = field.queues.get_mut(&cohort)?.pop()?;
+        Some((found.lane, found.at))
     }
 
-    fn descend(&self, quota: &Quota<'_>, field: &Field, id: QueueId) -> Option<QueueId> {
-        let own: Vec<QueueId> = quota.tree.path(self.search.queue).collect();
-        let mut cohorts: Vec<(Share, QueueId)> = Vec::new();
-        let mut queues: Vec<(Share, QueueId)> = Vec::new();
-        for &child in quota.children(id) {
-            let share = share(quota, child);
-            if !share.is_borrowing && !own.contains(&child) {
-                continue;
-            }
-            if is_cohort(quota, child) {
-                cohorts.push((share, child));
-            } else if field.contains_key(&child) {
-                queues.push((share, child));
-            }
-        }
-        let next = |queue: QueueId| field[&queue].last().map(|&workload| self.search.order(workload));
-        queues.sort_by(|(share, one), (other_share, other)| {
-            other_share.cmp(*share).then_with(|| next(*one).cmp(&next(*other)))
-        });
-        cohorts.sort_by(|(share, one), (other_share, other)| other_share.cmp(*share).then(one.cmp(other)));
-        let best_queue = queues.first().copied();
+    /// The cohort whose first queue is next.
+    fn descend(&self, quota: &Quota<'_>, field: &Field<'_>, id: QueueId) -> Option<QueueId> {
+        let children = field.cohorts.get(&id).into_iter().flatten().map(|&child| (share(quota, child), child));
+        let mut cohorts: Vec<(Share, QueueId)> =
+            children.filter(|(share, child)| share.is_borrowing || self.is_own(quota, *child)).collect();
+        cohorts.sort_by(|(share, one), (other_share, other)| other_share.cmp(share).then(one.cmp(other)));
+        let best_queue = field.queues.get(&id).and_then(BinaryHeap::peek).map(|contender| contender.share);
         for (share, cohort) in cohorts {
-            if let Some((queue_share, queue)) = best_queue
-                && queue_share.cmp(share) == Ordering::Greater
-            {
-                return Some(queue);
+            if best_queue.is_some_and(|queue_share| queue_share > share) {
+                break;
             }
             if let Some(found) = self.descend(quota, field, cohort) {
                 return Some(found);
             }
         }
-        best_queue.map(|(_, queue)| queue)
+        best_queue.map(|_| id)
     }
 }
 
@@ -306,24 +347,19 @@ pub(super) fn share(quota: &Quota<'_>, id: QueueId) -> Share {
         return Share::NONE;
     };
     let weight = i128::from(quota.rules.queues[id.index()].weight);
-    let mut borrowed: BTreeMap<QuotaResourceId, i128> = BTreeMap::new();
-    let mut lendable: BTreeMap<QuotaResourceId, i128> = BTreeMap::new();
-    for at in 0..quota.rules.resource_of.len() {
-        let cell = CellId::new(at);
-        let resource = quota.rules.resource_of[at];
-        let over = (quota.used(id, cell) - quota.quota(id, cell)).max(0);
-        *borrowed.entry(resource).or_default() += i128::from(over);
-        *lendable.entry(resource).or_default() += i128::from(quota.potential(parent, cell));
-    }
-    let is_borrowing = borrowed.values().any(|borrowed| *borrowed > 0);
-    let mut largest = Share { weight, is_borrowing, ..Share::NONE };
-    for (resource, borrowed) in borrowed {
-        let lendable = lendable[&resource];
-        if borrowed > 0 && lendable > 0 {
-            let share = Share { borrowed, lendable, ..largest };
-            if compare((share.borrowed, share.lendable), (largest.borrowed, largest.lendable)) == Ordering::Greater {
-                largest = share;
-            }
+    let mut largest = Share { weight, ..Share::NONE };
+    for cells in &quota.rules.cells_of {
+        let (mut borrowed, mut lendable) = (0, 0);
+        for &cell in cells {
+            borrowed += i128::from((quota.used(id, cell) - quota.quota(id, cell)).max(0));
+            lendable += i128::from(quota.potential(parent, cell));
+        }
+        largest.is_borrowing |= borrowed > 0;
+        if borrowed > 0
+            && lendable > 0
+            && compare((borrowed, lendable), (largest.borrowed, largest.lendable)) == Ordering::Greater
+        {
+            (largest.borrowed, largest.lendable) = (borrowed, lendable);
         }
     }
     largest

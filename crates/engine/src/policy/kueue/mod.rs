@@ -7,6 +7,7 @@ mod explain;
 mod fair;
 mod flavors;
 mod joint;
+mod lanes;
 mod order;
 mod quota;
 mod standing;
@@ -121,7 +122,7 @@ pub struct Decision {
 /// Decides for one workload.
 pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
     let mut ground = joint::ground(snapshot, policy);
-    Nomination::new(snapshot, policy, preemptor, now, ground.as_mut()).into_decision()
+    Nomination::new(&mut Quota::new(snapshot), policy, preemptor, now, ground.as_mut()).into_decision()
 }
 
 /// A decision for one workload, and what it would ask for if it could.
@@ -135,14 +136,15 @@ struct Nomination {
 }
 
 impl Nomination {
-    /// `ground` is a snapshot to try placements on, where nodes play a part.
-    fn new(
-        snapshot: &Snapshot,
-        policy: &Kueue,
+    /// `quota` is as things are, and is so again afterwards; `ground` is a snapshot to try placements on, where nodes play a part.
+    fn new<'a>(
+        quota: &mut Quota<'a>,
+        policy: &'a Kueue,
         preemptor: WorkloadId,
         now: Timestamp,
         mut ground: Option<&mut Snapshot>,
     ) -> Self {
+        let snapshot = quota.snapshot;
         let workload = snapshot.workload(preemptor);
         let Some(queue) = workload.queue else {
             return Self {
@@ -154,8 +156,9 @@ impl Nomination {
         };
         let search = Search::new(snapshot, policy, preemptor, queue, now);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
-        let (whole, found) = search.attempt(&full, ground.as_deref_mut());
-        let Some(Found { assignment, victims, placement, wait }) = found.or_else(|| search.partial(&full, ground))
+        let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut());
+        let Some(Found { assignment, victims, placement, wait }) =
+            found.or_else(|| search.partial(quota, &full, ground))
         else {
             return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new(), later: Vec::new() };
         };
@@ -212,19 +215,23 @@ impl<'a> Search<'a> {
     }
 
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
-    fn attempt(&self, counts: &[i64], ground: Option<&mut Snapshot>) -> (Option<Assignment>, Option<Found>) {
+    fn attempt(
+        &self,
+        quota: &mut Quota<'a>,
+        counts: &[i64],
+        ground: Option<&mut Snapshot>,
+    ) -> (Option<Assignment>, Option<Found>) {
         if let Some(ground) = ground {
             return joint::attempt(self, ground, counts);
         }
-        let mut quota = Quota::new(self.snapshot);
-        let Some(Assigned { assignment, contested }) = flavors::assign(self, &mut quota, counts, None) else {
+        let Some(Assigned { assignment, contested }) = flavors::assign(self, quota, counts, None) else {
             return (None, None);
         };
         let victims = if contested.is_empty() {
             Some(Vec::new())
         } else {
-            let victims = self.victims(&mut quota, &assignment.usage, &contested);
-            victims.filter(|victims| self.fits_without(&mut quota, counts, victims))
+            let victims = self.victims(quota, &assignment.usage, &contested);
+            victims.filter(|victims| self.fits_without(quota, counts, victims))
         };
         let found = |victims| Found { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
         let found = victims.map(found);
@@ -234,7 +241,7 @@ impl<'a> Search<'a> {
     /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
     /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
     /// they would come back, and go again, for ever.
-    fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
+    fn fits_without(&self, quota: &mut Quota<'a>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
         for (victim, _) in victims {
             quota.take(*victim);
         }
@@ -253,7 +260,7 @@ impl<'a> Search<'a> {
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
-    fn partial(&self, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
+    fn partial(&self, quota: &mut Quota<'a>, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
@@ -263,7 +270,7 @@ impl<'a> Search<'a> {
         let (mut low, mut high, mut found) = (1, total + 1, None);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.attempt(&counts(middle), ground.as_deref_mut()).1 {
+            match self.attempt(quota, &counts(middle), ground.as_deref_mut()).1 {
                 Some(better) => (found, high) = (Some(better), middle),
                 None => low = middle + 1,
             }
@@ -274,7 +281,7 @@ impl<'a> Search<'a> {
     /// Who must go so that all requests fit; `contested` are the cells that are short.
     fn victims(
         &self,
-        quota: &mut Quota<'_>,
+        quota: &mut Quota<'a>,
         requests: &[(CellId, i64)],
         contested: &[CellId],
     ) -> Option<Vec<(WorkloadId, Ground)>> {

@@ -7,10 +7,13 @@ use crate::policy::kueue::Search;
 use crate::policy::kueue::fair::compare;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
+/// Where a candidate stands among all; the least is taken first.
+pub(super) type Order = (bool, bool, bool, i32, DisruptionCost, Reverse<i64>, i32, u32);
+
 impl Search<'_> {
-    /// Already evicted; preferred; of another queue; then lower priority, cheaper to disturb and later admitted, as far as the queue asks for that and
-    /// in its order; then by uid. (Rule 15 of the flat cohorts where the queue asks for nothing else.)
-    pub(super) fn order(&self, id: WorkloadId) -> impl Ord + use<> {
+    /// Already evicted; preferred; of another queue; then lower priority, cheaper to disturb and later admitted, as far as the queue
+    /// asks for that and in its order; then by uid. (Rule 15 of the flat cohorts where the queue asks for nothing else.)
+    pub(super) fn order(&self, id: WorkloadId) -> Order {
         let workload = self.snapshot.workload(id);
         let admission = workload.admission.as_ref().expect("a candidate holds quota");
         let sorting = self.snapshot.quota_rules().queues[self.queue.index()].sorting;
@@ -31,9 +34,10 @@ impl Search<'_> {
     }
 }
 
-/// What it costs to disturb a workload: a fraction, which `None` is where nothing says so.
-#[derive(Clone, Copy, Debug)]
-struct DisruptionCost(Option<(i128, i128)>);
+/// What it costs to disturb a workload: a fraction, which `None` is where nothing says so. Boxed, because few have one and all are moved
+/// about.
+#[derive(Clone, Debug)]
+pub(super) struct DisruptionCost(Option<Box<(i128, i128)>>);
 
 impl DisruptionCost {
     /// The cost rises or falls evenly from one milestone to the next, from nothing at the start, and stays as it is after the last.
@@ -46,12 +50,12 @@ impl DisruptionCost {
         let cost = |milestone: &Milestone| i128::from(milestone.cost);
         Self(match (next, milestones.last()) {
             (_, None) => None,
-            (None, Some(last)) => Some((cost(last), 1)),
+            (None, Some(last)) => Some(Box::new((cost(last), 1))),
             (Some(at), _) => {
                 let (end, end_cost) = (time(&milestones[at]), cost(&milestones[at]));
                 let before = at.checked_sub(1).map(|at| &milestones[at]);
                 let (start, start_cost) = before.map_or((0, 0), |before| (time(before), cost(before)));
-                Some((start_cost * (end - ran) + end_cost * (ran - start), end - start))
+                Some(Box::new((start_cost * (end - ran) + end_cost * (ran - start), end - start)))
             }
         })
     }
@@ -59,9 +63,11 @@ impl DisruptionCost {
 
 impl Ord for DisruptionCost {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self.0, other.0) {
+        match (&self.0, &other.0) {
             (None, None) => Ordering::Equal,
-            (one, other) => compare(one.unwrap_or((0, 1)), other.unwrap_or((0, 1))),
+            (one, other) => {
+                compare(one.as_deref().copied().unwrap_or((0, 1)), other.as_deref().copied().unwrap_or((0, 1)))
+            }
         }
     }
 }
@@ -97,9 +103,9 @@ mod tests {
             (9_000_000_000, 0, 1),
         ] {
             let cost = DisruptionCost::at(&milestones, Timestamp(0), Timestamp(ran_micros));
-            assert_eq!(cost, DisruptionCost(Some((numerator, denominator))), "{ran_micros}");
+            assert_eq!(cost, DisruptionCost(Some(Box::new((numerator, denominator)))), "{ran_micros}");
         }
         assert_eq!(DisruptionCost::at(&[], Timestamp(0), Timestamp(1)), DisruptionCost(None));
-        assert!(DisruptionCost(None) < DisruptionCost(Some((1, i128::from(i64::MAX)))));
+        assert!(DisruptionCost(None) < DisruptionCost(Some(Box::new((1, i128::from(i64::MAX))))));
     }
 }

@@ -50,13 +50,18 @@ impl<'a> Quota<'a> {
         }
     }
 
+    /// Where a queue's cell stands in the tables.
+    fn at(&self, queue: QueueId, cell: CellId) -> usize {
+        queue.index() * self.n_cells + cell.index()
+    }
+
     pub fn used(&self, queue: QueueId, cell: CellId) -> i64 {
-        self.used[queue.index() * self.n_cells + cell.index()]
+        self.used[self.at(queue, cell)]
     }
 
     /// What the queue, or everything below it, has of its own.
     pub fn quota(&self, queue: QueueId, cell: CellId) -> i64 {
-        self.tree.get(queue).guarantee[cell.index()]
+        self.rules.nominal[self.at(queue, cell)]
     }
 
     /// The part of it that is not lent.
@@ -89,12 +94,7 @@ impl<'a> Quota<'a> {
 
     /// What could be available to the queue if nobody used anything.
     pub fn potential(&self, queue: QueueId, cell: CellId) -> i64 {
-        let quota = self.quota(queue, cell);
-        let Some(parent) = self.tree.get(queue).parent else {
-            return quota;
-        };
-        let most = self.kept(queue, cell) + self.potential(parent, cell);
-        self.borrowing_limit(queue, cell).map_or(most, |limit| most.min(quota.saturating_add(limit)))
+        self.rules.potential[self.at(queue, cell)]
     }
 
     /// The lowest subtree, from the queue upwards, in which so much more fits; `None` where not even the whole tree will do.

@@ -1,11 +1,11 @@
 //! Whose turn it is in a cycle under fair sharing: from the root of a tree down, that branch whose share would be least with its
-//! head's request in it; of equals the higher priority, then the older. Shares change as the cycle goes on, so that every turn is
-//! decided anew.
+//! head's request in it; of equals the higher priority, then the older. Shares change as the cycle goes on: whatever a turn changes
+//! is put in its new place, and nothing else is looked at.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::QueueId;
+use crate::ids::{Priority, QueueId, Timestamp};
 use crate::policy::kueue::cycle::Head;
 use crate::policy::kueue::fair::{Share, share};
 use crate::policy::kueue::quota::Quota;
@@ -13,6 +13,10 @@ use crate::policy::kueue::quota::Quota;
 /// The heads that have yet to be considered, one a queue.
 pub(super) struct Turns {
     heads: BTreeMap<QueueId, Contender>,
+    /// By cohort: its branches that have heads, the next first.
+    branches: BTreeMap<QueueId, BTreeSet<(Claim, QueueId)>>,
+    /// By branch: the head of it that is next, and its claim.
+    firsts: BTreeMap<QueueId, (Claim, QueueId)>,
 }
 
 struct Contender {
@@ -21,52 +25,86 @@ struct Contender {
     shares: Vec<(QueueId, Share)>,
 }
 
+/// By what a branch's head comes before another's; the least is next.
+type Claim = (Share, Reverse<Priority>, Timestamp, u32);
+
 impl Turns {
     pub fn new(quota: &mut Quota<'_>, heads: Vec<Head>) -> Self {
-        let contender = |head: Head| {
-            let shares = shares(quota, &head);
-            (head.queue, Contender { head, shares })
-        };
-        Self { heads: heads.into_iter().map(contender).collect() }
+        let mut turns = Self { heads: BTreeMap::new(), branches: BTreeMap::new(), firsts: BTreeMap::new() };
+        for head in heads {
+            let (queue, shares) = (head.queue, shares(quota, &head));
+            turns.heads.insert(queue, Contender { head, shares });
+            turns.place(quota, queue);
+        }
+        turns
     }
 
     /// The next of the first tree that has any.
     pub fn next(&mut self, quota: &Quota<'_>) -> Option<Head> {
         let (&first, _) = self.heads.first_key_value()?;
         let root = quota.tree.path(first).last().unwrap_or(first);
-        let winner = self.winner(quota, root).unwrap_or(first);
-        self.heads.remove(&winner).map(|contender| contender.head)
+        let winner = self.winner(root).unwrap_or(first);
+        let contender = self.heads.remove(&winner)?;
+        self.place(quota, winner);
+        Some(contender.head)
     }
 
     /// The use of these queues has changed: whoever is in a cohort with one of them has another share, unless it is only the root.
     pub fn changed(&mut self, quota: &mut Quota<'_>, queues: &[QueueId]) {
-        let touched: Vec<QueueId> = queues.iter().flat_map(|&queue| quota.tree.path(queue)).collect();
-        for contender in self.heads.values_mut() {
-            if contender.shares.iter().any(|(id, _)| touched.contains(id)) {
-                contender.shares = shares(quota, &contender.head);
+        let below_the_root = |&queue: &QueueId| {
+            let path: Vec<QueueId> = quota.tree.path(queue).collect();
+            path.len().checked_sub(2).map(|at| path[at])
+        };
+        let touched: BTreeSet<QueueId> = queues.iter().filter_map(below_the_root).collect();
+        let mut open: Vec<QueueId> = touched.into_iter().collect();
+        while let Some(id) = open.pop() {
+            open.extend(quota.children(id));
+            let Some(contender) = self.heads.get_mut(&id) else {
+                continue;
+            };
+            let shares = shares(quota, &contender.head);
+            if contender.shares != shares {
+                contender.shares = shares;
+                self.place(quota, id);
+            }
+        }
+    }
+
+    /// Puts a queue, and the cohorts above it, where they belong now.
+    fn place(&mut self, quota: &Quota<'_>, queue: QueueId) {
+        for branch in quota.tree.path(queue) {
+            let Some(cohort) = quota.tree.get(branch).parent else {
+                return;
+            };
+            let first = self.winner(branch).map(|queue| (self.claim(quota, branch, queue), queue));
+            let branches = self.branches.entry(cohort).or_default();
+            let before = match first {
+                Some(first) => self.firsts.insert(branch, first),
+                None => self.firsts.remove(&branch),
+            };
+            if let Some((claim, _)) = before {
+                branches.remove(&(claim, branch));
+            }
+            if let Some((claim, _)) = first {
+                branches.insert((claim, branch));
             }
         }
     }
 
     /// The queue in or below `id` whose head is next.
-    fn winner(&self, quota: &Quota<'_>, id: QueueId) -> Option<QueueId> {
+    fn winner(&self, id: QueueId) -> Option<QueueId> {
         if self.heads.contains_key(&id) {
             return Some(id);
         }
-        let branches = quota.children(id).iter().filter_map(|&child| Some((child, self.winner(quota, child)?)));
-        branches.min_by(|one, other| self.compare(quota, *one, *other)).map(|(_, queue)| queue)
+        let (_, branch) = self.branches.get(&id)?.first()?;
+        self.firsts.get(branch).map(|(_, queue)| *queue)
     }
 
-    fn compare(&self, quota: &Quota<'_>, one: (QueueId, QueueId), other: (QueueId, QueueId)) -> Ordering {
-        let share = |(branch, queue): (QueueId, QueueId)| {
-            let shares = &self.heads[&queue].shares;
-            shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share)
-        };
-        let key = |(_, queue): (QueueId, QueueId)| {
-            let workload = quota.snapshot.workload(self.heads[&queue].head.workload);
-            (Reverse(workload.priority), workload.created, workload.rank)
-        };
-        share(one).cmp(share(other)).then_with(|| key(one).cmp(&key(other)))
+    fn claim(&self, quota: &Quota<'_>, branch: QueueId, queue: QueueId) -> Claim {
+        let Contender { head, shares } = &self.heads[&queue];
+        let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
+        let workload = quota.snapshot.workload(head.workload);
+        (share, Reverse(workload.priority), workload.created, workload.rank)
     }
 }
 
