@@ -130,7 +130,7 @@ fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submi
         at: START.plus_micros(chance.within(0, 3 * HOUR)),
         pods,
         form: if gang { Form::Gang { min, whole } } else { Form::Single },
-        template: template(priority, each, label),
+        template: template(priority, each, label).into(),
         running_micros: Some(running),
         checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),
         startup_micros: chance.within(1, 20) * SECOND,

@@ -1,5 +1,7 @@
 //! What people submit: jobs that run to an end, in gangs or pod by pod, and services that run for ever.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
@@ -25,8 +27,8 @@ pub struct Submission {
     pub pods: usize,
     /// How they belong together.
     pub form: Form,
-    /// What each of them is like.
-    pub template: Pod,
+    /// What each of them is like; many submissions are alike.
+    pub template: Arc<Pod>,
     /// How long it runs; `None` is for ever.
     pub running_micros: Option<i64>,
     /// How often it saves what it has done; `None` is never.
@@ -90,7 +92,7 @@ impl Submission {
 
     /// One of its pods, for the nth time.
     pub(crate) fn pod(&self, policy: &Policy, scheduler: &str, member: usize, turn: u32) -> Pod {
-        let mut pod = self.template.clone();
+        let mut pod = Pod::clone(&self.template);
         let name = match turn {
             0 => format!("{}-{member}", self.name.name),
             _ => format!("{}-{member}-r{turn}", self.name.name),

@@ -1,5 +1,8 @@
 //! When jobs come, and what each is like: drawn from a seed.
 
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_objects::objects::FullName;
 
@@ -18,10 +21,11 @@ pub(super) fn submissions(scenario: &Scenario, seed: u64) -> Vec<(Submission, Op
         // Each sort of job has chance of its own: adding one does not change the others.
         let mut chance = Chance::new(seed.wrapping_add((at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         let times = arrivals(scenario, job, &mut chance);
+        let template = Arc::new(pod_template(scenario, job));
         let width = times.len().saturating_sub(1).max(1).to_string().len();
         for (n, at) in times.iter().enumerate() {
             let name = FullName::new("default", &format!("{}-{n:0width$}", job.name));
-            all.push((submission(scenario, job, name, *at, &mut chance), job.queue.clone()));
+            all.push((submission(job, &template, name, *at, &mut chance), job.queue.clone()));
         }
     }
     all.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
@@ -47,8 +51,7 @@ fn arrivals(scenario: &Scenario, job: &JobSpec, chance: &mut Chance) -> Vec<Time
     }
 }
 
-fn submission(scenario: &Scenario, job: &JobSpec, name: FullName, at: Timestamp, chance: &mut Chance) -> Submission {
-    let pods = usize::try_from(job.pods.0.draw(chance)).unwrap_or(1);
+fn pod_template(scenario: &Scenario, job: &JobSpec) -> Pod {
     let priority = job.priority_class.as_ref().and_then(|class| scenario.class_value(class)).or(job.priority);
     let mut template = template(priority.unwrap_or(0), quantities(&job.requests).into_iter());
     template.metadata.labels = Some(job.labels.clone());
@@ -56,6 +59,11 @@ fn submission(scenario: &Scenario, job: &JobSpec, name: FullName, at: Timestamp,
     spec.priority_class_name.clone_from(&job.priority_class);
     spec.preemption_policy = job.priority_class.as_ref().and_then(|class| scenario.preemption_policy(class));
     spec.node_selector = (!job.node_selector.is_empty()).then(|| job.node_selector.clone());
+    template
+}
+
+fn submission(job: &JobSpec, template: &Arc<Pod>, name: FullName, at: Timestamp, chance: &mut Chance) -> Submission {
+    let pods = usize::try_from(job.pods.0.draw(chance)).unwrap_or(1);
     let drawn = |spans: Option<Spans>, low: i64, high: i64, chance: &mut Chance| {
         spans.map_or(Between { low, high }, |spans| spans.0).draw(chance)
     };
@@ -67,7 +75,7 @@ fn submission(scenario: &Scenario, job: &JobSpec, name: FullName, at: Timestamp,
             Some(gang) => Form::Gang { min: gang.min.unwrap_or(pods), whole: gang.whole },
             None => Form::Single,
         },
-        template,
+        template: Arc::clone(template),
         running_micros: job.runs.map(|runs| runs.0.draw(chance)),
         checkpoint_micros: job.checkpoint.map(|span| span.0),
         startup_micros: drawn(job.startup, 5 * SECOND, 15 * SECOND, chance),

@@ -141,7 +141,7 @@ fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>
         at: START.plus_micros(job.submitted * SECOND),
         pods,
         form: if pods > 1 { Form::Gang { min: pods, whole: true } } else { Form::Single },
-        template: template(priority, requests),
+        template: template(priority, requests).into(),
         running_micros: Some(job.runs_seconds * SECOND),
         checkpoint_micros: Some(CHECKPOINT),
         startup_micros: 0,

@@ -196,7 +196,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
         at: START.plus_micros(pod.created * SECOND),
         pods: 1,
         form: Form::Single,
-        template,
+        template: template.into(),
         running_micros: Some(pod.runs_seconds * SECOND),
         checkpoint_micros: None,
         startup_micros: 0,
