@@ -84,6 +84,33 @@ fn hostile(name: &str, run: &Run) -> String {
     })
 }
 
+/// What the plots are; each has marks, and a title for each axis.
+fn plots_with_marks(browser: &mut Browser, seen: &str) -> Vec<String> {
+    let plots = browser.value(
+        "[...document.querySelectorAll('svg.chart')].map(svg => [svg.getAttribute('aria-label'), \
+         svg.querySelectorAll('.line, .area, .bar').length, svg.querySelectorAll('.what').length])",
+    );
+    let plots = plots.as_array().expect("a list");
+    for plot in plots {
+        assert!(plot[1].as_u64() > Some(0) && plot[2] == 2, "{seen}: {plot}");
+    }
+    plots.iter().map(|plot| plot[0].as_str().expect("a label").to_owned()).collect()
+}
+
+#[test]
+fn queues_have_a_plot_whose_shares_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = simulate(folder.path(), "docs/examples/scenarios/yunikorn-replicasets.yaml", "YuniKorn");
+    let mut browser = Browser::start();
+    browser.open(&page, 1280, "light");
+    let plots = plots_with_marks(&mut browser, "queues");
+    assert_eq!(plots.last().map(String::as_str), Some("YuniKorn: shares of the queues over time"), "{plots:?}");
+    browser.point_at("section:nth-of-type(5) svg.chart");
+    let tip = browser.value("document.querySelector('.tip').innerText");
+    assert!(tip.as_str().is_some_and(|tip| tip.matches('%').count() > 1), "{tip}");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
 #[test]
 fn every_plot_has_marks_and_every_decision_is_a_click_away() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -92,15 +119,7 @@ fn every_plot_has_marks_and_every_decision_is_a_click_away() {
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
         browser.open(&page, width, scheme);
         let seen = format!("{width} {scheme}");
-        let plots = browser.value(
-            "[...document.querySelectorAll('svg.chart')].map(svg => [svg.getAttribute('aria-label'), \
-             svg.querySelectorAll('.line, .area, .bar').length, svg.querySelectorAll('.what').length])",
-        );
-        let plots = plots.as_array().expect("a list");
-        assert!(plots.len() >= 8, "{seen}: {plots:?}");
-        for plot in plots {
-            assert!(plot[1].as_u64() > Some(0) && plot[2] == 2, "{seen}: {plot}");
-        }
+        assert_eq!(plots_with_marks(&mut browser, &seen).len(), 8, "{seen}");
         let size = browser.value("[document.documentElement.scrollWidth, innerWidth]");
         assert!(size[0].as_u64() <= size[1].as_u64(), "{seen}: the page is wider than the screen: {size}");
         let colours =
