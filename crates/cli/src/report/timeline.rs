@@ -33,9 +33,10 @@ pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axi
     let (width, height) = (number(WIDTH), number(jobs.len() as f64 * ROW + 6.0));
     let mut svg = format!(
         "<svg class=\"rows\" viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{}: who evicted whom\">\
-         <defs><marker id=\"head{at}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
-         <path class=\"head\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>",
-        escaped(one.policy)
+         <defs>{}{}</defs>",
+        escaped(one.policy),
+        head(at, "evicts"),
+        head(at, "again")
     );
     for (moment, _) in &time.ticks {
         let _ = write!(svg, "<path class=\"grid\" d=\"M{} 0V{height}\"/>", number(across(time, *moment)));
@@ -60,6 +61,14 @@ pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axi
         return note;
     }
     format!("{note}<div class=\"scroll\" tabindex=\"0\">{}{svg}</div>\n", header(time))
+}
+
+/// The head of an arrow, in the colour of its kind.
+fn head(at: usize, kind: &str) -> String {
+    format!(
+        "<marker id=\"{kind}{at}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
+         <path class=\"head {kind}\" d=\"M0 0L8 4L0 8Z\"/></marker>"
+    )
 }
 
 /// The axis, which stays in sight.
@@ -178,7 +187,7 @@ fn about(run: &Run, job: &JobRecord) -> String {
 fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> String {
     let x = number(across(time, since_start(run, arrow.at)));
     let height = |row: usize| row as f64 * ROW + ROW / 2.0 + 3.0;
-    let kind = if arrow.second_order { "evicts again" } else { "evicts" };
+    let (kind, head) = if arrow.second_order { ("evicts again", "again") } else { ("evicts", "evicts") };
     let says = format!(
         "{} evicts {} of {} after {}",
         arrow.from.unwrap_or("somebody"),
@@ -192,7 +201,7 @@ fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize
         let (start, end) = (number(start), number(end));
         // The wide one is not seen: it is easier to hit.
         format!(
-            "<path class=\"hit\" d=\"M{x} {start}V{end}\"/><path class=\"{kind}\" marker-end=\"url(#head{at})\" d=\"M{x} {start}V{end}\"/>\
+            "<path class=\"hit\" d=\"M{x} {start}V{end}\"/><path class=\"{kind}\" marker-end=\"url(#{head}{at})\" d=\"M{x} {start}V{end}\"/>\
              <circle class=\"{kind}\" cx=\"{x}\" cy=\"{start}\" r=\"2\"/>"
         )
     });
