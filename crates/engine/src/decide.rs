@@ -42,12 +42,20 @@ pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, no
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
             kueue::decide(snapshot, policy, workload, now).outcome
         }
+        (Policy::Kueue(_), Preemptor::Pod(_)) => place_only(snapshot, &ask),
         (Policy::Kubernetes(_), Preemptor::Workload(_))
         | (Policy::YuniKorn | Policy::Koordinator(_), Preemptor::Group(_) | Preemptor::Workload(_))
-        | (Policy::Kueue(_), Preemptor::Pod(_) | Preemptor::Group(_)) => {
+        | (Policy::Kueue(_), Preemptor::Group(_)) => {
             unreachable!("a question is about a preemptor that its policy knows")
         }
     }
+}
+
+/// Who has to yield was decided with its workload: a pod takes a node that has room, or waits for one.
+fn place_only(snapshot: &mut Snapshot, ask: &Ask) -> Outcome {
+    let domains = domains(snapshot, ask);
+    let placement = fits(&mut open(snapshot, ask), ask, &domains);
+    placement.map_or(Outcome::Unschedulable(None), Outcome::Schedule)
 }
 
 fn take_all_then_reprieve(snapshot: &mut Snapshot, policy: &Kubernetes, ask: &Ask, now: Timestamp) -> Outcome {

@@ -101,16 +101,13 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
 
 fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
     let workload = loaded.snapshot.workload(considered.workload);
-    let (verdict, reason, text, victims, nominated) = match &considered.verdict {
+    let (reason, text) = reason(loaded, considered);
+    let (verdict, victims, nominated) = match &considered.verdict {
         Verdict::Decided(outcome) => {
             let Answer { outcome: name, victims, nominated } = Answer::new(loaded, &[], outcome);
-            let (reason, text) = decided(loaded, outcome, considered.assignment.as_ref());
-            (format!("{name:?}"), reason, text, victims, nominated)
+            (format!("{name:?}"), victims, nominated)
         }
-        Verdict::Skipped(skip) => {
-            let Words { name, text } = skipped(loaded, *skip);
-            ("Skipped".to_owned(), Some(name), text, Vec::new(), BTreeMap::new())
-        }
+        Verdict::Skipped(_) => ("Skipped".to_owned(), Vec::new(), BTreeMap::new()),
     };
     HeadReport {
         workload: loaded.names.workload(considered.workload).to_string(),
@@ -123,6 +120,17 @@ fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
         nominated,
         admission: considered.assignment.as_ref().map(|given| admission(loaded, considered.workload, given)),
         borrowing_level: considered.assignment.as_ref().map(|given| given.borrowing),
+    }
+}
+
+/// What makes a workload wait in a cycle, in a word if there is one, and in a sentence.
+pub fn reason(loaded: &Loaded, considered: &Considered) -> (Option<&'static str>, String) {
+    match &considered.verdict {
+        Verdict::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
+        Verdict::Skipped(skip) => {
+            let Words { name, text } = skipped(loaded, *skip);
+            (Some(name), text)
+        }
     }
 }
 

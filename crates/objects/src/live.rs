@@ -93,6 +93,9 @@ impl Live {
             (Object::PodGroup(group), None) => self.add_group(&key, group),
             (Object::JobGroup(new), Some(Object::JobGroup(old))) => self.stale = new.spec != old.spec,
             (Object::JobGroup(group), None) => self.add_job(&key, group),
+            (Object::Workload(new), Some(Object::Workload(old))) => {
+                self.stale = (&new.spec, &new.status, &new.metadata.uid) != (&old.spec, &old.status, &old.metadata.uid);
+            }
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }

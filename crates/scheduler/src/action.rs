@@ -1,6 +1,11 @@
 //! What the scheduler asks of the world. Each action is one request to a Kubernetes API; its result comes back as an event.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Toleration;
 use reprieve_engine::Timestamp;
+use reprieve_engine::policy::kueue::Ground;
+use reprieve_objects::kueue::{AdmissionSpec, KueueWorkload};
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
 
@@ -13,7 +18,7 @@ pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
 /// On a victim that another operator evicts: the message for it.
 pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 
-/// Which pod is meant, and in what state it must be.
+/// Which object is meant, and in what state it must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Its name.
@@ -24,7 +29,18 @@ pub struct Target {
     pub version: u64,
 }
 
-/// A request.
+/// How the pods of a Job are to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// How many at a time.
+    pub parallelism: i32,
+    /// Which nodes they may use.
+    pub node_selector: BTreeMap<String, String>,
+    /// What they tolerate.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// A request. Those about workloads and Jobs hold only for the very version that is meant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Bind a pod to a node.
@@ -69,6 +85,65 @@ pub enum Action {
         /// The label's message.
         message: String,
     },
+    /// Create a Workload for a Job.
+    CreateWorkload {
+        /// The workload.
+        workload: Box<KueueWorkload>,
+    },
+    /// Say on a workload that it waits for quota, and why: the condition `QuotaReserved` is false.
+    Refuse {
+        /// The workload.
+        workload: Target,
+        /// Why.
+        message: String,
+    },
+    /// Give a workload its quota: `status.admission`, and the conditions `QuotaReserved` and `Admitted`.
+    Admit {
+        /// The workload.
+        workload: Target,
+        /// What it is given.
+        admission: Box<AdmissionSpec>,
+    },
+    /// Say on a workload that it is to yield: the conditions `Evicted` and `Preempted`. It holds its quota until it is requeued.
+    EvictWorkload {
+        /// The victim.
+        workload: Target,
+        /// For whom.
+        preemptor: FullName,
+        /// On what ground.
+        ground: Ground,
+    },
+    /// Take a workload's quota away, its pods being gone, so that it waits for quota again.
+    Requeue {
+        /// The workload.
+        workload: Target,
+    },
+    /// Say on a workload that it is over: the condition `Finished`.
+    Finish {
+        /// The workload.
+        workload: Target,
+        /// One word.
+        reason: &'static str,
+    },
+    /// Let a suspended Job make its pods.
+    StartJob {
+        /// The Job.
+        job: Target,
+        /// How.
+        launch: Launch,
+    },
+    /// Suspend a Job: its controller deletes its pods.
+    SuspendJob {
+        /// The Job.
+        job: Target,
+    },
+    /// Put back into a suspended Job what it was submitted with.
+    RestoreJob {
+        /// The Job.
+        job: Target,
+        /// What that was.
+        launch: Launch,
+    },
     /// Record an event about one object that names another.
     Record {
         /// The object.
@@ -100,14 +175,31 @@ pub enum Action {
 impl Action {
     /// The pod that it changes, if it changes one.
     pub fn pod(&self) -> Option<&Target> {
+        self.changes().filter(|(kind, _)| *kind == Kind::Pod).map(|(_, pod)| pod)
+    }
+
+    /// The object that it changes, if it changes one.
+    pub fn changes(&self) -> Option<(Kind, &Target)> {
         match self {
             Self::Bind { pod, .. }
             | Self::Nominate { pod, .. }
             | Self::Mark { pod, .. }
             | Self::Unmark { pod }
             | Self::Evict { pod }
-            | Self::SoftEvict { pod, .. } => Some(pod),
-            Self::Record { .. } | Self::Read { .. } | Self::List { .. } | Self::Timer { .. } => None,
+            | Self::SoftEvict { pod, .. } => Some((Kind::Pod, pod)),
+            Self::Refuse { workload, .. }
+            | Self::Admit { workload, .. }
+            | Self::EvictWorkload { workload, .. }
+            | Self::Requeue { workload }
+            | Self::Finish { workload, .. } => Some((Kind::Workload, workload)),
+            Self::StartJob { job, .. } | Self::SuspendJob { job } | Self::RestoreJob { job, .. } => {
+                Some((Kind::Job, job))
+            }
+            Self::CreateWorkload { .. }
+            | Self::Record { .. }
+            | Self::Read { .. }
+            | Self::List { .. }
+            | Self::Timer { .. } => None,
         }
     }
 }

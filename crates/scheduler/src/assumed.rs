@@ -1,4 +1,4 @@
-//! What the scheduler has asked for and has not yet seen: pods as they will be if what is under way works.
+//! What the scheduler has asked for and has not yet seen: pods, workloads and Jobs as they will be if what is under way works.
 //!
 //! An assumption lasts while its action is under way; if that works, until the object is seen in the version that came of it; if it
 //! fails, no longer.
@@ -10,116 +10,136 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::time;
+use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::FullName;
 
 use crate::action::{Action, ActionId, PREEMPTED_FOR, SOFT_EVICTION};
+use crate::change::{change_job, change_workload};
 
-/// By pod: what is assumed of it, in the order in which it was asked for.
+/// By object: what is assumed of it, in the order in which it was asked for.
 #[derive(Default)]
-pub(crate) struct Assumed(BTreeMap<FullName, Vec<Assumption>>);
+pub(crate) struct Assumed(BTreeMap<Kind, BTreeMap<FullName, Vec<Assumption>>>);
 
 struct Assumption {
-    action: ActionId,
-    uid: String,
-    change: Change,
+    id: ActionId,
+    action: Action,
+    asked: Timestamp,
     /// The version in which it shows; `None` while that is not known.
     shows_in: Option<u64>,
-}
-
-enum Change {
-    Bound(String),
-    Nominated(Option<String>),
-    Marked { preemptor: String, soft: Option<String> },
-    Unmarked,
-    Leaving(Timestamp),
 }
 
 impl Assumed {
     /// From now on it is taken to work.
     pub fn add(&mut self, id: ActionId, action: &Action, now: Timestamp) {
-        let change = match action {
-            Action::Bind { node, .. } => Change::Bound(node.clone()),
-            Action::Nominate { node, .. } => Change::Nominated(node.clone()),
-            Action::Mark { preemptor, .. } => Change::Marked { preemptor: preemptor.clone(), soft: None },
-            Action::SoftEvict { preemptor, message, .. } => {
-                Change::Marked { preemptor: preemptor.clone(), soft: Some(message.clone()) }
-            }
-            Action::Unmark { .. } => Change::Unmarked,
-            Action::Evict { .. } => Change::Leaving(now),
-            Action::Record { .. } | Action::Read { .. } | Action::List { .. } | Action::Timer { .. } => return,
-        };
-        let pod = action.pod().expect("only pods are changed");
-        let assumption = Assumption { action: id, uid: pod.uid.clone(), change, shows_in: None };
-        self.0.entry(pod.name.clone()).or_default().push(assumption);
+        if let Some((kind, target)) = action.changes() {
+            let assumption = Assumption { id, action: action.clone(), asked: now, shows_in: None };
+            self.0.entry(kind).or_default().entry(target.name.clone()).or_default().push(assumption);
+        }
     }
 
     /// It worked, and shows in this version.
-    pub fn worked(&mut self, id: ActionId, pod: &FullName, version: u64) {
-        for assumption in self.0.get_mut(pod).into_iter().flatten().filter(|assumption| assumption.action == id) {
+    pub fn worked(&mut self, id: ActionId, kind: Kind, name: &FullName, version: u64) {
+        let assumptions = self.0.get_mut(&kind).and_then(|kind| kind.get_mut(name));
+        for assumption in assumptions.into_iter().flatten().filter(|assumption| assumption.id == id) {
             assumption.shows_in = Some(version);
         }
     }
 
     /// It did not.
-    pub fn failed(&mut self, id: ActionId, pod: &FullName) {
-        self.retain(pod, |assumption| assumption.action != id);
+    pub fn failed(&mut self, id: ActionId, kind: Kind, name: &FullName) {
+        self.retain(kind, name, |assumption| assumption.id != id);
     }
 
-    /// The pod was seen, in this version.
-    pub fn seen(&mut self, pod: &FullName, uid: &str, version: u64) {
+    /// The object was seen, in this version.
+    pub fn seen(&mut self, kind: Kind, name: &FullName, uid: &str, version: u64) {
         let shows = |assumption: &Assumption| assumption.shows_in.is_some_and(|shows_in| shows_in <= version);
-        self.retain(pod, |assumption| assumption.uid == uid && !shows(assumption));
+        let same = |assumption: &Assumption| assumption.action.changes().is_some_and(|(_, target)| target.uid == uid);
+        self.retain(kind, name, |assumption| same(assumption) && !shows(assumption));
     }
 
-    /// The version that the pod has by what worked; 0 where nothing did.
-    pub fn version(&self, pod: &FullName) -> u64 {
-        let shows_in = self.0.get(pod).into_iter().flatten().filter_map(|assumption| assumption.shows_in);
-        shows_in.max().unwrap_or(0)
+    /// The version that the object has by what worked; 0 where nothing did.
+    pub fn version(&self, kind: Kind, name: &FullName) -> u64 {
+        self.of(kind, name).iter().filter_map(|assumption| assumption.shows_in).max().unwrap_or(0)
     }
 
-    /// The pod is gone.
-    pub fn gone(&mut self, pod: &FullName) {
-        self.0.remove(pod);
+    /// Whether nothing is assumed of the object.
+    pub fn is_seen(&self, kind: Kind, name: &FullName) -> bool {
+        self.of(kind, name).is_empty()
     }
 
-    fn retain(&mut self, pod: &FullName, keep: impl Fn(&Assumption) -> bool) {
-        if let Some(assumptions) = self.0.get_mut(pod) {
+    /// Whether it is known of all that was asked for that it worked.
+    pub fn is_settled(&self, kind: Kind, name: &FullName) -> bool {
+        self.of(kind, name).iter().all(|assumption| assumption.shows_in.is_some())
+    }
+
+    /// The object is gone.
+    pub fn gone(&mut self, kind: Kind, name: &FullName) {
+        self.retain(kind, name, |_| false);
+    }
+
+    fn of(&self, kind: Kind, name: &FullName) -> &[Assumption] {
+        self.0.get(&kind).and_then(|kind| kind.get(name)).map_or(&[], Vec::as_slice)
+    }
+
+    fn retain(&mut self, kind: Kind, name: &FullName, keep: impl Fn(&Assumption) -> bool) {
+        if let Some(kind) = self.0.get_mut(&kind)
+            && let Some(assumptions) = kind.get_mut(name)
+        {
             assumptions.retain(keep);
             if assumptions.is_empty() {
-                self.0.remove(pod);
+                kind.remove(name);
             }
         }
     }
 
     /// The pod as it will be.
     pub fn apply(&self, name: &FullName, pod: &Arc<Pod>) -> Arc<Pod> {
-        let Some(assumptions) = self.0.get(name) else {
+        let assumptions = self.of(Kind::Pod, name);
+        if assumptions.is_empty() {
             return Arc::clone(pod);
-        };
+        }
         let mut pod = Pod::clone(pod);
-        for Assumption { change, .. } in assumptions {
-            match change {
-                Change::Bound(node) => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
-                Change::Nominated(node) => {
-                    pod.status.get_or_insert_default().nominated_node_name = node.clone();
-                }
-                Change::Marked { preemptor, soft } => {
-                    mark(&mut pod, preemptor);
-                    if let Some(message) = soft {
-                        let labels = pod.metadata.labels.get_or_insert_default();
-                        labels.insert(SOFT_EVICTION.to_owned(), message.clone());
-                    }
-                }
-                Change::Unmarked => unmark(&mut pod),
-                Change::Leaving(since) => {
-                    let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-                    let until = since.plus_seconds(grace.unwrap_or(30));
-                    let deletion = &mut pod.metadata.deletion_timestamp;
-                    *deletion = deletion.take().or(time(until).map(Time));
-                }
-            }
+        for Assumption { action, asked, .. } in assumptions {
+            change_pod(&mut pod, action, *asked);
         }
         Arc::new(pod)
+    }
+
+    /// The workload or Job as it will be. Quota is taken for free only once that is known to have worked.
+    pub fn apply_to(&self, name: &FullName, object: &Object) -> Object {
+        let mut object = object.clone();
+        for Assumption { action, asked, shows_in, .. } in self.of(object.kind(), name) {
+            if shows_in.is_none() && matches!(action, Action::Requeue { .. } | Action::Finish { .. }) {
+                continue;
+            }
+            match &mut object {
+                Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, *asked),
+                Object::Job(job) => change_job(Arc::make_mut(job), action),
+                _ => false,
+            };
+        }
+        object
+    }
+}
+
+fn change_pod(pod: &mut Pod, action: &Action, now: Timestamp) {
+    match action {
+        Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
+        Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
+        Action::Mark { preemptor, .. } => mark(pod, preemptor),
+        Action::SoftEvict { preemptor, message, .. } => {
+            mark(pod, preemptor);
+            let labels = pod.metadata.labels.get_or_insert_default();
+            labels.insert(SOFT_EVICTION.to_owned(), message.clone());
+        }
+        Action::Unmark { .. } => unmark(pod),
+        Action::Evict { .. } => {
+            let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+            let until = now.plus_seconds(grace.unwrap_or(30));
+            let deletion = &mut pod.metadata.deletion_timestamp;
+            *deletion = deletion.take().or(time(until).map(Time));
+        }
+        _ => {}
     }
 }
 

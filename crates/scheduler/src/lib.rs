@@ -10,6 +10,7 @@
 pub mod action;
 mod assumed;
 mod bug;
+pub mod change;
 pub mod event;
 mod pending;
 mod scheduler;

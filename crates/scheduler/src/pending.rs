@@ -114,7 +114,22 @@ impl Pending {
 
     /// The world changed: whoever waits for that is active.
     pub fn wake_all(&mut self) {
-        let wakes = |(_, waiting): &(&UnitName, &Waiting)| matches!(waiting.state, State::Change { .. });
+        self.wake_those(|_| true);
+    }
+
+    /// Nodes have more or less room: whoever needs a node is active.
+    pub fn wake_pods(&mut self) {
+        self.wake_those(|unit| !matches!(unit, UnitName::Workload(_)));
+    }
+
+    /// Quota is used or free: whoever needs quota is active.
+    pub fn wake_workloads(&mut self) {
+        self.wake_those(|unit| matches!(unit, UnitName::Workload(_)));
+    }
+
+    fn wake_those(&mut self, is_meant: impl Fn(&UnitName) -> bool) {
+        let wakes =
+            |(unit, waiting): &(&UnitName, &Waiting)| matches!(waiting.state, State::Change { .. }) && is_meant(unit);
         let units: Vec<UnitName> = self.units.iter().filter(wakes).map(|(unit, _)| unit.clone()).collect();
         for unit in units {
             self.set(&unit, State::Active);

@@ -2,6 +2,7 @@
 
 mod observe;
 mod preempt;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::assumed::Assumed;
 use crate::bug::Bug;
 use crate::pending::{Pending, State};
 use crate::unit::UnitName;
+use workloads::Work;
 
 /// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
 pub const SETTLE_SECONDS: i64 = 1;
@@ -54,6 +56,10 @@ pub struct Scheduler {
     marks: BTreeMap<UnitName, BTreeSet<FullName>>,
     /// Preemptors that wait no longer, though somebody was told to yield for them.
     left_behind: BTreeSet<UnitName>,
+    /// The workloads and Jobs of policy Kueue.
+    work: Work,
+    /// Steps of a cycle that were decided and not yet told.
+    decided: VecDeque<Step>,
     /// Actions that no decision led to.
     outbox: Vec<(ActionId, Action)>,
     /// Kinds that were not listed yet: nothing is decided before.
@@ -92,12 +98,13 @@ struct Version {
     gone: bool,
 }
 
-/// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists the pods again.
+/// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists
+/// again what it changes itself.
 #[derive(PartialEq, Eq)]
 enum Settling {
     Started,
     Quiet(Timestamp),
-    Listing,
+    Listing(BTreeSet<Kind>),
     Settled,
 }
 
@@ -106,8 +113,8 @@ struct Flight {
     action: Action,
     /// Who waits for it.
     unit: Option<UnitName>,
-    /// The action whose outcome this one is to find out, and the pod it was about.
-    settles: Option<(ActionId, FullName)>,
+    /// The action whose outcome this one is to find out.
+    settles: Option<ActionId>,
 }
 
 /// A step: who was decided, what came of it, what is to be done.
@@ -179,6 +186,8 @@ impl Scheduler {
             unsettled: BTreeSet::new(),
             marks: BTreeMap::new(),
             left_behind: BTreeSet::new(),
+            work: Work::default(),
+            decided: VecDeque::new(),
             outbox: Vec::new(),
             unlisted: Kind::ALL.iter().copied().collect(),
             listed: BTreeMap::new(),
@@ -247,10 +256,15 @@ impl Scheduler {
             self.record(about, None, "Refused", message, now);
         }
         self.clear_left_behind(now);
+        self.pending.wake_due(now);
+        self.keep_up(now);
         if let Some(step) = self.follow_up() {
             return Some(step);
         }
-        self.pending.wake_due(now);
+        if let Some(step) = self.cycle(now) {
+            self.set_timer(now);
+            return Some(step);
+        }
         let Some(unit) = self.next(now) else {
             self.set_timer(now);
             return self.follow_up();
@@ -270,11 +284,15 @@ impl Scheduler {
                 false
             }
             Settling::Quiet(until) if now >= until => {
-                self.settling = Settling::Listing;
-                self.send(Action::List { kind: Kind::Pod }, None, now);
+                let changed = [Kind::Pod, Kind::Workload, Kind::Job];
+                let kinds = changed.into_iter().take(if self.is_kueue() { changed.len() } else { 1 });
+                self.settling = Settling::Listing(kinds.clone().collect());
+                for kind in kinds {
+                    self.send(Action::List { kind }, None, now);
+                }
                 false
             }
-            Settling::Quiet(_) | Settling::Listing => false,
+            Settling::Quiet(_) | Settling::Listing(_) => false,
             Settling::Settled => true,
         }
     }
@@ -330,7 +348,7 @@ impl Scheduler {
         for unit in self.pending.active() {
             let queue = match unit {
                 UnitName::Pod(name) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
-                UnitName::Group(_) | UnitName::Job(_) => None,
+                UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_) => None,
             };
             by_queue.entry(queue).or_default().push(unit.clone());
         }
@@ -381,10 +399,9 @@ impl Scheduler {
             }
             Outcome::Unschedulable(law) => {
                 let words = law.map(|law| words::law(&law, &self.live.loaded().names));
-                let (law, why) = words
-                    .map_or(("NoPlan", "no lawful set of victims makes it fit".to_owned()), |words| {
-                        (words.name, words.text)
-                    });
+                let none =
+                    if self.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
+                let (law, why) = words.map_or(("NoPlan", none.to_owned()), |words| (words.name, words.text));
                 let priority = question.ask(self.live.loaded()).priority;
                 let until = next_toleration_end(&self.live.loaded().snapshot, priority, now);
                 if self.pending.is_impatient(unit, now) {
@@ -426,6 +443,7 @@ impl Scheduler {
                 let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
                 complete.then_some((Preemptor::Pod(first), members))
             }
+            UnitName::Workload(_) | UnitName::BatchJob(_) => None,
         }
     }
 
@@ -434,6 +452,7 @@ impl Scheduler {
         match unit {
             UnitName::Pod(name) => vec![name.clone()],
             UnitName::Group(_) | UnitName::Job(_) => self.live.members(&unit.key()).cloned().collect(),
+            UnitName::Workload(_) | UnitName::BatchJob(_) => Vec::new(),
         }
     }
 
@@ -456,7 +475,7 @@ impl Scheduler {
     /// What an action on a pod says of it; `None` while it is being found out what it is.
     fn target(&self, name: &FullName) -> Option<Target> {
         let pod = Object::Pod(Arc::clone(self.pods.get(name).filter(|_| !self.unsettled.contains(name))?));
-        let version = pod.version().max(self.assumed.version(name));
+        let version = pod.version().max(self.assumed.version(Kind::Pod, name));
         Some(Target { name: name.clone(), uid: pod.uid().to_owned(), version })
     }
 
@@ -468,9 +487,9 @@ impl Scheduler {
     fn send(&mut self, action: Action, unit: Option<&UnitName>, now: Timestamp) {
         let id = ActionId(self.next_action);
         self.next_action += 1;
-        if let Some(pod) = action.pod().map(|pod| pod.name.clone()) {
+        if let Some((kind, name)) = action.changes().map(|(kind, target)| (kind, target.name.clone())) {
             self.assumed.add(id, &action, now);
-            self.reconsider(&pod, now);
+            self.reconsider_any(kind, &name, now);
         }
         if let Some(unit) = unit {
             let mut busy = match self.pending.get(unit).map(|waiting| &waiting.state) {
@@ -490,6 +509,10 @@ impl Scheduler {
         if !self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_))) {
             self.pending.set(unit, state);
         }
+    }
+
+    fn is_kueue(&self) -> bool {
+        matches!(self.policy, Policy::Kueue(_))
     }
 
     fn set_timer(&mut self, now: Timestamp) {
@@ -522,7 +545,9 @@ impl Scheduler {
     /// What tells a unit from others, where nothing but resources, nodes, priorities and queues matters.
     fn likeness(&self, unit: &UnitName, now: Timestamp) -> Option<Likeness> {
         let snapshot = &self.live.loaded().snapshot;
-        if !matches!(self.policy, Policy::Kubernetes(_) | Policy::YuniKorn) || snapshot.has_aversions() {
+        if !matches!(self.policy, Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Kueue(_))
+            || snapshot.has_aversions()
+        {
             return None;
         }
         let (preemptor, members) = self.preemptor(unit)?;

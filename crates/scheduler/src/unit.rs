@@ -18,6 +18,10 @@ pub enum UnitName {
     Group(FullName),
     /// A job of Koordinator.
     Job(FullName),
+    /// A workload of Kueue that waits for quota.
+    Workload(FullName),
+    /// A `batch/v1` Job whose workload is to be kept in step with it.
+    BatchJob(FullName),
 }
 
 impl UnitName {
@@ -37,6 +41,8 @@ impl UnitName {
             Self::Pod(name) => Key::new(Kind::Pod, name.clone()),
             Self::Group(name) => Key::new(Kind::PodGroup, name.clone()),
             Self::Job(name) => Key::new(Kind::JobGroup, name.clone()),
+            Self::Workload(name) => Key::new(Kind::Workload, name.clone()),
+            Self::BatchJob(name) => Key::new(Kind::Job, name.clone()),
         }
     }
 
@@ -49,6 +55,8 @@ impl UnitName {
             "Pod" => Some(Self::Pod(name)),
             "PodGroup" => Some(Self::Group(name)),
             "Job" => Some(Self::Job(name)),
+            "Workload" => Some(Self::Workload(name)),
+            "BatchJob" => Some(Self::BatchJob(name)),
             _ => None,
         }
     }
@@ -60,6 +68,8 @@ impl fmt::Display for UnitName {
             Self::Pod(name) => write!(f, "Pod {name}"),
             Self::Group(name) => write!(f, "PodGroup {name}"),
             Self::Job(name) => write!(f, "Job {name}"),
+            Self::Workload(name) => write!(f, "Workload {name}"),
+            Self::BatchJob(name) => write!(f, "BatchJob {name}"),
         }
     }
 }

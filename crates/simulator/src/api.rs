@@ -10,6 +10,7 @@ use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
+use reprieve_scheduler::change::{change_job, change_workload};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{mark, unmark};
 
@@ -173,7 +174,44 @@ impl Api {
                 Some(object) => ActionResult::Read(object.clone()),
                 None => ActionResult::NotFound,
             },
+            Action::CreateWorkload { workload } => {
+                let object = Object::from((**workload).clone());
+                if self.objects.contains_key(&object.key()) {
+                    return ActionResult::Conflict;
+                }
+                self.create(object, now);
+                ActionResult::Ok { version: self.version }
+            }
+            Action::Refuse { .. }
+            | Action::Admit { .. }
+            | Action::EvictWorkload { .. }
+            | Action::Requeue { .. }
+            | Action::Finish { .. }
+            | Action::StartJob { .. }
+            | Action::SuspendJob { .. }
+            | Action::RestoreJob { .. } => self.change_work(action, now),
             Action::Record { .. } | Action::List { .. } | Action::Timer { .. } => ActionResult::Ok { version: 0 },
+        }
+    }
+
+    /// A request about a workload or a Job, in the very version that is meant.
+    fn change_work(&mut self, action: &Action, now: Timestamp) -> ActionResult {
+        let Some((kind, target)) = action.changes() else { return ActionResult::NotFound };
+        let known = self.objects.get(&Key::new(kind, target.name.clone()));
+        let Some(mut object) = known.filter(|object| object.uid() == target.uid).cloned() else {
+            return ActionResult::NotFound;
+        };
+        if object.version() != target.version {
+            return ActionResult::Conflict;
+        }
+        let changed = match &mut object {
+            Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, now),
+            Object::Job(job) => change_job(Arc::make_mut(job), action),
+            _ => false,
+        };
+        match changed {
+            true => ActionResult::Ok { version: self.store(object) },
+            false => ActionResult::Conflict,
         }
     }
 

@@ -7,7 +7,12 @@ use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::kueue::Kueue;
 use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
+use reprieve_objects::kueue::{
+    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
+    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
+};
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::FullName;
 use serde_json::json;
@@ -18,8 +23,10 @@ use crate::submission::{Form, Submission};
 use crate::world::Setup;
 
 /// The policies that a campaign goes through.
-pub const POLICIES: &[&str] = &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)"];
+pub const POLICIES: &[&str] = &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)", "Kueue"];
 
+/// The flavors of nodes under policy Kueue.
+const FLAVORS: [&str; 2] = ["new", "old"];
 const START: Timestamp = Timestamp(1_767_229_200_000_000);
 const HOUR: i64 = 3_600_000_000;
 const MINUTE: i64 = 60_000_000;
@@ -31,13 +38,19 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
     let policy = match policy {
         "YuniKorn" => Policy::YuniKorn,
         "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
+        "Kueue" => Policy::Kueue(Kueue::default()),
         "Koordinator (soft)" => Policy::Koordinator(Koordinator::default()),
         _ => Policy::Kubernetes(Kubernetes::default()),
     };
     let gpus = chance.pick(&[2, 4, 8]);
     let nodes = chance.within(2, 6);
     let mut objects: Vec<Object> = (0..nodes).map(|at| node(&format!("node-{at}"), gpus)).collect();
-    objects.extend(queues(&mut chance, &policy, nodes * gpus));
+    if let Policy::Kueue(_) = policy {
+        let queues = cluster_queues(&mut chance, &mut objects, gpus);
+        objects.extend(queues);
+    } else {
+        objects.extend(queues(&mut chance, &policy, nodes * gpus));
+    }
     let n = chance.within(8, 30);
     let submissions = (0..n).map(|at| submission(&mut chance, at, gpus, &policy)).collect();
     Setup {
@@ -102,6 +115,78 @@ fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
     }
 }
 
+/// Two ClusterQueues of one cohort that share the nodes, of one flavor or two, and take back what they lent.
+fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
+    let n_flavors = if nodes.len() > 3 && chance.happens(500_000) { 2 } else { 1 };
+    let mut capacity = vec![0; n_flavors];
+    for (at, node) in nodes.iter_mut().enumerate() {
+        let flavor = at % n_flavors;
+        capacity[flavor] += gpus;
+        let labels = node.metadata_mut().labels.get_or_insert_default();
+        labels.insert("flavor".to_owned(), FLAVORS[flavor].to_owned());
+    }
+    let mut objects: Vec<Object> = FLAVORS[..n_flavors]
+        .iter()
+        .map(|name| {
+            Object::from(ResourceFlavor {
+                metadata: ObjectMeta { name: Some((*name).to_owned()), ..ObjectMeta::default() },
+                spec: FlavorSpec {
+                    node_labels: [("flavor".to_owned(), (*name).to_owned())].into(),
+                    ..FlavorSpec::default()
+                },
+                ..ResourceFlavor::default()
+            })
+        })
+        .collect();
+    let limited = chance.happens(500_000);
+    let strict = chance.happens(300_000);
+    let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.within(0, *gpus)).collect();
+    for (at, queue) in ["a", "b"].into_iter().enumerate() {
+        let flavors = capacity.iter().enumerate().map(|(flavor, gpus)| {
+            let nominal = if at == 0 { of_a[flavor] } else { gpus - of_a[flavor] };
+            let quota = |name: &str, nominal: i64, limit: Option<i64>| ResourceQuota {
+                name: name.to_owned(),
+                nominal_quota: json!(nominal),
+                borrowing_limit: limit.map(|limit| json!(limit)),
+                ..ResourceQuota::default()
+            };
+            let limit = limited.then_some(gpus / 2);
+            FlavorQuotas {
+                name: FLAVORS[flavor].to_owned(),
+                resources: vec![quota("nvidia.com/gpu", nominal, limit), quota("cpu", 1000, None)],
+            }
+        });
+        objects.push(Object::from(ClusterQueue {
+            metadata: ObjectMeta { name: Some(queue.to_owned()), ..ObjectMeta::default() },
+            spec: ClusterQueueSpec {
+                cohort_name: Some("all".to_owned()),
+                resource_groups: vec![ResourceGroupSpec {
+                    covered_resources: vec!["nvidia.com/gpu".to_owned(), "cpu".to_owned()],
+                    flavors: flavors.collect(),
+                }],
+                queueing_strategy: Some(if strict { "StrictFIFO" } else { "BestEffortFIFO" }.to_owned()),
+                preemption: PreemptionSpec {
+                    within_cluster_queue: Some("LowerPriority".to_owned()),
+                    reclaim_within_cohort: Some("Any".to_owned()),
+                    ..PreemptionSpec::default()
+                },
+                ..ClusterQueueSpec::default()
+            },
+            ..ClusterQueue::default()
+        }));
+        objects.push(Object::from(LocalQueue {
+            metadata: ObjectMeta {
+                namespace: Some("default".to_owned()),
+                name: Some(queue.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: LocalQueueSpec { cluster_queue: queue.to_owned() },
+            ..LocalQueue::default()
+        }));
+    }
+    objects
+}
+
 fn quota(name: &str, min: i64, max: i64) -> Object {
     let amount = |amount: i64| [("nvidia.com/gpu".to_owned(), json!(amount))].into_iter().collect();
     Object::from(ElasticQuota {
@@ -122,7 +207,8 @@ fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submi
     let label = match policy {
         Policy::YuniKorn => Some(("queue", format!("root.{queue}"))),
         Policy::Koordinator(_) => Some(("quota.scheduling.koordinator.sh/name", queue.to_owned())),
-        Policy::Kubernetes(_) | Policy::Kueue(_) => None,
+        Policy::Kueue(_) => Some(("kueue.x-k8s.io/queue-name", queue.to_owned())),
+        Policy::Kubernetes(_) => None,
     };
     let running = chance.within(1, 120) * MINUTE;
     Submission {

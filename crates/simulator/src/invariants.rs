@@ -5,9 +5,11 @@ mod bounded;
 mod capacity;
 mod ceilings;
 mod evicted_once;
+mod in_step;
 mod lawful;
 mod minimum;
 mod one_round;
+mod quota;
 mod rest;
 mod standing;
 mod whole_gangs;
@@ -69,6 +71,7 @@ pub fn check(setup: Setup) -> Result<Run, Violation> {
         Box::new(one_round::OneRound::default()),
         Box::new(lawful::Lawful),
         Box::new(accounted::Accounted::default()),
+        Box::new(in_step::InStep::default()),
         Box::new(bounded::Bounded),
         Box::new(rest::Rest),
     ];

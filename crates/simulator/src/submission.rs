@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup};
+use k8s_openapi::api::batch::v1::{Job, JobSpec as BatchSpec};
+use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup, PodTemplateSpec};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
@@ -15,6 +16,9 @@ use reprieve_objects::objects::FullName;
 
 /// The label by which a pod of policy Koordinator names its job.
 const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
+
+/// The label by which a Job of policy Kueue names its queue.
+const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 
 /// What somebody submits.
 #[derive(Clone, Debug)]
@@ -88,6 +92,35 @@ impl Submission {
             }
             Policy::YuniKorn | Policy::Kueue(_) => None,
         }
+    }
+
+    /// The Job that makes its pods, under a policy that minds; one that names a queue waits for quota.
+    pub(crate) fn job(&self, policy: &Policy, scheduler: &str) -> Option<Object> {
+        if !matches!(policy, Policy::Kueue(_)) {
+            return None;
+        }
+        let Pod { metadata, spec, .. } = Pod::clone(&self.template);
+        let labels = metadata.labels.clone().unwrap_or_default();
+        let queue = labels.get_key_value(KUEUE_QUEUE).map(|(key, queue)| (key.clone(), queue.clone()));
+        let mut spec = spec.unwrap_or_default();
+        spec.scheduler_name = Some(scheduler.to_owned());
+        let parallelism = i32::try_from(self.pods).unwrap_or(i32::MAX);
+        Some(Object::from(Job {
+            metadata: ObjectMeta {
+                namespace: Some(self.name.namespace.clone()),
+                name: Some(self.name.name.clone()),
+                labels: Some(queue.iter().cloned().collect()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(BatchSpec {
+                suspend: Some(queue.is_some()),
+                parallelism: Some(parallelism),
+                completions: Some(parallelism),
+                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) },
+                ..BatchSpec::default()
+            }),
+            status: None,
+        }))
     }
 
     /// One of its pods, for the nth time.

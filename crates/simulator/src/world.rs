@@ -3,6 +3,7 @@
 
 mod budgets;
 mod cluster;
+mod jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,6 +93,10 @@ enum Happening {
         uid: String,
     },
     Sweep(Vec<FullName>),
+    /// The controller of Jobs looks at one.
+    Sync(usize),
+    /// A Job that is over is cleared away.
+    Collect(usize),
     NodeBack(Box<Object>),
     Sample,
 }
@@ -107,6 +112,12 @@ pub struct World {
     jobs: Vec<Job>,
     /// By pod: its job, and the part of it.
     owners: BTreeMap<FullName, (usize, usize)>,
+    /// By name, the jobs that are `batch/v1` Jobs.
+    batch_jobs: BTreeMap<FullName, usize>,
+    /// Those that their controller is about to look at.
+    syncing: BTreeSet<usize>,
+    /// By the uid of a workload: how often it was admitted.
+    admissions: BTreeMap<String, u32>,
     pub(crate) usage: Usage,
     chance: Chance,
     run: Run,
@@ -135,6 +146,9 @@ impl World {
             life: 0,
             jobs: Vec::new(),
             owners: BTreeMap::new(),
+            batch_jobs: BTreeMap::new(),
+            syncing: BTreeSet::new(),
+            admissions: BTreeMap::new(),
             usage: Usage::new(&setup.objects),
             chance: Chance::new(setup.seed),
             run: Run { began: setup.start.0, ..Run::default() },
@@ -242,6 +256,11 @@ impl World {
         self.known_evicted.contains(&(self.life, uid.to_owned()))
     }
 
+    /// What tells an admission of a workload from those before.
+    pub(crate) fn turn_of(&self, workload: &str) -> String {
+        format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
+    }
+
     /// How many pods were evicted.
     pub(crate) fn evictions(&self) -> usize {
         self.run.evictions.len()
@@ -293,6 +312,8 @@ impl World {
             Happening::Renew { job, part } => self.make_pods(job, part),
             Happening::EvictSoftly { pod, uid } => self.evict_softly(&pod, &uid),
             Happening::Sweep(pods) => self.sweep(&pods),
+            Happening::Sync(job) => self.sync(job),
+            Happening::Collect(job) => self.collect(job),
             Happening::NodeBack(node) => {
                 self.usage.node_back(&node);
                 self.api.create(*node, self.timeline.now());
@@ -415,11 +436,17 @@ impl World {
             if let Some(pod) = action.pod().filter(|_| evicts && worked) {
                 self.evicted(&pod.name, &pod.uid);
             }
+            if worked {
+                self.workload_changed(action);
+            }
             if self.fault(faults.lost_answers) {
                 ActionResult::TimedOut
             } else {
                 if let Some(pod) = action.pod().filter(|_| evicts && worked) {
                     self.known_evicted.insert((life, pod.uid.clone()));
+                }
+                if let (Action::EvictWorkload { workload, .. }, true) = (action, worked) {
+                    self.known_evicted.insert((life, self.turn_of(&workload.uid)));
                 }
                 result
             }

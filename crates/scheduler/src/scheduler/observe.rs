@@ -25,8 +25,11 @@ impl Scheduler {
             Event::Gone { key, version } => self.gone(&key, version, now),
             Event::Listed { kind, objects, version } => {
                 self.listed(kind, objects, version, now);
-                if kind == Kind::Pod && self.settling == Settling::Listing {
-                    self.settling = Settling::Settled;
+                if let Settling::Listing(kinds) = &mut self.settling {
+                    kinds.remove(&kind);
+                    if kinds.is_empty() {
+                        self.settling = Settling::Settled;
+                    }
                 }
             }
             Event::Timer => self.timer = None,
@@ -70,10 +73,11 @@ impl Scheduler {
                 self.world_changed();
             }
             Object::Pod(pod) => {
-                self.assumed.seen(&key.name, pod.metadata.uid.as_deref().unwrap_or_default(), version);
+                self.assumed.seen(Kind::Pod, &key.name, pod.metadata.uid.as_deref().unwrap_or_default(), version);
                 self.pods.insert(key.name.clone(), pod);
                 self.reconsider(&key.name, now);
             }
+            Object::Workload(_) | Object::Job(_) => self.work_seen(key, object, now),
             other => {
                 self.put(other, now);
                 self.world_changed();
@@ -81,7 +85,7 @@ impl Scheduler {
         }
     }
 
-    fn put(&mut self, object: Object, now: Timestamp) {
+    pub(super) fn put(&mut self, object: Object, now: Timestamp) {
         let about = object.key();
         if let Err(error) = self.live.put(object) {
             let message = error.to_string();
@@ -95,9 +99,11 @@ impl Scheduler {
         }
         self.versions.insert(key.clone(), Version { version, gone: true });
         if key.kind == Kind::Pod {
-            self.assumed.gone(&key.name);
+            self.assumed.gone(Kind::Pod, &key.name);
             self.pods.remove(&key.name);
             self.reconsider(&key.name, now);
+        } else if matches!(key.kind, Kind::Workload | Kind::Job) {
+            self.work_gone(key, now);
         } else {
             self.live.remove(key);
             self.world_changed();
@@ -133,13 +139,22 @@ impl Scheduler {
         }
         self.generation += 1;
         self.note_mark(name, before.as_deref(), after.as_deref());
+        self.note_owner(name, before.as_deref(), after.as_deref());
         let units = [before.as_deref(), after.as_deref()].map(|pod| self.unit_of(pod));
         for unit in units.iter().flatten() {
             self.reconsider_unit(unit);
         }
         self.note_left_behind(after.as_deref());
         if takes_room(before.as_deref()) != takes_room(after.as_deref()) {
-            self.pending.wake_all();
+            self.pending.wake_pods();
+        }
+    }
+
+    /// An object that the scheduler changes, or what is assumed of it, changed.
+    pub(super) fn reconsider_any(&mut self, kind: Kind, name: &FullName, now: Timestamp) {
+        match kind {
+            Kind::Pod => self.reconsider(name, now),
+            _ => self.reconsider_work(&Key::new(kind, name.clone()), now),
         }
     }
 
@@ -205,76 +220,94 @@ impl Scheduler {
         {
             result = ActionResult::Ok { version: u64::MAX };
         }
-        let pod = action.pod().map(|pod| pod.name.clone());
+        let about = action.changes().map(|(kind, target)| (kind, target.name.clone()));
         let mut failed = false;
-        match (result, &pod) {
-            (ActionResult::Ok { version }, Some(pod)) => {
-                self.assumed.worked(id, pod, version);
-                if let Some(known) = self.pods.get(pod).map(|pod| Object::Pod(Arc::clone(pod))) {
-                    self.assumed.seen(pod, known.uid(), known.version());
+        match (result, about) {
+            (ActionResult::Ok { version }, Some((kind, name))) => {
+                self.assumed.worked(id, kind, &name, version);
+                if let Some(known) = self.known(kind, &name) {
+                    self.assumed.seen(kind, &name, known.uid(), known.version());
                 }
-                self.reconsider(pod, now);
+                self.reconsider_any(kind, &name, now);
             }
-            (ActionResult::Ok { .. }, None) => {}
-            (ActionResult::Read(object), _) => self.changed(object, now),
-            (ActionResult::NotFound, _) if matches!(action, Action::Read { .. }) => {
-                if let Action::Read { key } = &action {
-                    let version = self.versions.get(key).map_or(0, |known| known.version);
-                    self.gone(key, version, now);
-                }
-            }
-            (ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut, Some(pod)) => {
-                self.find_out(pod.clone(), Some(id), unit.clone());
-            }
-            (ActionResult::Forbidden(_), Some(pod)) => {
+            (ActionResult::Forbidden(_), Some((kind, name))) => {
                 failed = true;
-                self.assumed.failed(id, pod);
-                self.reconsider(pod, now);
+                self.assumed.failed(id, kind, &name);
+                self.reconsider_any(kind, &name, now);
             }
-            (ActionResult::TimedOut | ActionResult::Conflict, None) if let Action::Read { key } = &action => {
-                let settles = settles.map(|(settled, _)| settled);
-                self.find_out(key.name.clone(), settles, unit.clone());
+            (ActionResult::Forbidden(_), None) if matches!(action, Action::CreateWorkload { .. }) => failed = true,
+            (_, None) if let Action::CreateWorkload { workload } = &action => {
+                self.find_out(Key::new(Kind::Workload, FullName::of(&workload.metadata)), None, unit.clone());
+            }
+            (ActionResult::Read(object), _) => self.changed(object, now),
+            (ActionResult::NotFound, _) if let Action::Read { key } = &action => {
+                let version = self.versions.get(key).map_or(0, |known| known.version);
+                self.gone(key, version, now);
+            }
+            (ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut, Some((kind, name))) => {
+                self.find_out(Key::new(kind, name), Some(id), unit.clone());
+            }
+            (ActionResult::TimedOut | ActionResult::Conflict | ActionResult::Forbidden(_), None)
+                if let Action::Read { key } = &action =>
+            {
+                self.find_out(key.clone(), settles, unit.clone());
                 self.finished(&unit, id, failed, now);
                 return;
             }
-            (
-                ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut | ActionResult::Forbidden(_),
-                None,
-            ) => {}
+            (_, None) => {}
         }
         if let Action::Read { key } = &action {
-            self.settled(&key.name, settles.map(|(settled, _)| settled), now);
+            self.settled(key, settles, now);
+        }
+        if matches!(action.changes(), Some((Kind::Workload, _))) {
+            self.pending.wake_workloads();
         }
         self.finished(&unit, id, failed, now);
     }
 
-    /// The pod was read anew.
-    fn settled(&mut self, pod: &FullName, settled: Option<ActionId>, now: Timestamp) {
-        self.unsettled.remove(pod);
+    /// The object was read anew.
+    fn settled(&mut self, key: &Key, settled: Option<ActionId>, now: Timestamp) {
         if let Some(settled) = settled {
-            self.assumed.failed(settled, pod);
-            self.reconsider(pod, now);
+            self.assumed.failed(settled, key.kind, &key.name);
         }
-        let after = self.live.pod(pod).cloned();
+        if key.kind != Kind::Pod {
+            self.work_settled(key, now);
+            return;
+        }
+        self.unsettled.remove(&key.name);
+        if settled.is_some() {
+            self.reconsider(&key.name, now);
+        }
+        let after = self.live.pod(&key.name).cloned();
         self.note_left_behind(after.as_deref());
         self.pending.wake_all();
     }
 
-    /// Reads a pod anew: whether an action on it worked is not known.
-    fn find_out(&mut self, pod: FullName, settles: Option<ActionId>, unit: Option<UnitName>) {
+    /// Reads an object anew: whether an action on it worked is not known.
+    fn find_out(&mut self, key: Key, settles: Option<ActionId>, unit: Option<UnitName>) {
         let id = ActionId(self.next_action);
         self.next_action += 1;
-        let action = Action::Read { key: Key::new(Kind::Pod, pod.clone()) };
+        let action = Action::Read { key: key.clone() };
         if let Some(unit) = &unit
             && let Some(State::Busy(busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone())
         {
             let busy = busy.into_iter().chain([id]).collect();
             self.pending.set(unit, State::Busy(busy));
         }
-        self.unsettled.insert(pod.clone());
-        let settles = settles.map(|settled| (settled, pod));
+        match key.kind {
+            Kind::Pod => self.unsettled.insert(key.name),
+            _ => self.work.unsettled.insert(key),
+        };
         self.in_flight.insert(id, Flight { action: action.clone(), unit, settles });
         self.outbox.push((id, action));
+    }
+
+    /// An object that the scheduler changes, as the API has it.
+    fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
+        match kind {
+            Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
+            _ => self.work.seen.get(&Key::new(kind, name.clone())).cloned(),
+        }
     }
 
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.

@@ -5,6 +5,7 @@ use reprieve_engine::queues::UNDEFINED;
 use reprieve_objects::load::{Strictness, load};
 
 use super::Invariant;
+use super::quota::Quota;
 use crate::world::World;
 
 #[derive(Default)]
@@ -23,6 +24,9 @@ impl Invariant for Ceilings {
         let looked = std::mem::replace(&mut self.looked, version);
         if matches!(world.setup().policy, Policy::Kubernetes(_)) || looked == version {
             return Ok(());
+        }
+        if matches!(world.setup().policy, Policy::Kueue(_)) {
+            return Quota::of(&world.objects())?.check();
         }
         let loaded = load(&world.objects(), Strictness::Live).map_err(|error| error.to_string())?;
         let queues = loaded.snapshot.queues();

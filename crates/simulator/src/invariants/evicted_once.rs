@@ -21,10 +21,14 @@ impl Invariant for EvictedOnce {
 
     fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
         for (_, action) in &step.actions {
-            let (Action::Evict { pod } | Action::SoftEvict { pod, .. }) = action else { continue };
-            let again = !self.asked.insert((world.life(), pod.uid.clone()));
-            if again && world.knows_evicted(&pod.uid) {
-                return Err(format!("pod {} is evicted a second time", pod.name));
+            let (victim, uid) = match action {
+                Action::Evict { pod } | Action::SoftEvict { pod, .. } => (pod, pod.uid.clone()),
+                Action::EvictWorkload { workload, .. } => (workload, world.turn_of(&workload.uid)),
+                _ => continue,
+            };
+            let again = !self.asked.insert((world.life(), uid.clone()));
+            if again && world.knows_evicted(&uid) {
+                return Err(format!("{} is evicted a second time", victim.name));
             }
         }
         Ok(())

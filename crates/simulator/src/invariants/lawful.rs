@@ -10,6 +10,7 @@ use reprieve_objects::test_file::{OutcomeName, PreemptorRef, VictimRef};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
+use super::quota::{Quota, queue_of};
 use crate::world::World;
 
 pub(super) struct Lawful;
@@ -20,6 +21,9 @@ impl Invariant for Lawful {
     }
 
     fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+        if let (Some(UnitName::Workload(preemptor)), Verdict::Preempt { victims, .. }) = (&step.unit, &step.verdict) {
+            return within_quota(world, preemptor, victims);
+        }
         let (Some(unit), Verdict::Prepare { placement, victims }) = (&step.unit, &step.verdict) else {
             return Ok(());
         };
@@ -41,6 +45,7 @@ fn by_checker(
     let (kind, name) = match unit {
         UnitName::Pod(name) => ("Pod", name),
         UnitName::Group(name) | UnitName::Job(name) => ("PodGroup", name),
+        UnitName::Workload(name) | UnitName::BatchJob(name) => ("Workload", name),
     };
     let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
     let mut refs: Vec<VictimRef> =
@@ -77,6 +82,29 @@ fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victi
         true => Ok(()),
         false => Err(format!("{victim} is not below {unit}")),
     }
+}
+
+/// Nobody of another queue is taken that uses no more than its own; at home, nobody who is not lower.
+fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Result<(), String> {
+    let objects = world.seen_by_scheduler();
+    let mut quota = Quota::of(&objects)?;
+    let find = |name: &FullName| {
+        let mut all = objects.kueue_workloads.iter().map(|workload| &workload.object);
+        all.find(|workload| FullName::of(&workload.metadata) == *name).ok_or(format!("there is no workload {name}"))
+    };
+    let own = find(preemptor)?;
+    for victim in victims {
+        let workload = find(victim)?;
+        let queue = queue_of(workload).ok_or(format!("{victim} holds no quota"))?;
+        if queue == own.spec.queue_name && workload.spec.priority >= own.spec.priority {
+            return Err(format!("{victim} is not below {preemptor}, and of the same queue"));
+        }
+        if queue != own.spec.queue_name && !quota.is_borrowing(queue) {
+            return Err(format!("{victim} of {queue} is taken for {preemptor}, and {queue} uses no more than its own"));
+        }
+        quota.take(workload)?;
+    }
+    Ok(())
 }
 
 /// Law 7: nobody is taken outside the preemptor's fence.

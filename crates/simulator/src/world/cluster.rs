@@ -22,9 +22,15 @@ impl World {
         if let Some(group) = submission.group(&self.setup.policy) {
             self.api.create(group, self.timeline.now());
         }
+        let object = submission.job(&self.setup.policy, SCHEDULER);
         let job = Job::new(submission);
         let parts = job.parts.len();
         self.jobs.push(job);
+        if let Some(object) = object {
+            self.batch_jobs.insert(object.key().name, self.jobs.len() - 1);
+            self.api.create(object, self.timeline.now());
+            return;
+        }
         for part in 0..parts {
             self.make_pods(self.jobs.len() - 1, part);
         }
@@ -34,11 +40,13 @@ impl World {
     pub(super) fn make_pods(&mut self, job: usize, part: usize) {
         let now = self.timeline.now();
         let members = self.jobs[job].members(part);
+        let Some(controller) = self.may_make_pods(job, part) else { return };
         let Job { submission, parts, .. } = &mut self.jobs[job];
         let state = &mut parts[part];
         state.broken = false;
         for member in members {
-            let pod = submission.pod(&self.setup.policy, SCHEDULER, member, state.turn);
+            let mut pod = submission.pod(&self.setup.policy, SCHEDULER, member, state.turn);
+            controller.shape(&mut pod);
             let name = FullName::of(&pod.metadata);
             state.pods.insert(name.clone(), false);
             self.owners.insert(name, (job, part));
@@ -50,7 +58,9 @@ impl World {
     /// The kubelet and the controllers hear of a change.
     pub(super) fn react(&mut self, event: &Event) {
         match event {
+            Event::Changed(Object::Job(job)) => self.sync_later(&FullName::of(&job.metadata)),
             Event::Changed(Object::Pod(pod)) => {
+                self.sync_owner(&FullName::of(&pod.metadata));
                 let before = self.usage.put(pod);
                 let name = FullName::of(&pod.metadata);
                 self.count_budgets(&name.namespace);
@@ -73,6 +83,7 @@ impl World {
             }
             Event::Gone { key, .. } if key.kind == Kind::Pod => {
                 self.usage.remove(&key.name);
+                self.sync_owner(&key.name);
                 self.pod_gone(&key.name);
                 self.count_budgets(&key.name.namespace);
             }
@@ -134,6 +145,9 @@ impl World {
         }
         let pods: Vec<FullName> = state.pods.keys().cloned().collect();
         self.jobs[job].finish(part, now);
+        if self.has_batch_jobs() && self.jobs[job].is_done() {
+            self.arrange_collection(job);
+        }
         for pod in &pods {
             self.api.change(pod, |pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
         }
@@ -215,6 +229,8 @@ impl World {
             UnitName::Group(name) | UnitName::Job(name) => {
                 self.jobs.iter().position(|job| job.submission.name == *name).map(|job| (job, 0))
             }
+            UnitName::Workload(name) => self.job_of(name).map(|job| (job, 0)),
+            UnitName::BatchJob(name) => self.batch_jobs.get(name).map(|job| (*job, 0)),
         }
     }
 

@@ -1,0 +1,130 @@
+//! What is to be done next for a Job, from what the API says of it and its workload alone.
+
+use k8s_openapi::api::batch::v1::Job;
+use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, PodSetSpec};
+
+use super::make::QUEUE;
+use crate::action::Launch;
+use crate::change::is_true;
+
+/// A Job as it stands.
+pub(super) struct Standing<'a> {
+    pub job: &'a Job,
+    pub workload: Option<&'a KueueWorkload>,
+    /// Whether any pod of it is there.
+    pub has_pods: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq)]
+pub(super) enum Chore {
+    Create,
+    Start(Launch),
+    Suspend,
+    Restore(Launch),
+    Requeue,
+    Finish(&'static str),
+}
+
+/// What is to be done next; `None` where nothing is, or something has to happen first.
+pub(super) fn chore<'f>(standing: &Standing<'_>, flavor: impl Fn(&str) -> Option<&'f FlavorSpec>) -> Option<Chore> {
+    let job = standing.job;
+    let Some(workload) = standing.workload else {
+        let labels = job.metadata.labels.as_ref();
+        let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && is_over(job).is_none();
+        return is_ours.then(|| if is_suspended(job) { Chore::Create } else { Chore::Suspend });
+    };
+    let status = workload.status.clone().unwrap_or_default();
+    if is_true(&status.conditions, "Finished") {
+        return None;
+    }
+    if let Some(reason) = is_over(job) {
+        return Some(Chore::Finish(reason));
+    }
+    let evicted = is_true(&status.conditions, "Evicted") || workload.spec.active == Some(false);
+    let set = workload.spec.pod_sets.first()?;
+    if let Some(admission) = status.admission.as_ref().filter(|_| !evicted) {
+        return match is_suspended(job) {
+            true => {
+                let given = admission.pod_set_assignments.first()?;
+                let flavors = given.flavors.values().filter_map(|name| flavor(name));
+                Some(Chore::Start(launch(job, set, given.count, flavors)))
+            }
+            false => None,
+        };
+    }
+    if !is_suspended(job) {
+        return Some(Chore::Suspend);
+    }
+    if standing.has_pods || !is_stopped(job) {
+        return None;
+    }
+    let original = launch(job, set, None, std::iter::empty());
+    if original != current(job) {
+        return Some(Chore::Restore(original));
+    }
+    let terminates = workload.spec.on_preemption.as_deref() == Some("Terminate");
+    status.admission.is_some().then_some(if terminates { Chore::Finish("Preempted") } else { Chore::Requeue })
+}
+
+/// How a Job's pods are made: as it was submitted, on the nodes of its flavors.
+fn launch<'f>(
+    job: &Job,
+    set: &PodSetSpec,
+    count: Option<i64>,
+    flavors: impl Iterator<Item = &'f FlavorSpec>,
+) -> Launch {
+    let pod = set.template.spec.clone().unwrap_or_default();
+    let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
+    let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
+    let mut launch = Launch {
+        parallelism: fewer.unwrap_or(submitted),
+        node_selector: pod.node_selector.unwrap_or_default(),
+        tolerations: pod.tolerations.unwrap_or_default(),
+    };
+    for flavor in flavors {
+        launch.node_selector.extend(flavor.node_labels.clone());
+        for toleration in &flavor.tolerations {
+            if !launch.tolerations.contains(toleration) {
+                launch.tolerations.push(toleration.clone());
+            }
+        }
+    }
+    launch
+}
+
+fn current(job: &Job) -> Launch {
+    let spec = job.spec.clone().unwrap_or_default();
+    let pod = spec.template.spec.unwrap_or_default();
+    Launch {
+        parallelism: spec.parallelism.unwrap_or(1),
+        node_selector: pod.node_selector.unwrap_or_default(),
+        tolerations: pod.tolerations.unwrap_or_default(),
+    }
+}
+
+fn is_suspended(job: &Job) -> bool {
+    job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
+}
+
+/// Whether its controller says that it has stopped.
+fn is_stopped(job: &Job) -> bool {
+    job.status.as_ref().is_some_and(|status| {
+        let none = status.active.unwrap_or(0) == 0 && status.terminating.unwrap_or(0) == 0;
+        none && has(job, "Suspended")
+    })
+}
+
+/// How it ended, if it has.
+fn is_over(job: &Job) -> Option<&'static str> {
+    match () {
+        () if has(job, "Complete") => Some("Succeeded"),
+        () if has(job, "Failed") => Some("Failed"),
+        () => None,
+    }
+}
+
+fn has(job: &Job, condition: &str) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|one| one.type_ == condition && one.status == "True")
+}

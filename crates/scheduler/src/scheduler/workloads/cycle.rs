@@ -1,0 +1,222 @@
+//! Who gets quota: the cycle of policy Kueue over all workloads that wait, run when something changed that it reads.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use reprieve_engine::fit::Preemptor;
+use reprieve_engine::laws::Law;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{self, Considered, Ground};
+use reprieve_engine::workloads::Queueing;
+use reprieve_engine::{Outcome, Timestamp, WorkloadId};
+use reprieve_objects::cycle::{admission, reason};
+use reprieve_objects::kueue::AdmissionSpec;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+use reprieve_objects::question::Question;
+use reprieve_objects::report::report;
+
+use super::super::{Scheduler, Step, Verdict};
+use crate::action::Action;
+use crate::change::preempted_for;
+use crate::pending::{PATIENCE_SECONDS, State};
+use crate::unit::UnitName;
+
+/// What a cycle says of a workload, in names.
+enum Head {
+    Admit(Box<AdmissionSpec>),
+    Preempt(Vec<(FullName, Ground)>),
+    Wait { law: &'static str, why: String, until: Option<Timestamp> },
+}
+
+impl Scheduler {
+    /// The next step of a cycle; a new one is run if anybody's turn has come.
+    pub(in crate::scheduler) fn cycle(&mut self, now: Timestamp) -> Option<Step> {
+        if self.decided.is_empty() {
+            self.run_cycle(now);
+        }
+        self.decided.pop_front()
+    }
+
+    fn run_cycle(&mut self, now: Timestamp) {
+        let Policy::Kueue(policy) = self.policy else { return };
+        if !self.pending.active().any(is_workload) {
+            return;
+        }
+        let all: Vec<UnitName> =
+            self.pending.iter().map(|(unit, _)| unit).filter(|unit| is_workload(unit)).cloned().collect();
+        let held = self.held_back(&all, now);
+        let loaded = self.live.loaded();
+        let ids: Vec<WorkloadId> = all
+            .iter()
+            .filter(|unit| !held.contains_key(unit))
+            .filter_map(|unit| loaded.names.workload_id(&unit.key().name))
+            .collect();
+        let heads: Vec<(WorkloadId, UnitName, Head)> = kueue::cycle(&loaded.snapshot, &policy, &ids, now)
+            .into_iter()
+            .map(|head| {
+                let unit = UnitName::Workload(loaded.names.workload(head.workload).clone());
+                (head.workload, unit, self.named_head(&head))
+            })
+            .collect();
+        for unit in &all {
+            let state = match held.get(unit) {
+                Some((victim, until)) => {
+                    let why = format!("{victim} was preempted for a workload that has yet to get its quota");
+                    State::Change { until: Some(*until), why }
+                }
+                None => State::Change { until: None, why: "others of its queue come first".to_owned() },
+            };
+            self.wait_for_quota(unit, state);
+        }
+        // An action changes the tables, so whatever reads them comes first.
+        let explained = heads.into_iter().map(|(id, unit, head)| {
+            let explains = self.explains && matches!(head, Head::Preempt(_));
+            let question = Question { policy: self.policy, now, preemptor: Preemptor::Workload(id) };
+            let report = explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
+            (unit, head, report)
+        });
+        for (unit, head, report) in explained.collect::<Vec<_>>() {
+            let is_free = self.pending.get(&unit).is_some_and(|one| matches!(one.state, State::Change { .. }));
+            if !is_free {
+                continue;
+            }
+            let verdict = self.carry_out(&unit, head, now);
+            let actions = std::mem::take(&mut self.outbox);
+            if !actions.is_empty() {
+                self.decided.push_back(Step { unit: Some(unit), verdict, actions, report });
+            }
+        }
+    }
+
+    /// Those who were preempted lately, while whoever they yielded to waits: what they left is not for them. In a queue that is
+    /// strict nobody goes before them. By unit: who was preempted, and until when that counts.
+    fn held_back(&self, all: &[UnitName], now: Timestamp) -> BTreeMap<UnitName, (UnitName, Timestamp)> {
+        let loaded = self.live.loaded();
+        let mut held = BTreeMap::new();
+        for unit in all {
+            let Some(Object::Workload(workload)) = self.live.get(&unit.key()) else { continue };
+            let Some((preemptor, since)) = preempted_for(workload) else { continue };
+            let until = since.plus_seconds(PATIENCE_SECONDS);
+            if until <= now || self.pending.get(&UnitName::Workload(preemptor)).is_none() {
+                continue;
+            }
+            held.insert(unit.clone(), (unit.clone(), until));
+            let queue = |unit: &UnitName| {
+                let workload = loaded.snapshot.workload(loaded.names.workload_id(&unit.key().name)?);
+                Some((workload.queue?, (Reverse(workload.priority), workload.created, workload.rank)))
+            };
+            let Some((own, place)) = queue(unit) else { continue };
+            if loaded.snapshot.quota_rules().queues[own.index()].queueing == Queueing::StrictFifo {
+                let behind = |other: &&UnitName| queue(other).is_some_and(|(of, at)| of == own && at > place);
+                for other in all.iter().filter(behind) {
+                    held.entry(other.clone()).or_insert_with(|| (unit.clone(), until));
+                }
+            }
+        }
+        held
+    }
+
+    /// What a unit waits for from now on, unless it waits for an action, or backs off.
+    fn wait_for_quota(&mut self, unit: &UnitName, state: State) {
+        let state_now = self.pending.get(unit).map(|waiting| &waiting.state);
+        if matches!(state_now, Some(State::Active | State::Change { .. })) {
+            self.pending.set(unit, state);
+        }
+    }
+
+    fn named_head(&self, head: &Considered) -> Head {
+        let loaded = self.live.loaded();
+        if let kueue::Verdict::Decided(outcome) = &head.verdict {
+            match (outcome, &head.assignment) {
+                (Outcome::Schedule(_), Some(given)) => {
+                    return Head::Admit(Box::new(admission(loaded, head.workload, given)));
+                }
+                (Outcome::Preempt(plan), _) => {
+                    let victims = plan.victims.iter().zip(&plan.grounds).filter_map(|(unit, ground)| {
+                        let workload = loaded.snapshot.unit(*unit).workload?;
+                        Some((loaded.names.workload(workload).clone(), *ground))
+                    });
+                    return Head::Preempt(victims.collect());
+                }
+                _ => {}
+            }
+        }
+        let until = match &head.verdict {
+            kueue::Verdict::Decided(Outcome::Wait(Law::Delay { until })) => Some(*until),
+            _ => None,
+        };
+        let (law, why) = reason(loaded, head);
+        Head::Wait { law: law.unwrap_or("NoPlan"), why, until }
+    }
+
+    fn carry_out(&mut self, unit: &UnitName, head: Head, now: Timestamp) -> Verdict {
+        let key = unit.key();
+        let Some(target) = self.work_target(&key) else {
+            return self.unsettled(unit);
+        };
+        match head {
+            Head::Admit(admission) => {
+                let message = format!("admitted by ClusterQueue {}", admission.cluster_queue);
+                self.send(Action::Admit { workload: target, admission }, Some(unit), now);
+                self.record(key, None, "Admitted", message, now);
+                Verdict::Schedule { placement: Vec::new() }
+            }
+            Head::Preempt(victims) => self.evict_workloads(unit, &victims, now),
+            Head::Wait { law, why, until } => {
+                if !self.was_refused(&key) {
+                    self.send(Action::Refuse { workload: target, message: why.clone() }, Some(unit), now);
+                }
+                self.wait_for_quota(unit, State::Change { until, why: why.clone() });
+                Verdict::Wait { law, why }
+            }
+        }
+    }
+
+    /// Those who hold quota that the unit is to have, and were not told so yet, are told to yield.
+    fn evict_workloads(&mut self, unit: &UnitName, victims: &[(FullName, Ground)], now: Timestamp) -> Verdict {
+        let staying: Vec<(Key, Ground)> = victims
+            .iter()
+            .filter(|(name, _)| !self.is_evicted(name))
+            .map(|(name, ground)| (Key::new(Kind::Workload, name.clone()), *ground))
+            .collect();
+        let target = |key: &Key| self.work_target(key).filter(|_| self.assumed.is_settled(key.kind, &key.name));
+        let targets = staying.iter().map(|(key, ground)| Some((key.clone(), target(key)?, *ground)));
+        let Some(targets) = targets.collect::<Option<Vec<_>>>() else {
+            return self.unsettled(unit);
+        };
+        for (key, workload, ground) in targets {
+            let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };
+            self.send(action, Some(unit), now);
+            let message = format!("preempted for {unit}: {ground:?}");
+            self.record(key.clone(), Some(unit.key()), "Preempted", message, now);
+            self.record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it"), now);
+        }
+        let why = "its victims are leaving".to_owned();
+        self.wait_for_quota(unit, State::Change { until: None, why });
+        Verdict::Preempt { placement: Vec::new(), victims: victims.iter().map(|(name, _)| name.clone()).collect() }
+    }
+
+    fn unsettled(&mut self, unit: &UnitName) -> Verdict {
+        let why = "waits to know what became of it, or of its victims".to_owned();
+        self.wait_for_quota(unit, State::Change { until: None, why: why.clone() });
+        Verdict::Wait { law: "Unsettled", why }
+    }
+
+    fn is_evicted(&self, workload: &FullName) -> bool {
+        let loaded = self.live.loaded();
+        let id = loaded.names.workload_id(workload);
+        id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
+    }
+
+    /// Whether it says on the workload that it has no quota, and since when.
+    fn was_refused(&self, key: &Key) -> bool {
+        let Some(Object::Workload(workload)) = self.live.get(key) else { return true };
+        let conditions = workload.status.iter().flat_map(|status| &status.conditions);
+        conditions.into_iter().any(|condition| condition.type_ == "QuotaReserved")
+    }
+}
+
+fn is_workload(unit: &UnitName) -> bool {
+    matches!(unit, UnitName::Workload(_))
+}

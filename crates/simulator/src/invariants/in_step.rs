@@ -1,0 +1,113 @@
+//! Under policy Kueue a Job and its workload keep in step: no pod of a Job without quota, and what the one says the other follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_objects::kueue::KueueWorkload;
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_scheduler::UnitName;
+use reprieve_scheduler::change::is_true;
+
+use super::Invariant;
+use super::capacity::is_over;
+use crate::world::World;
+
+/// By then a Job follows its workload, whatever went wrong in between.
+const FOLLOWED_MICROS: i64 = 300_000_000;
+
+#[derive(Default)]
+pub(super) struct InStep {
+    /// The version of the API that was looked at last.
+    looked: u64,
+    /// By Job: since when it is out of step, and how.
+    out_of_step: BTreeMap<FullName, (&'static str, Timestamp)>,
+}
+
+impl Invariant for InStep {
+    fn name(&self) -> &'static str {
+        "in step"
+    }
+
+    fn at_moment(&mut self, world: &World) -> Result<(), String> {
+        if !matches!(world.setup().policy, Policy::Kueue(_)) {
+            return Ok(());
+        }
+        self.follows(world)?;
+        let looked = std::mem::replace(&mut self.looked, world.api.version());
+        if looked == world.api.version() && self.out_of_step.is_empty() {
+            return Ok(());
+        }
+        let mut workloads: BTreeMap<&str, &KueueWorkload> = BTreeMap::new();
+        let mut jobs: Vec<&Job> = Vec::new();
+        for object in world.api.all() {
+            match object {
+                Object::Workload(workload) => {
+                    workloads.insert(owner(&workload.metadata).unwrap_or_default(), workload);
+                }
+                Object::Job(job) => jobs.push(job),
+                _ => {}
+            }
+        }
+        for pod in world.api.pods().filter(|pod| !is_over(pod)) {
+            let Some(job) = owner(&pod.metadata) else { continue };
+            let admission = workloads.get(job).and_then(|workload| workload.status.as_ref()?.admission.as_ref());
+            if admission.is_none() {
+                let name = FullName::of(&pod.metadata);
+                return Err(format!("pod {name} is there, and its workload has no quota"));
+            }
+        }
+        let waiting: BTreeSet<&UnitName> = world.scheduler.waiting().map(|(unit, _)| unit).collect();
+        let mut out = BTreeMap::new();
+        for job in jobs {
+            let name = FullName::of(&job.metadata);
+            let workload = workloads.get(job.metadata.uid.as_deref().unwrap_or_default()).copied();
+            if let Some(how) = how_out_of_step(job, workload, &waiting) {
+                let known = self.out_of_step.get(&name).filter(|(before, _)| *before == how);
+                out.insert(name, (how, known.map_or(world.now(), |(_, since)| *since)));
+            }
+        }
+        self.out_of_step = out;
+        Ok(())
+    }
+}
+
+impl InStep {
+    fn follows(&self, world: &World) -> Result<(), String> {
+        let from = |since: Timestamp| since.max(world.last_restart()).plus_micros(FOLLOWED_MICROS);
+        match self.out_of_step.iter().find(|(_, (_, since))| world.now() > from(*since)) {
+            Some((job, (how, _))) => Err(format!("Job {job} {how}, for minutes")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn how_out_of_step(job: &Job, workload: Option<&KueueWorkload>, waiting: &BTreeSet<&UnitName>) -> Option<&'static str> {
+    let Some(workload) = workload else { return Some("has no workload") };
+    let status = workload.status.clone().unwrap_or_default();
+    let suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let complete = conditions.into_iter().flatten().any(|one| one.type_ == "Complete");
+    let selector = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref()?.node_selector.as_ref());
+    let evicted = is_true(&status.conditions, "Evicted");
+    match status.admission.is_some() {
+        _ if is_true(&status.conditions, "Finished") => None,
+        _ if complete => Some("is complete, and its workload is not finished"),
+        true if evicted && !suspended => Some("goes on, and its workload was evicted"),
+        true if !evicted && suspended => Some("is suspended, and its workload was admitted"),
+        true => None,
+        false if !suspended => Some("goes on, and its workload has no quota"),
+        false if selector.is_some() => Some("has no quota, and the node selectors of a flavor"),
+        false => {
+            let unit = UnitName::Workload(FullName::of(&workload.metadata));
+            (!waiting.contains(&unit)).then_some("waits for quota, and the scheduler does not know")
+        }
+    }
+}
+
+fn owner(metadata: &ObjectMeta) -> Option<&str> {
+    metadata.owner_references.as_ref()?.first().map(|owner| owner.uid.as_str())
+}
