@@ -128,3 +128,98 @@ fn has(job: &Job, condition: &str) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|one| one.type_ == condition && one.status == "True")
 }
+
+#[cfg(test)]
+mod tests {
+    use reprieve_engine::Timestamp;
+    use reprieve_engine::policy::kueue::Ground;
+    use reprieve_objects::kueue::{AdmissionSpec, PodSetAssignment};
+    use reprieve_objects::objects::FullName;
+    use serde_json::{Value, json};
+
+    use super::super::make::workload;
+    use super::*;
+    use crate::action::{Action, Target};
+    use crate::change::{change_job, change_workload};
+
+    fn target() -> Target {
+        Target { name: FullName::new("default", "job"), uid: "1".to_owned(), version: 1 }
+    }
+
+    fn job(status: Value) -> Job {
+        serde_json::from_value(json!({
+            "metadata": {"name": "job", "uid": "1", "labels": {QUEUE: "team"}},
+            "spec": {
+                "suspend": true, "parallelism": 2, "completions": 2,
+                "template": {"spec": {"containers": [], "nodeSelector": {"zone": "a"}}},
+            },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn stopped() -> Value {
+        json!({"active": 0, "conditions": [{"type": "Suspended", "status": "True"}]})
+    }
+
+    fn next(job: &Job, workload: Option<&KueueWorkload>, has_pods: bool) -> Option<Chore> {
+        let flavor = FlavorSpec { node_labels: [("gpu".to_owned(), "new".to_owned())].into(), ..FlavorSpec::default() };
+        chore(&Standing { job, workload, has_pods }, |_| Some(&flavor))
+    }
+
+    #[test]
+    fn a_preempted_job_is_stopped_put_back_and_only_then_requeued() {
+        let mut job = job(stopped());
+        assert_eq!(next(&job, None, false), Some(Chore::Create));
+        let mut workload = workload(&job, 7);
+        assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota");
+
+        let given = PodSetAssignment {
+            name: "main".to_owned(),
+            flavors: [("cpu".to_owned(), "new".to_owned())].into(),
+            count: Some(2),
+            ..PodSetAssignment::default()
+        };
+        let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![given] };
+        let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
+        assert!(change_workload(&mut workload, &admit, Timestamp(0)));
+        let Some(Chore::Start(launch)) = next(&job, Some(&workload), false) else { panic!("it is not started") };
+        assert_eq!(launch.node_selector["gpu"], "new");
+        assert_eq!(launch.node_selector["zone"], "a");
+        assert!(change_job(&mut job, &Action::StartJob { job: target(), launch }));
+        assert_eq!(next(&job, Some(&workload), true), None, "it runs");
+
+        let preemptor = FullName::new("default", "other");
+        let evict = Action::EvictWorkload { workload: target(), preemptor, ground: Ground::InClusterQueue };
+        assert!(change_workload(&mut workload, &evict, Timestamp(1)));
+        assert_eq!(next(&job, Some(&workload), true), Some(Chore::Suspend));
+        assert!(change_job(&mut job, &Action::SuspendJob { job: target() }));
+        assert_eq!(next(&job, Some(&workload), true), None, "its pods are still there");
+
+        let Some(Chore::Restore(launch)) = next(&job, Some(&workload), false) else { panic!("it is not put back") };
+        assert_eq!(launch.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
+        assert!(change_job(&mut job, &Action::RestoreJob { job: target(), launch }));
+        assert_eq!(next(&job, Some(&workload), false), Some(Chore::Requeue));
+        assert!(change_workload(&mut workload, &Action::Requeue { workload: target() }, Timestamp(2)));
+        assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota again");
+    }
+
+    #[test]
+    fn a_job_whose_controller_has_not_said_that_it_stopped_keeps_its_quota() {
+        let job = job(json!({"terminating": 1, "conditions": [{"type": "Suspended", "status": "True"}]}));
+        let mut workload = workload(&job, 0);
+        let admit = Action::Admit { workload: target(), admission: Box::default() };
+        assert!(change_workload(&mut workload, &admit, Timestamp(0)));
+        let preemptor = FullName::new("default", "other");
+        let evict = Action::EvictWorkload { workload: target(), preemptor, ground: Ground::InCohortReclamation };
+        assert!(change_workload(&mut workload, &evict, Timestamp(1)));
+        assert_eq!(next(&job, Some(&workload), false), None);
+    }
+
+    #[test]
+    fn a_workload_ends_with_its_job() {
+        let job = job(json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+        assert_eq!(next(&job, Some(&workload(&job, 0)), false), Some(Chore::Finish("Succeeded")));
+        assert_eq!(next(&job, None, false), None);
+    }
+}
