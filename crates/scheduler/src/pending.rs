@@ -78,7 +78,9 @@ impl Pending {
             let place = waiting.place(unit);
             self.active.remove(&place);
             self.large.remove(&place);
-            self.timers.retain(|(_, other)| other != unit);
+            if let Some(until) = waiting.state.until() {
+                self.timers.remove(&(until, unit.clone()));
+            }
         }
     }
 
@@ -93,15 +95,10 @@ impl Pending {
     /// What the unit waits for from now on.
     pub fn set(&mut self, unit: &UnitName, state: State) {
         let Some(waiting) = self.units.get_mut(unit) else { return };
-        let until = |state: &State| match state {
-            State::Active | State::Busy(_) => None,
-            State::Change { until, .. } => *until,
-            State::Backoff { until } => Some(*until),
-        };
-        if let Some(until) = until(&waiting.state) {
+        if let Some(until) = waiting.state.until() {
             self.timers.remove(&(until, unit.clone()));
         }
-        if let Some(until) = until(&state) {
+        if let Some(until) = state.until() {
             self.timers.insert((until, unit.clone()));
         }
         let place = waiting.place(unit);
@@ -199,6 +196,17 @@ impl Pending {
     pub fn set_could_fit(&mut self, unit: &UnitName, could_fit: bool) {
         if let Some(waiting) = self.units.get_mut(unit) {
             waiting.could_fit = Some(could_fit);
+        }
+    }
+}
+
+impl State {
+    /// The moment at which it ends at the latest, if there is one.
+    fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Active | Self::Busy(_) => None,
+            Self::Change { until, .. } => *until,
+            Self::Backoff { until } => Some(*until),
         }
     }
 }
