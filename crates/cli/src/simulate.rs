@@ -254,10 +254,6 @@ fn chosen(names: &[String], profiles: &[Profile]) -> Result<Vec<Profile>, Error>
     };
     for profile in &chosen {
         policy(profile).map_err(|error| InputError { field: Some("--policy".to_owned()), ..error })?;
-        if profile.policy.eq_ignore_ascii_case("kueue") {
-            let problem = "policy Kueue cannot be simulated yet; write Kubernetes, YuniKorn or Koordinator";
-            return Err(Error::Usage(format!("--policy: {problem}")));
-        }
     }
     Ok(chosen)
 }

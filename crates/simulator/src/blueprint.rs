@@ -1,5 +1,6 @@
 //! What is to be simulated, before a policy is chosen: scenarios and traces become one of these, and it becomes a setup for each policy.
 
+mod kueue;
 mod queues;
 
 use std::collections::BTreeMap;
@@ -56,7 +57,8 @@ impl Blueprint {
         let keeps = |object: &&Object| queues::is_for(object, &policy);
         let mut objects: Vec<Object> = self.objects.iter().filter(keeps).cloned().collect();
         if !objects.iter().any(queues::is_account) {
-            objects.extend(queues::objects(&self.queues, &policy));
+            let accounts = queues::objects(&self.queues, &policy, &objects);
+            objects.extend(accounts);
         }
         self.refuse_misunderstood(&objects, &policy)?;
         // Submissions that are alike stay so: the memory of a run is in proportion to what differs.

@@ -79,3 +79,14 @@ fn slow_victims_are_waited_for() {
     assert!((HOUR / 12..HOUR / 4).contains(&waited), "{waited}");
     assert_eq!((summary.evictions, summary.second_order_evictions), (16, 0));
 }
+
+#[test]
+fn what_was_lent_is_taken_back_and_its_borrower_runs_again() {
+    let (run, summary) = story!("kueue-reclaim");
+    assert_eq!(run.evictions.len(), 1);
+    assert_eq!(run.evictions[0].job, "default/vision-3", "the youngest of those who borrowed");
+    let speech = job(&run, "speech-0");
+    assert!(speech.started.unwrap() - speech.submitted < HOUR / 60, "it starts within a minute");
+    assert_eq!((summary.finished, summary.second_order_evictions), (5, 0));
+    assert!(job(&run, "vision-3").finished > speech.finished, "the borrower runs again when there is room");
+}

@@ -9,6 +9,8 @@ use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
 use reprieve_objects::object::{Kind, Object};
 use serde_json::{Map, Value, json};
 
+use super::kueue;
+
 /// An account in the words of no policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
@@ -55,14 +57,15 @@ pub(super) fn label(queues: &[Queue], name: &str, policy: &Policy) -> Option<(St
 }
 
 /// The queues as objects of a policy.
-pub(super) fn objects(queues: &[Queue], policy: &Policy) -> Vec<Object> {
+pub(super) fn objects(queues: &[Queue], policy: &Policy, others: &[Object]) -> Vec<Object> {
     if queues.is_empty() {
         return Vec::new();
     }
     match policy {
         Policy::YuniKorn => vec![yunikorn(queues)],
         Policy::Koordinator(_) => queues.iter().map(quota).collect(),
-        Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
+        Policy::Kueue(_) => kueue::objects(queues, others),
+        Policy::Kubernetes(_) => Vec::new(),
     }
 }
 
