@@ -24,6 +24,7 @@ pub fn crds() -> Vec<(String, CustomResourceDefinition)> {
     ];
     let named = |mut crd: CustomResourceDefinition| {
         schemas(&mut crd).for_each(say_what_it_is);
+        say_who_approved(&mut crd);
         (format!("{}.yaml", crd.metadata.name.clone().unwrap_or_default()), crd)
     };
     all.map(named).into()
@@ -39,6 +40,15 @@ fn say_what_it_is(schema: &mut JSONSchemaProps) {
     let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
     schema.description = spec.and_then(|spec| spec.description.clone());
     (schema.title, schema.required) = (None, None);
+}
+
+/// The API server takes a resource of Kubernetes' own groups only if it says where the group was approved.
+fn say_who_approved(crd: &mut CustomResourceDefinition) {
+    if crd.spec.group.ends_with(".k8s.io") {
+        let approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50".to_owned();
+        let annotations = crd.metadata.annotations.get_or_insert_default();
+        annotations.insert("api-approved.kubernetes.io".to_owned(), approval);
+    }
 }
 
 /// A class has its fields at the top.
