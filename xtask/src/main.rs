@@ -1,11 +1,13 @@
 //! The project's chores. `cargo xtask verify` checks everything and writes nothing; `cargo xtask fix` repairs what a machine can
-//! repair; `cargo xtask bench` compares the speed with the goals.
+//! repair; `cargo xtask e2e` runs `reprieve` on a real control plane; `cargo xtask bench` compares the speed with the goals.
 
 mod bench;
 mod blocks;
 mod browser;
 mod crds;
 mod docs;
+mod e2e;
+mod go;
 mod steps;
 
 use std::process::ExitCode;
@@ -13,6 +15,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
        cargo xtask fix              apply formatting, lint fixes and the outputs in the documentation
+       cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 
 fn main() -> ExitCode {
@@ -21,6 +24,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["verify"] => steps::run(&steps::VERIFY),
         ["fix"] => steps::run(&steps::FIX),
+        ["e2e"] => steps::run(&e2e::STEPS),
         ["bench"] => bench::run(false),
         ["bench", "--quick"] => bench::run(true),
         _ => {

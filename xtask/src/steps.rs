@@ -1,22 +1,36 @@
 //! Steps one after the other, each timed, until one fails.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{browser, crds, docs};
+use crate::{browser, crds, docs, e2e, go};
 
 /// A step and what does it.
 pub struct Step {
-    name: &'static str,
-    run: fn() -> Result<(), String>,
+    pub name: &'static str,
+    pub run: fn() -> Result<(), String>,
 }
 
-pub const VERIFY: [Step; 8] = [
+pub const VERIFY: [Step; 10] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
-        run: || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        run: || {
+            let features = "reprieve-e2e/control-plane";
+            cargo(&[
+                "clippy",
+                "--locked",
+                "--workspace",
+                "--all-targets",
+                "--features",
+                features,
+                "--",
+                "-D",
+                "warnings",
+            ])
+        },
     },
     Step { name: "browser", run: browser::check },
     Step {
@@ -30,6 +44,8 @@ pub const VERIFY: [Step; 8] = [
         run: || cargo(&["run", "--locked", "--release", "-q", "--", "simulate", "--check", "--seeds", "50"]),
     },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },
+    Step { name: "control plane", run: go::build },
+    Step { name: "end to end", run: e2e::test },
 ];
 
 pub const FIX: [Step; 4] = [
@@ -79,9 +95,14 @@ pub fn run(steps: &[Step]) -> ExitCode {
 
 /// Runs cargo in the root of the repository.
 pub fn cargo(arguments: &[&str]) -> Result<(), String> {
+    cargo_with(arguments, &[])
+}
+
+/// Runs cargo in the root of the repository, with these variables.
+pub fn cargo_with(arguments: &[&str], variables: &[(&str, OsString)]) -> Result<(), String> {
     let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(root());
+    command.args(arguments).envs(variables.iter().cloned()).current_dir(root());
     let shown = format!("cargo {}", arguments.join(" "));
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -95,9 +116,14 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
 }
 
-/// Where cargo puts what it builds for release: beside what it built this program into.
+/// Where cargo puts what it builds for release.
 pub fn release_folder() -> Result<PathBuf, String> {
+    Ok(target_folder()?.join("release"))
+}
+
+/// Where cargo puts what it builds: this program is in there.
+pub fn target_folder() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("where this program is, is unknown: {error}"))?;
     let target = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
-    Ok(target.join("release"))
+    Ok(target.to_owned())
 }

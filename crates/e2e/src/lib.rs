@@ -1,0 +1,16 @@
+//! A real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager, and kwok in the role of all kubelets.
+//!
+//! `cargo xtask e2e` builds these programs and runs the tests. A test has a control plane of its own, because nodes belong to no
+//! namespace. What cannot be had is a panic with the reason: this is code for tests only.
+
+mod access;
+mod control_plane;
+mod etcd;
+mod objects;
+mod process;
+mod programs;
+
+pub use access::User;
+pub use control_plane::ControlPlane;
+pub use objects::{eventually, objects};
+pub use process::Process;

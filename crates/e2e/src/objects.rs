@@ -1,0 +1,108 @@
+//! Objects into the API server, and out of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, ApiResource, Scope, pinned_kind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::ControlPlane;
+
+/// How many requests are under way at once.
+const IN_FLIGHT: usize = 32;
+
+impl ControlPlane {
+    /// Applies all objects of a YAML text. Objects without a namespace are in `default`.
+    pub async fn apply(&self, yaml: &str) {
+        let mut known: HashMap<GroupVersionKind, (ApiResource, ApiCapabilities)> = HashMap::new();
+        for object in objects(yaml) {
+            let types = object.types.as_ref().expect("an object says what it is");
+            let kind = GroupVersionKind::try_from(types).expect("a group and a version");
+            if !known.contains_key(&kind) {
+                let found = pinned_kind(self.client(), &kind).await;
+                let found = found.unwrap_or_else(|error| panic!("{kind:?} is not served: {error}"));
+                known.insert(kind.clone(), found);
+            }
+            let (resource, capabilities) = &known[&kind];
+            let api: Api<DynamicObject> = match capabilities.scope {
+                Scope::Cluster => Api::all_with(self.client().clone(), resource),
+                Scope::Namespaced => {
+                    let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+                    Api::namespaced_with(self.client().clone(), namespace, resource)
+                }
+            };
+            let name = object.metadata.name.as_deref().expect("an object has a name");
+            let parameters = PatchParams::apply("e2e").force();
+            let applied = api.patch(name, &parameters, &Patch::Apply(&object)).await;
+            applied.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+        }
+    }
+
+    /// Creates nodes `PREFIX-0`, `PREFIX-1`, … that all have the same to give, and waits until they can be used.
+    pub async fn create_nodes(&self, prefix: &str, count: usize, allocatable: &[(&str, &str)]) {
+        let amounts: BTreeMap<&str, &str> = [("pods", "110")].into_iter().chain(allocatable.iter().copied()).collect();
+        let node = |at: usize| {
+            let name = format!("{prefix}-{at}");
+            let node = json!({
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "status": {"allocatable": amounts, "capacity": amounts},
+            });
+            serde_json::from_value(node).expect("a node")
+        };
+        let api: Api<Node> = Api::all(self.client().clone());
+        create_all(&api, (0..count).map(node).collect()).await;
+        let of_these = |node: &Node| node.metadata.name.as_deref().is_some_and(|name| name.starts_with(prefix));
+        eventually("all nodes are ready", async || {
+            let nodes = api.list(&ListParams::default()).await.ok()?;
+            (nodes.iter().filter(|node| of_these(node) && is_ready(node)).count() >= count).then_some(())
+        })
+        .await;
+    }
+
+    /// Creates pods, many at a time.
+    pub async fn create_pods(&self, namespace: &str, pods: Vec<Pod>) {
+        create_all(&Api::namespaced(self.client().clone(), namespace), pods).await;
+    }
+}
+
+async fn create_all<K>(api: &Api<K>, objects: Vec<K>)
+where
+    K: Clone + Debug + Serialize + DeserializeOwned,
+{
+    let parameters = PostParams::default();
+    let created = stream::iter(&objects).map(|object| api.create(&parameters, object)).buffer_unordered(IN_FLIGHT);
+    created.try_for_each(async |_| Ok(())).await.unwrap_or_else(|error| panic!("not created: {error}"));
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let is_tainted = node.spec.iter().any(|spec| spec.taints.iter().flatten().next().is_some());
+    !is_tainted && conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// The objects of a YAML text.
+pub fn objects(yaml: &str) -> Vec<DynamicObject> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
+    let object = |document| serde_json::from_value(document).expect("an object");
+    documents.into_iter().filter(|document| !document.is_null()).map(object).collect()
+}
+
+/// Asks until there is an answer, and fails when there is none after a minute.
+pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < end, "after a minute it still does not hold that {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
