@@ -72,6 +72,12 @@ impl Assumed {
         self.of(kind, name).iter().all(|assumption| assumption.shows_in.is_some())
     }
 
+    /// Whether it is not known yet if the pod was bound.
+    pub fn is_binding(&self, name: &FullName) -> bool {
+        let binds = |one: &Assumption| one.shows_in.is_none() && matches!(one.action, Action::Bind { .. });
+        self.of(Kind::Pod, name).iter().any(binds)
+    }
+
     /// The object is gone.
     pub fn gone(&mut self, kind: Kind, name: &FullName) {
         self.retain(kind, name, |_| false);

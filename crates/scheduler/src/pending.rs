@@ -173,6 +173,12 @@ impl Pending {
         self.active.iter().map(|(_, _, unit)| unit)
     }
 
+    /// Whether a unit waits, and its turn is before another's.
+    pub fn is_before(&self, unit: &UnitName, other: &UnitName) -> bool {
+        let place = |unit: &UnitName| Some(self.units.get(unit)?.place(unit));
+        place(unit).is_some_and(|first| place(other).is_none_or(|second| first < second))
+    }
+
     /// The unit that holds this one back, and until when.
     pub fn held_back(&self, unit: &UnitName, now: Timestamp) -> Option<(&UnitName, Timestamp)> {
         let waiting = self.units.get(unit)?;

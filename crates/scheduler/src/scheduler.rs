@@ -367,7 +367,8 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return (Verdict::Wait { law: "Incomplete", why }, None);
         };
-        if self.members(unit).iter().any(|pod| self.unsettled.contains(pod)) {
+        let is_unknown = |pod: &FullName| self.unsettled.contains(pod) || self.assumed.is_binding(pod);
+        if self.members(unit).iter().any(is_unknown) {
             let why = "waits to know what became of its pods".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return (Verdict::Wait { law: "Unsettled", why }, None);
@@ -526,7 +527,7 @@ impl Scheduler {
 
     /// What became of a unit just like this one since the cluster last changed.
     fn refused_before(&self, unit: &UnitName, now: Timestamp) -> Option<State> {
-        if self.refused.is_empty() {
+        if self.refused.is_empty() || self.marks.contains_key(unit) {
             return None;
         }
         let (generation, state) = self.refused.get(&self.likeness(unit, now)?)?;

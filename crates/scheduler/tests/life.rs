@@ -157,6 +157,15 @@ fn with(pods: Vec<Object>) -> Vec<Object> {
     read(NODE).into_iter().chain(pods).collect()
 }
 
+/// A pod of the group `gang`.
+fn member(name: &str) -> Object {
+    let Object::Pod(pod) = pod(name, 0, 1, None) else { panic!("it is a pod") };
+    let mut pod = Pod::clone(&pod);
+    let spec = pod.spec.get_or_insert_default();
+    spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
+    Object::from(pod)
+}
+
 #[test]
 fn what_fits_is_bound() {
     let mut life = Life::new(with(vec![pod("a", 0, 4, None)]));
@@ -247,13 +256,6 @@ kind: PodGroup
 metadata: {name: gang, namespace: default}
 spec: {schedulingPolicy: {gang: {minCount: 2}}}
 ";
-    let member = |name: &str| {
-        let Object::Pod(pod) = pod(name, 0, 1, None) else { panic!("it is a pod") };
-        let mut pod = Pod::clone(&pod);
-        let spec = pod.spec.get_or_insert_default();
-        spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
-        Object::from(pod)
-    };
     let objects = with(read(group).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
@@ -263,4 +265,66 @@ spec: {schedulingPolicy: {gang: {minCount: 2}}}
     life.scheduler.observe(Event::Changed(second), life.now);
     let step = life.step();
     assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 2), "{:?}", step.verdict);
+}
+
+#[test]
+fn nobody_is_evicted_on_a_word_that_was_given_to_another() {
+    let pods = vec![pod("low", 0, 4, Some("node")), pod("first", 10, 2, None), pod("second", 10, 2, None)];
+    let mut life = Life::new(with(pods));
+    let first = life.step();
+    assert!(matches!(first.verdict, Verdict::Prepare { .. }), "{:?}", first.verdict);
+    let second = life.step();
+    assert!(matches!(second.verdict, Verdict::Prepare { .. }), "{:?}", second.verdict);
+    life.works(&second);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    life.works(&first);
+    let step = life.step();
+    assert_eq!(step.unit.as_ref().map(ToString::to_string).as_deref(), Some("Pod default/first"));
+    assert_eq!(evicted(&step), ["low"]);
+}
+
+#[test]
+fn who_waits_for_somebody_who_leaves_anyway_takes_nobody_for_a_later_one() {
+    let pods = vec![pod("low-1", 0, 2, Some("node")), pod("low-2", 5, 2, Some("node")), pod("high", 10, 2, None)];
+    let mut life = Life::new(with(pods));
+    life.change("low-1", |pod| pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone());
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Prepare { .. }), "{:?}", step.verdict);
+    assert!(!step.actions.iter().any(|(_, action)| matches!(action, Action::Mark { .. })), "{:?}", step.actions);
+    life.works(&step);
+    life.step();
+    let later = life.store(pod("later", 10, 2, None));
+    life.scheduler.observe(Event::Changed(later), life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Prepare { .. }), "{:?}", step.verdict);
+    while let Some(step) = life.scheduler.step(life.now) {
+        assert!(matches!(step.verdict, Verdict::Wait { .. } | Verdict::FollowUp), "{:?}", step.verdict);
+    }
+}
+
+#[test]
+fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+";
+    let objects = with(read(group).into_iter().chain(["one", "two"].map(member)).collect());
+    let mut life = Life::new(objects);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    life.goes("one");
+    let third = life.store(member("three"));
+    life.scheduler.observe(Event::Changed(third), life.now);
+    let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
+    let (bind, _) = second.expect("it was to be bound");
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Unsettled", .. }), "{:?}", step.verdict);
+    life.change("two", |pod| pod.spec.get_or_insert_default().node_name = Some("node".to_owned()));
+    let version = life.version;
+    life.answer(*bind, ActionResult::Ok { version });
+    let step = life.step();
+    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 1), "{:?}", step.verdict);
 }

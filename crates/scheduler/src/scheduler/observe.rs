@@ -178,6 +178,7 @@ impl Scheduler {
             if marked.is_empty() {
                 self.marks.remove(&unit);
             }
+            self.pending.wake_pods();
         }
         if let Some(unit) = after {
             self.marks.entry(unit).or_default().insert(name.clone());
@@ -314,6 +315,7 @@ impl Scheduler {
     fn finished(&mut self, unit: &Option<UnitName>, id: ActionId, failed: bool, now: Timestamp) {
         let Some(unit) = unit else { return };
         let Some(State::Busy(mut busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone()) else {
+            self.pending.wake(unit);
             return;
         };
         busy.remove(&id);
@@ -351,6 +353,6 @@ fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bo
 }
 
 /// The unit for which a pod was told to yield.
-fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
+pub(super) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
     UnitName::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
 }

@@ -2,16 +2,20 @@
 //! is still the same, the victims are evicted, all of them; then they are waited for. While they are leaving, and the placement
 //! stands, nobody else is taken.
 
+use std::collections::BTreeSet;
+
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::Placement;
 use reprieve_engine::hold::stands;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{PodId, Timestamp};
+use reprieve_engine::{NodeId, PodId, Timestamp};
+use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 
+use super::observe::preemptor_of;
 use super::{Scheduler, Verdict};
 use crate::action::{Action, SOFT_EVICTION, Target};
 use crate::bug::Bug;
@@ -28,11 +32,14 @@ impl Scheduler {
             return Verdict::Wait { law: "Unsettled", why };
         }
         self.nominate(unit, &placement, now);
-        if !self.is_soft() {
-            self.mark(unit, &victims, now);
-        }
+        let yields_first = self.mark(unit, &victims, now);
         if !self.outbox.is_empty() {
             return Verdict::Prepare { placement, victims };
+        }
+        if let Some(other) = yields_first {
+            let why = format!("its victims are to yield for {other} first");
+            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            return Verdict::Wait { law: "Underway", why };
         }
         self.evict(unit, &victims, now);
         if self.outbox.is_empty() {
@@ -43,15 +50,15 @@ impl Scheduler {
         Verdict::Preempt { placement, victims }
     }
 
-    /// Why nobody new is taken for the unit now: those who were are still leaving, and its placement stands.
+    /// Why nobody new is taken for the unit now: somebody is still leaving for it, or is leaving where it is meant to land, and its
+    /// placement stands once they are gone.
     pub(super) fn under_way(&mut self, unit: &UnitName, question: &Question, now: Timestamp) -> Option<String> {
-        let marked = self.marks.get(unit).cloned().unwrap_or_default();
-        let gone: Vec<PodId> = marked.iter().filter_map(|pod| self.live.loaded().names.pod_id(pod)).collect();
-        if !marked.iter().any(|victim| self.is_leaving(victim)) {
+        if self.has(Bug::SecondRound) {
             return None;
         }
+        let marked = self.marks.get(unit).cloned().unwrap_or_default();
         let ask = question.ask(self.live.loaded());
-        let snapshot = &mut self.live.loaded_mut().snapshot;
+        let Loaded { snapshot, names, .. } = self.live.loaded();
         // Pods that came later, beyond those that it needs, are no reason for a second round.
         let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(ask.needed, |job| {
@@ -60,7 +67,15 @@ impl Scheduler {
         });
         let nominated = ask.members.iter().filter_map(|&pod| Some((pod, snapshot.pod(pod).nominated?)));
         let placement: Placement = nominated.collect();
-        if placement.len() < needed || !stands(snapshot, &ask, &placement, &gone) {
+        let nodes: BTreeSet<NodeId> = placement.iter().map(|(_, node)| *node).collect();
+        let on_them = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
+        let leaving: Vec<PodId> = on_them.filter(|pod| self.is_leaving(names.pod(*pod))).collect();
+        if leaving.is_empty() && !marked.iter().any(|victim| self.is_leaving(victim)) {
+            return None;
+        }
+        let gone: BTreeSet<PodId> = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(leaving).collect();
+        let gone: Vec<PodId> = gone.into_iter().collect();
+        if placement.len() < needed || !stands(&mut self.live.loaded_mut().snapshot, &ask, &placement, &gone) {
             return None;
         }
         self.finish_marked(unit, now);
@@ -87,12 +102,17 @@ impl Scheduler {
     pub(super) fn clear_left_behind(&mut self, now: Timestamp) {
         for unit in std::mem::take(&mut self.left_behind) {
             let marked: Vec<FullName> = self.marks.get(&unit).into_iter().flatten().cloned().collect();
-            let (broken, whole): (Vec<FullName>, Vec<FullName>) =
-                marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
-            self.evict(&unit, &broken, now);
-            for pod in self.staying(&whole) {
-                self.send(Action::Unmark { pod }, None, now);
-            }
+            self.spare(&unit, marked, None, now);
+        }
+    }
+
+    /// Tells those who were told to yield that they need not, unless they are of a group of which nobody may stay.
+    fn spare(&mut self, unit: &UnitName, marked: Vec<FullName>, waits: Option<&UnitName>, now: Timestamp) {
+        let (broken, whole): (Vec<FullName>, Vec<FullName>) =
+            marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
+        self.evict(unit, &broken, now);
+        for pod in self.staying(&whole) {
+            self.send(Action::Unmark { pod }, waits, now);
         }
     }
 
@@ -112,19 +132,24 @@ impl Scheduler {
         }
     }
 
-    /// Says on each victim that it is to yield, unless it was told so for another, and on those that no longer are that they need not.
-    fn mark(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
+    /// Says on each victim that it is to yield, and on those that no longer are that they need not. Who was told so for a unit that
+    /// comes before this one yields for that one: nobody is evicted on a word that was given to another. That unit is returned.
+    fn mark(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> Option<UnitName> {
         let marked = self.marks.get(unit).cloned().unwrap_or_default();
-        let is_told = |victim: &FullName| self.marks.values().any(|marked| marked.contains(victim));
-        let untold: Vec<FullName> = victims.iter().filter(|victim| !is_told(victim)).cloned().collect();
-        for pod in self.staying(&untold) {
-            let message = format!("preempted for {unit}");
-            self.send(Action::Mark { pod, preemptor: unit.to_string(), message }, Some(unit), now);
+        let mut yields_first = None;
+        for pod in self.staying(victims) {
+            match preemptor_of(self.live.pod(&pod.name).map(AsRef::as_ref)) {
+                Some(other) if other == *unit => {}
+                Some(other) if self.pending.is_before(&other, unit) => yields_first = Some(other),
+                Some(_) | None => {
+                    let message = format!("preempted for {unit}");
+                    self.send(Action::Mark { pod, preemptor: unit.to_string(), message }, Some(unit), now);
+                }
+            }
         }
         let spared: Vec<FullName> = marked.into_iter().filter(|pod| !victims.contains(pod)).collect();
-        for pod in self.staying(&spared) {
-            self.send(Action::Unmark { pod }, Some(unit), now);
-        }
+        self.spare(unit, spared, Some(unit), now);
+        yields_first
     }
 
     fn evict(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
@@ -132,7 +157,7 @@ impl Scheduler {
         if self.has(Bug::HalfAGang) && staying.len() > 1 {
             staying.pop();
         }
-        if self.has(Bug::ForgottenNomination) {
+        if self.has(Bug::ForgottenNomination) && !staying.is_empty() {
             self.nominate(unit, &[], now);
         }
         for pod in staying {
@@ -180,11 +205,10 @@ impl Scheduler {
         let group = loaded.names.pod_id(pod).and_then(|pod| loaded.snapshot.pod(pod).group);
         group.is_some_and(|group| {
             let group = loaded.snapshot.group(group);
-            let stays = |pod: &&PodId| {
-                let pod = loaded.snapshot.pod(**pod);
-                pod.node.is_some() && pod.leaving.is_none()
-            };
-            group.mode == DisruptionMode::All && group.members.iter().filter(stays).count() < group.min_count
+            let members = || group.members.iter().map(|pod| loaded.snapshot.pod(*pod));
+            let stay = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();
+            let evicted = members().any(|pod| pod.leaving.is_some_and(|leaving| leaving.preempted));
+            group.mode == DisruptionMode::All && (evicted || stay < group.min_count)
         })
     }
 }

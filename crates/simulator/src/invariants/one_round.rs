@@ -1,8 +1,9 @@
 //! There is no second preemption for a unit while the first is under way and its placement stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_objects::objects::FullName;
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
@@ -40,7 +41,16 @@ impl Invariant for OneRound {
         };
         let round = &self.rounds[unit];
         let more = round.victims.iter().any(|victim| !before.victims.contains(victim));
-        let still_there = before.victims.iter().any(|(pod, was)| uid(pod) == *was && is_leaving(world, pod));
+        // Whoever is asked to leave only now had not left, and may have been asked by another in between.
+        let asked_now: BTreeSet<&FullName> = step.actions.iter().filter_map(|(_, action)| evicted(action)).collect();
+        let for_it = |pod: &FullName| {
+            let annotations = world.api.pod(pod).and_then(|pod| pod.metadata.annotations.as_ref());
+            annotations.and_then(|all| all.get(PREEMPTED_FOR)).is_some_and(|preemptor| *preemptor == unit.to_string())
+        };
+        let still_there = before
+            .victims
+            .iter()
+            .any(|(pod, was)| uid(pod) == *was && is_leaving(world, pod) && for_it(pod) && !asked_now.contains(pod));
         let names: Vec<FullName> = before.victims.iter().map(|(pod, _)| pod.clone()).collect();
         let same_pods = before.placement.iter().all(|(pod, _)| placement.iter().any(|(other, _)| other == pod));
         if more && still_there && same_pods && fits(world, &before.placement, &names) {
@@ -50,10 +60,17 @@ impl Invariant for OneRound {
     }
 }
 
+fn evicted(action: &Action) -> Option<&FullName> {
+    match action {
+        Action::Evict { pod } | Action::SoftEvict { pod, .. } => Some(&pod.name),
+        _ => None,
+    }
+}
+
 fn is_leaving(world: &World, pod: &FullName) -> bool {
     world.scheduler.live().pod(pod).is_some_and(|pod| {
         let labels = pod.metadata.labels.as_ref();
-        let soft = labels.is_some_and(|labels| labels.contains_key(reprieve_scheduler::action::SOFT_EVICTION));
+        let soft = labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
         pod.metadata.deletion_timestamp.is_some() || soft
     })
 }

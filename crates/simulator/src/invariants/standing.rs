@@ -1,5 +1,5 @@
-//! Nobody is a victim without a plan for the whole preemptor that stands: with the victims gone, every pod of it fits where it is
-//! meant to land.
+//! Nobody is a victim without a plan for the whole preemptor that stands: it is said of every pod of it where it is meant to land, and
+//! with the victims gone it fits there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,12 @@ impl Invariant for Standing {
                 if bound + placement.len() < min {
                     return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
                 }
+            }
+        }
+        for (pod, node) in placement {
+            let status = world.scheduler.live().pod(pod).and_then(|pod| pod.status.as_ref());
+            if status.and_then(|status| status.nominated_node_name.as_ref()) != Some(node) {
+                return Err(format!("{victims:?} yield for {unit}, and it is not said that {pod} is meant for {node}"));
             }
         }
         match fits(world, placement, victims) {
