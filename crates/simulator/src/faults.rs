@@ -28,7 +28,64 @@ pub struct Faults {
     pub restarts: u32,
 }
 
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// See [`Faults::lost_events`].
+    LostEvent,
+    /// See [`Faults::repeated_events`].
+    RepeatedEvent,
+    /// See [`Faults::delayed_events`].
+    DelayedEvent,
+    /// See [`Faults::conflicts`].
+    Conflict,
+    /// See [`Faults::failures`].
+    Failure,
+    /// See [`Faults::lost_answers`].
+    LostAnswer,
+    /// See [`Faults::lost_requests`].
+    LostRequest,
+    /// See [`Faults::slow_victims`].
+    SlowVictim,
+    /// See [`Faults::lost_nodes`].
+    LostNode,
+    /// See [`Faults::restarts`].
+    Restart,
+}
+
+impl Fault {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::LostEvent,
+        Self::RepeatedEvent,
+        Self::DelayedEvent,
+        Self::Conflict,
+        Self::Failure,
+        Self::LostAnswer,
+        Self::LostRequest,
+        Self::SlowVictim,
+        Self::LostNode,
+        Self::Restart,
+    ];
+}
+
 impl Faults {
+    /// In how many of a million cases this kind happens.
+    pub fn rate(&mut self, kind: Fault) -> &mut u32 {
+        match kind {
+            Fault::LostEvent => &mut self.lost_events,
+            Fault::RepeatedEvent => &mut self.repeated_events,
+            Fault::DelayedEvent => &mut self.delayed_events,
+            Fault::Conflict => &mut self.conflicts,
+            Fault::Failure => &mut self.failures,
+            Fault::LostAnswer => &mut self.lost_answers,
+            Fault::LostRequest => &mut self.lost_requests,
+            Fault::SlowVictim => &mut self.slow_victims,
+            Fault::LostNode => &mut self.lost_nodes,
+            Fault::Restart => &mut self.restarts,
+        }
+    }
+
     /// A bit of everything.
     pub const SOME: Self = Self {
         lost_events: 10_000,

@@ -12,6 +12,7 @@ pub mod chance;
 pub mod faults;
 pub mod invariants;
 mod job;
+mod luck;
 pub mod run;
 pub mod scenario;
 pub mod shrink;

@@ -1,6 +1,6 @@
 //! A setup in which an invariant is violated, made as small as it can be with that still so.
 
-use crate::faults::Faults;
+use crate::faults::Fault;
 use crate::invariants::{Violation, check};
 use crate::world::Setup;
 
@@ -15,15 +15,11 @@ pub struct Shrunk {
     pub violation: Violation,
 }
 
-/// Leaves out faults, then submissions, as long as the same invariant is violated. `kept` are the submissions of the setup, by their
-/// place among all; at most so many runs are tried.
+/// Leaves out kinds of faults, then submissions, then kinds of faults again, as long as the same invariant is violated. `kept` are the
+/// submissions of the setup, by their place among all; at most so many runs are tried.
 pub fn shrink(setup: Setup, kept: Vec<usize>, violation: Violation, mut runs: usize) -> Shrunk {
     let mut shrunk = Shrunk { setup, kept, violation };
-    for without in kinds() {
-        let mut smaller = shrunk.setup.clone();
-        without(&mut smaller.faults);
-        shrunk.take_if_violated(smaller, None, &mut runs);
-    }
+    shrunk.leave_out_faults(&mut runs);
     let mut size = shrunk.kept.len().div_ceil(2);
     while size > 0 {
         let mut at = 0;
@@ -39,10 +35,19 @@ pub fn shrink(setup: Setup, kept: Vec<usize>, violation: Violation, mut runs: us
         }
         size /= 2;
     }
+    shrunk.leave_out_faults(&mut runs);
     shrunk
 }
 
 impl Shrunk {
+    fn leave_out_faults(&mut self, runs: &mut usize) {
+        for kind in Fault::ALL {
+            let mut smaller = self.setup.clone();
+            *smaller.faults.rate(kind) = 0;
+            self.take_if_violated(smaller, None, runs);
+        }
+    }
+
     fn take_if_violated(&mut self, smaller: Setup, kept: Option<Vec<usize>>, runs: &mut usize) -> bool {
         let unchanged =
             smaller.faults == self.setup.faults && smaller.submissions.len() == self.setup.submissions.len();
@@ -59,20 +64,4 @@ impl Shrunk {
             _ => false,
         }
     }
-}
-
-/// Each kind of fault, to be left out.
-fn kinds() -> [fn(&mut Faults); 10] {
-    [
-        |faults| faults.lost_events = 0,
-        |faults| faults.repeated_events = 0,
-        |faults| faults.delayed_events = 0,
-        |faults| faults.conflicts = 0,
-        |faults| faults.failures = 0,
-        |faults| faults.lost_answers = 0,
-        |faults| faults.lost_requests = 0,
-        |faults| faults.slow_victims = 0,
-        |faults| faults.lost_nodes = 0,
-        |faults| faults.restarts = 0,
-    ]
 }

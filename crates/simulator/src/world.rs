@@ -19,8 +19,9 @@ use reprieve_scheduler::{Scheduler, Step, Verdict};
 
 use crate::api::Api;
 use crate::chance::Chance;
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::job::Job;
+use crate::luck::Luck;
 use crate::run::{Preemption, Run, Sample};
 use crate::submission::Submission;
 use crate::timeline::Timeline;
@@ -119,7 +120,7 @@ pub struct World {
     /// By the uid of a workload: how often it was admitted.
     admissions: BTreeMap<String, u32>,
     pub(crate) usage: Usage,
-    chance: Chance,
+    luck: Luck,
     run: Run,
     /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
     reports: Vec<(usize, Box<Report>)>,
@@ -150,7 +151,7 @@ impl World {
             syncing: BTreeSet::new(),
             admissions: BTreeMap::new(),
             usage: Usage::new(&setup.objects),
-            chance: Chance::new(setup.seed),
+            luck: Luck::new(setup.seed, setup.faults),
             run: Run { began: setup.start.0, ..Run::default() },
             reports: Vec::new(),
             stopwatch,
@@ -214,14 +215,15 @@ impl World {
             self.run.counts.steps += 1;
             self.run.counts.decisions += u64::from(step.unit.is_some());
             tell(self, &step);
+            let decided = self.if_faulty(|| step.unit.as_ref().map(ToString::to_string).unwrap_or_default());
             self.follow(step);
-            if self.fault(self.setup.faults.restarts) {
+            if self.fault(Fault::Restart, &decided).is_some() {
                 self.restart();
                 break;
             }
         }
-        if self.fault(self.setup.faults.lost_nodes) {
-            self.lose_node();
+        if let Some(chance) = self.fault(Fault::LostNode, "") {
+            self.lose_node(chance);
         }
         true
     }
@@ -330,10 +332,15 @@ impl World {
         }
     }
 
-    fn fault(&mut self, per_million: u32) -> bool {
-        let happens = self.chance.happens(per_million);
-        self.run.counts.faults += u64::from(happens);
-        happens
+    /// What a fault may befall; nothing where there are none.
+    fn if_faulty(&self, about: impl FnOnce() -> String) -> String {
+        if self.setup.faults.is_none() { String::new() } else { about() }
+    }
+
+    fn fault(&mut self, fault: Fault, about: &str) -> Option<Chance> {
+        let strikes = self.luck.strikes(fault, about);
+        self.run.counts.faults += u64::from(strikes.is_some());
+        strikes
     }
 
     /// Kubelets, controllers and the scheduler hear of what changed; the scheduler later, and not always rightly.
@@ -351,17 +358,18 @@ impl World {
     }
 
     fn tell_scheduler(&mut self, event: Event) {
-        let faults = self.setup.faults;
-        if self.fault(faults.lost_events) {
+        let about = self.if_faulty(|| match &event {
+            Event::Changed(object) => object.key().to_string(),
+            Event::Gone { key, .. } => key.to_string(),
+            Event::Listed { .. } | Event::Timer | Event::Done { .. } => String::new(),
+        });
+        if self.fault(Fault::LostEvent, &about).is_some() {
             self.lost = true;
             return;
         }
-        let times = if self.fault(faults.repeated_events) { 2 } else { 1 };
+        let times = if self.fault(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
         for _ in 0..times {
-            let late = match self.fault(faults.delayed_events) {
-                true => self.chance.within(0, 30_000_000),
-                false => 0,
-            };
+            let late = self.fault(Fault::DelayedEvent, &about).map_or(0, |mut chance| chance.within(0, 30_000_000));
             self.deliver(LATENCY_MICROS + late, event.clone());
         }
     }
@@ -421,13 +429,17 @@ impl World {
 
     fn perform(&mut self, life: u64, id: ActionId, action: &Action) {
         self.undelivered -= 1;
-        let faults = self.setup.faults;
+        let about = self.if_faulty(|| match action {
+            Action::Read { key } => format!("read {key}"),
+            Action::CreateWorkload { workload } => FullName::of(&workload.metadata).to_string(),
+            _ => action.changes().map_or_else(String::new, |(kind, target)| format!("{kind:?} {}", target.name)),
+        });
         let now = self.timeline.now();
-        let result = if self.fault(faults.lost_requests) {
+        let result = if self.fault(Fault::LostRequest, &about).is_some() {
             ActionResult::TimedOut
-        } else if self.fault(faults.conflicts) {
+        } else if self.fault(Fault::Conflict, &about).is_some() {
             ActionResult::Conflict
-        } else if self.fault(faults.failures) {
+        } else if self.fault(Fault::Failure, &about).is_some() {
             ActionResult::Forbidden("it is not your day".to_owned())
         } else {
             let evicts = matches!(action, Action::Evict { .. } | Action::SoftEvict { .. });
@@ -439,7 +451,7 @@ impl World {
             if worked {
                 self.workload_changed(action);
             }
-            if self.fault(faults.lost_answers) {
+            if self.fault(Fault::LostAnswer, &about).is_some() {
                 ActionResult::TimedOut
             } else {
                 if let Some(pod) = action.pod().filter(|_| evicts && worked) {

@@ -2,7 +2,7 @@
 
 use reprieve_scheduler::Bug;
 use reprieve_simulator::campaign::setup;
-use reprieve_simulator::faults::Faults;
+use reprieve_simulator::faults::{Fault, Faults};
 use reprieve_simulator::invariants::check;
 use reprieve_simulator::shrink::shrink;
 
@@ -40,4 +40,20 @@ fn a_violation_is_shrunk() {
         small.kept,
         small.setup.faults
     );
+}
+
+#[test]
+fn only_the_faults_that_it_takes_are_left() {
+    let (large, violation) = (0..200)
+        .find_map(|seed| {
+            let mut setup = setup(seed, "Kubernetes", Faults::SOME);
+            setup.bug = Some(Bug::TrustedTimeout);
+            check(setup.clone()).err().map(|violation| (setup, violation))
+        })
+        .expect("it is caught");
+    let n = large.submissions.len();
+    let small = shrink(large, (0..n).collect(), violation, 300);
+    let mut faults = small.setup.faults;
+    let left: Vec<Fault> = Fault::ALL.into_iter().filter(|kind| *faults.rate(*kind) > 0).collect();
+    assert!(left.len() <= 2 && small.kept.len() <= 6, "{left:?} {:?}", small.kept);
 }

@@ -12,6 +12,8 @@ use reprieve_scheduler::action::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::event::Event;
 
 use super::{Happening, RESTART_MICROS, SCHEDULER, World};
+use crate::chance::Chance;
+use crate::faults::Fault;
 use crate::job::Job;
 use crate::run::Eviction;
 use crate::submission::Form;
@@ -98,11 +100,8 @@ impl World {
 
     fn stop_later(&mut self, pod: FullName, uid: String) {
         let now = self.timeline.now();
-        let slow = self.fault(self.setup.faults.slow_victims);
-        let mut micros = match slow {
-            true => self.chance.within(60_000_000, 600_000_000),
-            false => 0,
-        };
+        let slow = self.fault(Fault::SlowVictim, &pod.to_string());
+        let mut micros = slow.map_or(0, |mut chance| chance.within(60_000_000, 600_000_000));
         if let Some((job, part)) = self.owner(&pod) {
             micros += job.submission.stop_micros;
             job.interrupt(part, now);
@@ -235,12 +234,12 @@ impl World {
     }
 
     /// A node vanishes with all that is on it, and comes back empty.
-    pub(super) fn lose_node(&mut self) {
+    pub(super) fn lose_node(&mut self, mut chance: Chance) {
         let nodes: Vec<Object> = self.api.all().filter(|object| object.kind() == Kind::Node).cloned().collect();
         if nodes.len() < 2 {
             return;
         }
-        let at = usize::try_from(self.chance.below(nodes.len() as u64)).expect("it is an index");
+        let at = usize::try_from(chance.below(nodes.len() as u64)).expect("it is an index");
         let node = nodes[at].clone();
         self.usage.node_lost(&node);
         self.api.remove(&node.key());
@@ -249,7 +248,7 @@ impl World {
             self.api.remove(&Key::new(Kind::Pod, pod));
         }
         self.spread_news();
-        let back = self.chance.within(60_000_000, 600_000_000);
+        let back = chance.within(60_000_000, 600_000_000);
         self.timeline.after(back, Happening::NodeBack(Box::new(node)));
     }
 
