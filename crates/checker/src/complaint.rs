@@ -45,6 +45,8 @@ pub enum Complaint {
     VictimTolerates { pod: String },
     /// A victim whose class opted out.
     VictimOptedOut { pod: String },
+    /// A victim in a namespace in which nobody is to be taken.
+    VictimProtected { pod: String },
     /// A victim whose class nobody defined, so that its rights are unknown.
     VictimOfUnknownClass { pod: String },
     /// A node is used that has a lower pod of a class that nobody defined.
@@ -114,6 +116,7 @@ impl fmt::Display for Complaint {
                 write!(f, "victim {pod} has priority {priority}, which is not below the preemptor's {preemptor}")
             }
             Self::VictimTolerates { pod } => write!(f, "victim {pod} tolerates the preemptor"),
+            Self::VictimProtected { pod } => write!(f, "victim {pod} is in a protected namespace"),
             Self::VictimOptedOut { pod } => write!(f, "victim {pod} opted out of preemption"),
             Self::VictimOfUnknownClass { pod } => write!(f, "the priority class of victim {pod} is not defined"),
             Self::UnknownClassOnNode { node, pod } => {

@@ -20,6 +20,12 @@ pub fn spared(cluster: &Cluster<'_>, asker: &Asker, unit: usize) -> Option<Compl
         let pod = &cluster.pods[at];
         if cluster.classes.lacks(pod.class()) {
             Some(Complaint::VictimOfUnknownClass { pod: named(at) })
+        } else if cluster
+            .namespace_labels(&pod.name.namespace)
+            .get("reprieve.dev/protected")
+            .is_some_and(|is| is == "true")
+        {
+            Some(Complaint::VictimProtected { pod: named(at) })
         } else if cluster.classes.opted_out(pod.class()) {
             Some(Complaint::VictimOptedOut { pod: named(at) })
         } else if cluster.classes.tolerates(pod.class(), pod.scheduled, asker.priority, asker.now) {

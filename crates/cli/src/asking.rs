@@ -4,17 +4,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
+use reprieve_cluster::client::Cluster;
+use reprieve_objects::load::Strictness;
 use reprieve_objects::source::{InputError, Source};
 use reprieve_objects::test_file::{PreemptorRef, TestSpec};
 
-use crate::input::Error;
+use crate::input::{self, Error, Input};
 
 /// The files, who asks, and when.
 #[derive(Debug, Args)]
 pub struct AskingArgs {
-    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input. Without it the cluster of
+    /// the kubeconfig is read
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     pub filename: Vec<PathBuf>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Who asks: a pending pod, pod group or workload of the input
     #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
     pub preemptor: Option<String>,
@@ -26,7 +32,39 @@ pub struct AskingArgs {
     pub now: Option<String>,
 }
 
+/// Which cluster.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig file of the cluster; KUBECONFIG or ~/.kube/config where nothing is said
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+impl ClusterArgs {
+    /// The way to it.
+    pub fn cluster(&self) -> Cluster {
+        Cluster { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
+    }
+}
+
 impl AskingArgs {
+    /// The files, or the cluster as it is now, which is only read.
+    pub fn read(&self) -> Result<Input, Error> {
+        if !self.filename.is_empty() {
+            return input::read(&self.filename);
+        }
+        let objects = reprieve_cluster::read::read(&self.cluster.cluster())?;
+        Ok(Input { objects, test: None })
+    }
+
+    /// How strictly what was read is judged: whoever asks a cluster that lives takes it as it is.
+    pub fn strictness(&self) -> Strictness {
+        if self.filename.is_empty() { Strictness::Live } else { Strictness::Files }
+    }
+
     /// Who asks, as `--for` names it.
     pub fn named(&self) -> Result<Option<PreemptorRef>, Error> {
         self.preemptor.as_deref().map(|name| preemptor_ref(name, &self.namespace)).transpose()

@@ -7,7 +7,7 @@ use reprieve_objects::test_file::{PreemptorRef, TestSpec};
 use serde_json::json;
 
 use crate::asking::{AskingArgs, asked_by};
-use crate::input::{self, Error, Input};
+use crate::input::{Error, Input};
 use crate::output;
 use crate::render::{span, table};
 use crate::verdicts::{Lost, Verdict, verdicts};
@@ -34,13 +34,20 @@ pub enum Output {
     Html,
 }
 
+fn nobody_asks() -> Error {
+    Error::Usage("nobody asks: name a pending pod or group with --for".to_owned())
+}
+
 /// Prints all verdicts.
 pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let asking = &args.asking;
-    let Input { objects, test } = input::read(&asking.filename)?;
+    if asking.filename.is_empty() && asking.preemptor.is_none() {
+        return Err(nobody_asks());
+    }
+    let Input { objects, test } = asking.read()?;
     let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec, test.source)).unzip();
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
-        return Err(Error::Usage("nobody asks: name a pending pod or group with --for".to_owned()));
+        return Err(nobody_asks());
     };
     let now = asking.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();

@@ -26,6 +26,9 @@ pub enum Error {
     /// The input is wrong.
     #[error("{0}")]
     Input(#[from] InputError),
+    /// The cluster cannot be read, or its scheduler cannot go on.
+    #[error("{0}")]
+    Cluster(#[from] reprieve_cluster::Error),
     /// The command is wrong.
     #[error("{0}")]
     Usage(String),

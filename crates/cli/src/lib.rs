@@ -2,6 +2,7 @@
 
 pub mod asking;
 pub mod cases;
+pub mod command;
 pub mod compare;
 pub mod demo;
 pub mod html;
@@ -13,6 +14,7 @@ pub mod plan;
 pub mod render;
 pub mod render_cycle;
 pub mod report;
+pub mod run;
 pub mod shuffle;
 pub mod simulate;
 pub mod verdicts;

@@ -2,61 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use reprieve::{cases, compare, demo, input::Error, plan, simulate};
-
-/// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
-/// unless the whole preemptor fits. It says why.
-#[derive(Debug, Parser)]
-#[command(version, about)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Who is preempted if this is submitted now, and why; changes nothing
-    ///
-    /// Exit status: 0 fits without victims, 2 would preempt, 3 would wait, 4 unschedulable, 1 error; with --cycle 2 where anybody
-    /// would be preempted, else 0.
-    Plan(plan::PlanArgs),
-    /// Runs PreemptionTest files: unit tests for a preemption policy
-    ///
-    /// Exit status: 0 all pass, 1 some fail, 2 bad input.
-    Test(cases::TestArgs),
-    /// Every policy's verdict on one cluster and one preemptor, side by side
-    Compare(compare::CompareArgs),
-    /// Lets a scenario or a trace run in virtual time under several policies, and compares them
-    ///
-    /// Exit status: 0 done, 1 an invariant was violated, 2 bad input.
-    Simulate(simulate::SimulateArgs),
-    /// An urgent gang arrives in a built-in cluster, and a day of such decisions under two policies
-    Demo,
-}
-
 fn main() -> ExitCode {
-    let checks = std::env::args().nth(1).is_some_and(|command| command == "test" || command == "simulate");
-    let bad_input = if checks { 2 } else { 1 };
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(bad_input) } else { ExitCode::SUCCESS };
-        }
-    };
-    let done = match &cli.command {
-        Command::Plan(args) => plan::run(args),
-        Command::Test(args) => cases::run(args),
-        Command::Compare(args) => compare::run(args),
-        Command::Simulate(args) => simulate::run(args),
-        Command::Demo => demo::run(),
-    };
-    done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)
-}
-
-fn fail(error: &Error, status: u8) -> ExitCode {
-    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
-    anstream::eprintln!("{style}error{style:#}: {error}");
-    ExitCode::from(status)
+    reprieve::command::main()
 }

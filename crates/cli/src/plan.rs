@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
-use reprieve_objects::load::{Loaded, Strictness, load_for, timestamp};
+use reprieve_objects::load::{Loaded, load_for, timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::record::record;
@@ -63,14 +63,17 @@ pub enum Output {
 
 /// Prints the plan; the status says what it is.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
-    let Input { mut objects, test } = input::read(&args.asking.filename)?;
+    if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
+        return Err(nobody_asks());
+    }
+    let Input { mut objects, test } = args.asking.read()?;
     let (recorded, source) = test.map(|test| (test.object.spec, test.source)).unzip();
     let blamed = |error| asked_by(error, &question_flags(args), source.as_ref());
     if args.cycle {
         return cycle(args, recorded.as_ref(), &objects, blamed);
     }
     let spec = question(args, recorded, &mut objects)?;
-    let mut loaded = load_for(&objects, Strictness::Files, &policy(&spec.profile).map_err(&blamed)?)?;
+    let mut loaded = load_for(&objects, args.asking.strictness(), &policy(&spec.profile).map_err(&blamed)?)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
     if !objects.skipped.is_empty() && args.output != Output::Test {
@@ -97,12 +100,15 @@ fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) 
     let named = args.asking.named()?;
     let asked = recorded.as_ref().map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
-        let problem = "nobody asks: name a pending pod or group with --for, or submit one with --submit";
-        return Err(Error::Usage(problem.to_owned()));
+        return Err(nobody_asks());
     };
     let now = args.asking.clock(recorded.as_ref());
     let profile = profile(args, recorded.as_ref(), Profile::default())?;
     Ok(TestSpec { now, profile, preemptor, expect: None })
+}
+
+fn nobody_asks() -> Error {
+    Error::Usage("nobody asks: name a pending pod or group with --for, or submit one with --submit".to_owned())
 }
 
 fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Result<Profile, Error> {
@@ -134,7 +140,7 @@ fn cycle(
     };
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blamed(error.field("spec.now")))?;
-    let loaded = load_for(objects, Strictness::Files, &policy)?;
+    let loaded = load_for(objects, args.asking.strictness(), &policy)?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));

@@ -168,6 +168,7 @@ fn meaning(spared: &SparedReport) -> String {
     match spared.law {
         "Priority" => "not below the preemptor's priority".to_owned(),
         "Toleration" => "they tolerate this preemptor".to_owned(),
+        "Protected" => "nobody is preempted in their namespaces".to_owned(),
         "OptOut" => "they opted out of being preempted".to_owned(),
         "UnknownClass" => "their PriorityClass is not defined, so their rights are unknown".to_owned(),
         "Reprieved" => "the preemptor fits without taking them".to_owned(),

@@ -9,6 +9,7 @@ mod etcd;
 mod objects;
 mod process;
 mod programs;
+pub mod story;
 
 pub use access::User;
 pub use control_plane::ControlPlane;

@@ -90,6 +90,8 @@ pub struct Pod {
     pub leaving: Option<Leaving>,
     /// How it tolerates preemption, by its priority class.
     pub toleration: Option<Toleration>,
+    /// Whether nobody is taken in its namespace.
+    pub protected: bool,
     /// Whether its priority class opted out of being preempted.
     pub opted_out: bool,
     /// What the pod itself says to that; only YuniKorn listens.
@@ -539,7 +541,7 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<Un
         unit.pods.push(PodId::new(index));
         unit.start = unit.start.min(pod.start);
         unit.rank = unit.rank.min(pod.rank);
-        unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
+        unit.shielded |= pod.is_shielded();
         unit_of[index] = Some(id);
     }
     for (at, workload) in cluster.workloads.iter().enumerate() {

@@ -15,6 +15,8 @@ pub struct Workload {
     pub admission: Option<Admission>,
     /// Its priority.
     pub priority: Priority,
+    /// Whether nobody is taken in its namespace.
+    pub protected: bool,
     /// When it was created.
     pub created: Timestamp,
     /// Whether it asks for quota at all; one that was deactivated does not.

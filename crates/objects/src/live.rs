@@ -143,6 +143,11 @@ impl Live {
         refused
     }
 
+    /// The tables may be wrong: the next refresh makes them anew.
+    pub fn distrust(&mut self) {
+        self.stale = true;
+    }
+
     /// Whether the next refresh has something to do.
     pub fn is_stale(&self) -> bool {
         self.stale

@@ -19,6 +19,7 @@ use crate::koordinator::{jobs, quota_tree};
 use crate::loader::Loader;
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::protected::protected;
 use crate::quota::world;
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;
@@ -86,6 +87,7 @@ fn build_placed(objects: &Objects, strictness: Strictness, placing: Placing) -> 
         quotas,
         jobs,
         budgets: Vec::new(),
+        protected: protected(objects),
         warnings,
     };
     loader.quotas.intern_resources(&mut loader.vocabulary.resources);

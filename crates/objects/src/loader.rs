@@ -33,6 +33,8 @@ pub(crate) struct Loader {
     pub jobs: BTreeMap<FullName, (JobId, usize)>,
     /// By budget, in the order of their ids: whom it is about.
     pub budgets: Vec<BudgetRule>,
+    /// The namespaces in which nobody is taken.
+    pub protected: BTreeSet<String>,
     pub warnings: Vec<String>,
 }
 
@@ -137,6 +139,7 @@ impl Loader {
             scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
             leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
             toleration: self.classes.toleration(class),
+            protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
             own_opt_out: own_word.map(|word| word == "false"),
             class_unknown: self.classes.lacks(class),

@@ -18,6 +18,7 @@ use crate::kueue::{
 };
 use crate::load::timestamp;
 use crate::objects::{FullName, Objects, by_name};
+use crate::protected::protected;
 use crate::quantity;
 use crate::request;
 use crate::source::{InputError, Sourced};
@@ -123,6 +124,7 @@ struct Reading<'o> {
     cohorts: BTreeMap<String, usize>,
     queues: BTreeMap<String, usize>,
     classes: WorkloadClasses,
+    protected: BTreeSet<String>,
 }
 
 impl<'o> Reading<'o> {
@@ -144,6 +146,7 @@ impl<'o> Reading<'o> {
             cohorts: BTreeMap::new(),
             queues: BTreeMap::new(),
             classes: WorkloadClasses::new(objects)?,
+            protected: protected(objects),
         })
     }
 
@@ -430,6 +433,7 @@ impl<'o> Reading<'o> {
             queue,
             admission,
             rank: 0,
+            protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             priority: self.classes.priority(&object.spec)?,

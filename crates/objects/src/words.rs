@@ -34,6 +34,7 @@ pub fn law(law: &Law, names: &Names) -> Words {
         Law::Toleration { pod, until: None } => {
             words("Toleration", format!("{} tolerates this preemptor for ever", names.pod(*pod)))
         }
+        Law::Protected => words("Protected", "nobody is preempted in its namespace".to_owned()),
         Law::OptOut { pod } => words("OptOut", format!("{} opted out of being preempted", names.pod(*pod))),
         Law::UnknownClass { pod } => words(
             "UnknownClass",

@@ -78,6 +78,11 @@ impl Assumed {
         self.of(Kind::Pod, name).iter().any(binds)
     }
 
+    /// Whether nothing is assumed of anything.
+    pub fn is_empty(&self) -> bool {
+        self.0.values().all(BTreeMap::is_empty)
+    }
+
     /// The object is gone.
     pub fn gone(&mut self, kind: Kind, name: &FullName) {
         self.retain(kind, name, |_| false);

@@ -18,5 +18,5 @@ mod unit;
 
 pub use assumed::{mark, unmark};
 pub use bug::Bug;
-pub use scheduler::{Scheduler, Step, Verdict};
+pub use scheduler::{Recorded, Scheduler, Step, Verdict};
 pub use unit::UnitName;

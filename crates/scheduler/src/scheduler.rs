@@ -1,6 +1,7 @@
 //! The state machine: what it knows, and one step of its life.
 
 mod observe;
+mod outside;
 mod preempt;
 mod workloads;
 
@@ -20,6 +21,7 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::{Report, report};
+use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
 
 use crate::action::{Action, ActionId, Target};
@@ -28,6 +30,8 @@ use crate::bug::Bug;
 use crate::pending::{Pending, State};
 use crate::unit::UnitName;
 use workloads::Work;
+
+pub use outside::Recorded;
 
 /// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
 pub const SETTLE_SECONDS: i64 = 1;
@@ -74,6 +78,10 @@ pub struct Scheduler {
     refused: BTreeMap<Likeness, (u64, State)>,
     /// Who is next under YuniKorn, as of a generation.
     fair_order: (u64, VecDeque<UnitName>),
+    /// Who is being decided: it is known even if that fails by a fault.
+    deciding: Option<UnitName>,
+    /// How the policy is written where every decision is recorded.
+    recorded_as: Option<Profile>,
     #[cfg(feature = "deliberate-bugs")]
     bug: Option<Bug>,
 }
@@ -128,6 +136,10 @@ pub struct Step {
     pub actions: Vec<(ActionId, Action)>,
     /// Why, if that was asked for and somebody has to yield.
     pub report: Option<Box<Report>>,
+    /// The decision as a file, if that was asked for.
+    pub record: Option<Recorded>,
+    /// How often a budget is violated by it.
+    pub violations: usize,
 }
 
 /// What came of a step.
@@ -170,6 +182,20 @@ pub enum Verdict {
     },
 }
 
+/// What became of a decision.
+struct Decided {
+    verdict: Verdict,
+    report: Option<Box<Report>>,
+    record: Option<Recorded>,
+    violations: usize,
+}
+
+impl From<Verdict> for Decided {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, report: None, record: None, violations: 0 }
+    }
+}
+
 impl Scheduler {
     /// A scheduler of the pods that name it, that knows of nothing yet.
     pub fn new(name: &str, policy: Policy) -> Self {
@@ -197,6 +223,8 @@ impl Scheduler {
             generation: 0,
             refused: BTreeMap::new(),
             fair_order: (0, VecDeque::new()),
+            deciding: None,
+            recorded_as: None,
             #[cfg(feature = "deliberate-bugs")]
             bug: None,
         }
@@ -269,9 +297,12 @@ impl Scheduler {
             self.set_timer(now);
             return self.follow_up();
         };
-        let (verdict, report) = self.decide(&unit, now);
+        self.deciding = Some(unit.clone());
+        let Decided { verdict, report, record, violations } = self.decide(&unit, now);
+        self.deciding = None;
         self.set_timer(now);
-        Some(Step { unit: Some(unit), verdict, actions: std::mem::take(&mut self.outbox), report })
+        let actions = std::mem::take(&mut self.outbox);
+        Some(Step { unit: Some(unit), verdict, actions, report, record, violations })
     }
 
     /// Whether it is known what other schedulers asked for before this one was started.
@@ -297,9 +328,18 @@ impl Scheduler {
         }
     }
 
-    fn follow_up(&mut self) -> Option<Step> {
+    /// What is to be done without deciding anything.
+    pub fn follow_up(&mut self) -> Option<Step> {
         let actions = std::mem::take(&mut self.outbox);
-        (!actions.is_empty()).then_some(Step { unit: None, verdict: Verdict::FollowUp, actions, report: None })
+        let verdict = Verdict::FollowUp;
+        (!actions.is_empty()).then_some(Step {
+            unit: None,
+            verdict,
+            actions,
+            report: None,
+            record: None,
+            violations: 0,
+        })
     }
 
     /// The next unit whose turn it is. Those that are held back wait.
@@ -361,32 +401,40 @@ impl Scheduler {
         order.into_iter().flat_map(|(_, units)| units).collect()
     }
 
-    fn decide(&mut self, unit: &UnitName, now: Timestamp) -> (Verdict, Option<Box<Report>>) {
+    fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Decided {
         let Some((preemptor, _)) = self.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
-            return (Verdict::Wait { law: "Incomplete", why }, None);
+            return Verdict::Wait { law: "Incomplete", why }.into();
         };
         let is_unknown = |pod: &FullName| self.unsettled.contains(pod) || self.assumed.is_binding(pod);
         if self.members(unit).iter().any(is_unknown) {
             let why = "waits to know what became of its pods".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
-            return (Verdict::Wait { law: "Unsettled", why }, None);
+            return Verdict::Wait { law: "Unsettled", why }.into();
         }
         let question = Question { policy: self.policy, now, preemptor };
+        let record = self.recorded(unit, &question);
         let outcome = question.decide(self.live.loaded_mut());
+        let decided = self.carry_through(unit, &question, outcome, now);
+        Decided { record, ..decided }
+    }
+
+    /// Sees to it that what was decided is done.
+    fn carry_through(&mut self, unit: &UnitName, question: &Question, outcome: Outcome, now: Timestamp) -> Decided {
         match outcome {
             Outcome::Schedule(placement) => {
                 let placement = self.named(&placement);
                 self.bind(unit, &placement, now);
-                (Verdict::Schedule { placement }, None)
+                Verdict::Schedule { placement }.into()
             }
             Outcome::Preempt(plan) => {
-                if let Some(why) = self.under_way(unit, &question, now) {
-                    return (Verdict::Wait { law: "Underway", why }, None);
+                if let Some(why) = self.under_way(unit, question, now) {
+                    return Verdict::Wait { law: "Underway", why }.into();
                 }
-                let report = self.explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
-                (self.preempt(unit, &plan, now), report)
+                let report = self.explains.then(|| Box::new(report(question, self.live.loaded_mut())));
+                let violations = plan.cost.violations;
+                Decided { report, violations, ..self.preempt(unit, &plan, now).into() }
             }
             Outcome::Wait(law) => {
                 let until = match &law {
@@ -396,7 +444,7 @@ impl Scheduler {
                 let words = words::law(&law, &self.live.loaded().names);
                 self.finish_marked(unit, now);
                 self.wait(unit, State::Change { until, why: words.text.clone() });
-                (Verdict::Wait { law: words.name, why: words.text }, None)
+                Verdict::Wait { law: words.name, why: words.text }.into()
             }
             Outcome::Unschedulable(law) => {
                 let words = law.map(|law| words::law(&law, &self.live.loaded().names));
@@ -414,7 +462,7 @@ impl Scheduler {
                 let state = State::Change { until, why: why.clone() };
                 self.remember_refusal(unit, &state, now);
                 self.wait(unit, state);
-                (Verdict::Unschedulable { law, why }, None)
+                Verdict::Unschedulable { law, why }.into()
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod opt_out;
 pub(crate) mod over_guarantee;
 pub(crate) mod own_queue;
 pub mod priority;
+pub(crate) mod protected;
 pub mod toleration;
 pub(crate) mod under_guarantee;
 pub mod underway;
@@ -41,6 +42,8 @@ pub enum Law {
         /// The pod that did.
         pod: PodId,
     },
+    /// Its namespace is protected.
+    Protected,
     /// A lower pod on the node names a priority class that nothing defines: its rights are unknown, so nothing is taken there.
     UnknownClass {
         /// That pod.
@@ -185,7 +188,8 @@ pub fn spares(snapshot: &Snapshot, ask: &Ask, unit: UnitId, now: Timestamp) -> O
         if !unit.shielded {
             return None;
         }
-        opt_out::spares(snapshot, unit)
+        protected::spares(snapshot, unit)
+            .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
             .or_else(|| toleration::spares(snapshot, unit, ask, now))
     })

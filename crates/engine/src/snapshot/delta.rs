@@ -166,7 +166,7 @@ impl Snapshot {
         };
         for pod in pods.iter().map(|pod| &self.cluster.pods[pod.index()]) {
             unit.start = unit.start.min(pod.start);
-            unit.shielded |= pod.toleration.is_some() || pod.opted_out || pod.class_unknown;
+            unit.shielded |= pod.is_shielded();
         }
         unit.pods = pods;
         self.units[id.index()] = unit;
@@ -193,6 +193,11 @@ impl Snapshot {
 }
 
 impl Pod {
+    /// Whether a law may spare it whatever its priority.
+    pub(crate) fn is_shielded(&self) -> bool {
+        self.toleration.is_some() || self.protected || self.opted_out || self.class_unknown
+    }
+
     /// Nobody: what stands where a pod was.
     fn vacant() -> Self {
         Self {
@@ -208,6 +213,7 @@ impl Pod {
             scheduled: None,
             leaving: None,
             toleration: None,
+            protected: false,
             opted_out: false,
             own_opt_out: None,
             class_unknown: false,

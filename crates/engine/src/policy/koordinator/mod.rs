@@ -13,7 +13,7 @@ use crate::explain::{Explanation, Spared};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
-use crate::laws::{Law, never, not_preemptible, opt_out, toleration, underway, unknown_class};
+use crate::laws::{Law, never, not_preemptible, opt_out, protected, toleration, underway, unknown_class};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 use quota::{Firm, Purpose};
@@ -170,6 +170,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         (pod.priority >= self.ask.priority)
             .then_some(Law::Priority { candidate: pod.priority })
             .or_else(|| not_preemptible::spares(snapshot, id, self.is_preemptible(id)))
+            .or_else(|| protected::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
             .or_else(|| toleration::spares(snapshot, unit, self.ask, self.now))

@@ -66,6 +66,9 @@ impl Search<'_> {
         if !self.holds(id, contested) {
             return Some(Law::NotContested);
         }
+        if candidate.protected {
+            return Some(Law::Protected);
+        }
         let candidate_priority = Law::Priority { candidate: candidate.priority };
         if theirs == self.queue {
             let law = match rules.within {

@@ -317,6 +317,9 @@ impl<'a> Search<'a> {
     fn may_take_at_home(&self, id: WorkloadId) -> bool {
         let candidate = self.snapshot.workload(id);
         let lower = candidate.priority < self.workload.priority;
+        if candidate.protected {
+            return false;
+        }
         match self.snapshot.quota_rules().queues[self.queue.index()].within {
             Within::Never => false,
             Within::LowerPriority => lower,
@@ -329,6 +332,9 @@ impl<'a> Search<'a> {
 
     /// Whether a workload of another queue may be preempted, as far as its priority tells.
     fn may_reclaim(&self, id: WorkloadId) -> bool {
+        if self.snapshot.workload(id).protected {
+            return false;
+        }
         match self.snapshot.quota_rules().queues[self.queue.index()].reclaim {
             Reclaim::Never => false,
             Reclaim::LowerPriority => self.snapshot.workload(id).priority < self.workload.priority,

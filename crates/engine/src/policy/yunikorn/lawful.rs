@@ -44,6 +44,7 @@ impl Search<'_, '_, '_> {
         let snapshot = self.snapshot();
         let unit = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit))?;
         leaving::spares(snapshot, pod)
+            .or_else(|| laws::protected::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))
             .or_else(|| laws::toleration::spares(snapshot, unit, self.ask, self.now))
     }

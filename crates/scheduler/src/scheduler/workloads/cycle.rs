@@ -74,9 +74,10 @@ impl Scheduler {
             let explains = self.explains && matches!(head, Head::Preempt(_));
             let question = Question { policy: self.policy, now, preemptor: Preemptor::Workload(id) };
             let report = explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
-            (unit, head, report)
+            let record = self.recorded(&unit, &question);
+            (unit, head, report, record)
         });
-        for (unit, head, report) in explained.collect::<Vec<_>>() {
+        for (unit, head, report, record) in explained.collect::<Vec<_>>() {
             let is_free = self.pending.get(&unit).is_some_and(|one| matches!(one.state, State::Change { .. }));
             if !is_free {
                 continue;
@@ -84,7 +85,7 @@ impl Scheduler {
             let verdict = self.carry_out(&unit, head, now);
             let actions = std::mem::take(&mut self.outbox);
             if !actions.is_empty() {
-                self.decided.push_back(Step { unit: Some(unit), verdict, actions, report });
+                self.decided.push_back(Step { unit: Some(unit), verdict, actions, report, record, violations: 0 });
             }
         }
     }

@@ -1,0 +1,421 @@
+//! The thread on which the schedulers live: it hears what happened, lets them take their steps, and hands out what is to be done.
+//!
+//! With several profiles only one acts at a time: each sees what another has done before it decides anything itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use reprieve_engine::Timestamp;
+use reprieve_objects::load::timestamp;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+use reprieve_objects::protected::PROTECTED;
+use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Scheduler, Step, Verdict};
+use tracing::{error, info, warn};
+
+use crate::audit::Audit;
+use crate::hands::References;
+use crate::metrics::{Metrics, PendingLabels};
+use crate::resources::resource;
+use crate::watch::Listener;
+
+/// How long a profile acts while others want to.
+const TURN: Duration = Duration::from_millis(200);
+/// How long it may take until a pod that was bound is seen to be.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is said how many wait.
+const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
+/// How long what is under way at the end is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// What the thread hears.
+pub enum Input {
+    /// Something happened in the cluster.
+    Event(Event),
+    /// One profile asked for a list.
+    Listed { profile: usize, event: Event },
+    /// An action of a profile was carried out, or was not.
+    Done {
+        profile: usize,
+        action: ActionId,
+        /// `None` where nothing was done, nor will be.
+        result: Option<ActionResult>,
+    },
+    /// Nothing more is to be begun.
+    Stop,
+}
+
+/// The way in, for whoever watches.
+pub struct Inputs(pub Sender<Input>);
+
+impl Listener for Inputs {
+    fn hear(&self, event: Event) {
+        // Nobody listens any more only when the process ends.
+        let _ = self.0.send(Input::Event(event));
+    }
+}
+
+/// An action to be carried out.
+pub struct Order {
+    pub profile: usize,
+    pub id: ActionId,
+    pub action: Action,
+    pub references: References,
+}
+
+/// A scheduler, and which kinds it reads.
+pub struct Profile {
+    pub scheduler: Scheduler,
+    pub kinds: BTreeSet<Kind>,
+    pub policy: &'static str,
+    pub name: String,
+}
+
+/// The thread's state.
+pub struct Brain {
+    profiles: Vec<Profile>,
+    inputs: Receiver<Input>,
+    orders: tokio::sync::mpsc::UnboundedSender<Order>,
+    metrics: Arc<Metrics>,
+    audit: Option<Audit>,
+    /// Namespaces in which nobody is taken, besides those that say so themselves.
+    protected: BTreeSet<String>,
+    timers: BTreeSet<(Timestamp, usize)>,
+    /// Bindings that were asked for and are yet to be seen.
+    bindings: BTreeMap<FullName, Binding>,
+    /// How many orders are under way.
+    under_way: usize,
+    turn: (usize, Instant),
+    published: Option<Instant>,
+    stopping: Option<Instant>,
+}
+
+/// A binding that is yet to be seen: the API does not say in which version it shows.
+struct Binding {
+    profile: usize,
+    id: ActionId,
+    uid: String,
+    worked: Option<Instant>,
+    seen_in: Option<u64>,
+}
+
+impl Brain {
+    pub fn new(
+        mut profiles: Vec<Profile>,
+        inputs: Receiver<Input>,
+        orders: tokio::sync::mpsc::UnboundedSender<Order>,
+        metrics: Arc<Metrics>,
+        audit: Option<Audit>,
+        protected: BTreeSet<String>,
+    ) -> Self {
+        for Profile { scheduler, kinds, .. } in &mut profiles {
+            for &kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
+                scheduler.observe(Event::Listed { kind, objects: Vec::new(), version: 0 }, now());
+            }
+        }
+        Self {
+            profiles,
+            inputs,
+            orders,
+            metrics,
+            audit,
+            protected,
+            timers: BTreeSet::new(),
+            bindings: BTreeMap::new(),
+            under_way: 0,
+            turn: (0, Instant::now()),
+            published: None,
+            stopping: None,
+        }
+    }
+
+    /// Lives until it is told to stop, and what is under way is done.
+    pub fn live(mut self) {
+        loop {
+            while let Ok(input) = self.inputs.try_recv() {
+                self.hear(input);
+            }
+            self.fire_timers();
+            self.give_up_bindings();
+            if let Some(since) = self.stopping {
+                if self.under_way == 0 || since.elapsed() > LAST_WORDS {
+                    return;
+                }
+            } else if self.take_steps() {
+                continue;
+            }
+            self.publish();
+            match self.inputs.recv_timeout(self.nap()) {
+                Ok(input) => self.hear(input),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn hear(&mut self, input: Input) {
+        match input {
+            Input::Event(mut event) => {
+                self.protect(&mut event);
+                let seen = self.note_pods(&event);
+                for profile in self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind_of(&event))) {
+                    profile.scheduler.observe(event.clone(), now());
+                }
+                for (profile, id, result) in seen {
+                    self.profiles[profile].scheduler.observe(Event::Done { action: id, result }, now());
+                }
+            }
+            Input::Listed { profile, event } => self.profiles[profile].scheduler.observe(event, now()),
+            Input::Done { profile, action, result } => {
+                self.under_way -= 1;
+                if let Some(result) = result {
+                    self.done(profile, action, result);
+                }
+            }
+            Input::Stop => self.stopping = Some(Instant::now()),
+        }
+    }
+
+    /// Says on namespaces that are protected by the configuration that they are.
+    fn protect(&self, event: &mut Event) {
+        let objects = match event {
+            Event::Changed(object) => std::slice::from_mut(object),
+            Event::Listed { objects, .. } => objects.as_mut_slice(),
+            Event::Gone { .. } | Event::Timer | Event::Done { .. } => return,
+        };
+        for object in objects {
+            let Object::Namespace(namespace) = object else { return };
+            if namespace.metadata.name.as_ref().is_some_and(|name| self.protected.contains(name)) {
+                let labels = object.metadata_mut().labels.get_or_insert_default();
+                labels.insert(PROTECTED.to_owned(), "true".to_owned());
+            }
+        }
+    }
+
+    fn done(&mut self, profile: usize, action: ActionId, mut result: ActionResult) {
+        let binding = self.bindings.iter_mut().find(|(_, one)| (one.profile, one.id) == (profile, action));
+        if let Some((name, binding)) = binding {
+            if matches!(result, ActionResult::Ok { version } if version != u64::MAX) {
+                match binding.seen_in {
+                    Some(version) => result = ActionResult::Ok { version },
+                    None => {
+                        binding.worked = Some(Instant::now());
+                        return;
+                    }
+                }
+            }
+            let name = name.clone();
+            self.bindings.remove(&name);
+        }
+        self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
+    }
+
+    /// The bindings that an event shows to have been made, or to be about a pod that is gone.
+    fn note_pods(&mut self, event: &Event) -> Vec<(usize, ActionId, ActionResult)> {
+        let mut done = Vec::new();
+        match event {
+            Event::Changed(object) => done.extend(self.note_pod(object)),
+            Event::Listed { objects, .. } if !self.bindings.is_empty() => {
+                done.extend(objects.iter().filter_map(|object| self.note_pod(object)));
+            }
+            Event::Gone { key, version } if key.kind == Kind::Pod => {
+                if let Some(binding) = self.bindings.remove(&key.name).filter(|binding| binding.worked.is_some()) {
+                    done.push((binding.profile, binding.id, ActionResult::Ok { version: *version }));
+                }
+            }
+            _ => {}
+        }
+        done
+    }
+
+    fn note_pod(&mut self, object: &Object) -> Option<(usize, ActionId, ActionResult)> {
+        let Object::Pod(pod) = object else { return None };
+        let name = FullName::of(&pod.metadata);
+        let binding = self.bindings.get_mut(&name)?;
+        let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        if !bound || object.uid() != binding.uid {
+            return None;
+        }
+        binding.seen_in = Some(object.version());
+        binding.worked?;
+        let Binding { profile, id, .. } = self.bindings.remove(&name)?;
+        Some((profile, id, ActionResult::Ok { version: object.version() }))
+    }
+
+    /// Bindings that worked and are not seen: the scheduler reads the pod anew.
+    fn give_up_bindings(&mut self) {
+        let late = |binding: &Binding| binding.worked.is_some_and(|worked| worked.elapsed() > SEEN_WITHIN);
+        let names: Vec<FullName> =
+            self.bindings.iter().filter(|(_, binding)| late(binding)).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            if let Some(Binding { profile, id, .. }) = self.bindings.remove(&name) {
+                warn!(pod = %name, "a binding that worked is not seen; the pod is read anew");
+                let event = Event::Done { action: id, result: ActionResult::TimedOut };
+                self.profiles[profile].scheduler.observe(event, now());
+            }
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        let now = now();
+        while let Some((_, profile)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            self.timers.pop_first();
+            self.profiles[profile].scheduler.observe(Event::Timer, now);
+        }
+    }
+
+    /// One step of the profile whose turn it is; whether there was anything to do.
+    fn take_steps(&mut self) -> bool {
+        let (mut current, since) = self.turn;
+        let alone = self.profiles.len() == 1;
+        let spent = !alone && since.elapsed() > TURN;
+        if !spent && let Some(step) = self.step(current) {
+            self.carry_on(current, step);
+            return true;
+        }
+        if alone {
+            return false;
+        }
+        if let Some(step) = self.profiles[current].scheduler.follow_up() {
+            self.carry_on(current, step);
+            return true;
+        }
+        for _ in 1..self.profiles.len() {
+            if !self.profiles[current].scheduler.is_quiet() {
+                return false;
+            }
+            current = (current + 1) % self.profiles.len();
+            self.turn = (current, Instant::now());
+            if let Some(step) = self.step(current) {
+                self.carry_on(current, step);
+                return true;
+            }
+        }
+        self.turn = (current, Instant::now());
+        spent
+    }
+
+    /// One step of a profile. A fault in a decision takes down that decision.
+    fn step(&mut self, profile: usize) -> Option<Step> {
+        let began = Instant::now();
+        let Profile { scheduler, policy, .. } = &mut self.profiles[profile];
+        match catch_unwind(AssertUnwindSafe(|| scheduler.step(now()))) {
+            Ok(step) => {
+                if let Some(step) = &step {
+                    self.metrics.decided(policy, step, began.elapsed());
+                }
+                step
+            }
+            Err(_) => {
+                self.metrics.faults.inc();
+                match scheduler.recover(now()) {
+                    Some(unit) => {
+                        error!(unit = %unit, "a decision failed by a fault of the scheduler; the unit steps aside");
+                    }
+                    None => panic!("a fault outside any decision: starting anew is safe"),
+                }
+                None
+            }
+        }
+    }
+
+    fn carry_on(&mut self, profile: usize, step: Step) {
+        log(&self.profiles[profile], &step);
+        if let (Some(audit), Some(record)) = (&mut self.audit, &step.record) {
+            audit.write(record);
+        }
+        for (id, action) in step.actions {
+            let references = self.references(profile, &action);
+            match &action {
+                Action::Timer { at } => {
+                    self.timers.insert((*at, profile));
+                    let done = Event::Done { action: id, result: ActionResult::Ok { version: 0 } };
+                    self.profiles[profile].scheduler.observe(done, now());
+                    continue;
+                }
+                Action::Bind { pod, .. } => {
+                    let binding = Binding { profile, id, uid: pod.uid.clone(), worked: None, seen_in: None };
+                    self.bindings.insert(pod.name.clone(), binding);
+                }
+                _ => {}
+            }
+            if self.orders.send(Order { profile, id, action, references }).is_ok() {
+                self.under_way += 1;
+            }
+        }
+    }
+
+    fn references(&self, profile: usize, action: &Action) -> References {
+        let Action::Record { about, related, .. } = action else { return References::default() };
+        let live = self.profiles[profile].scheduler.live();
+        let refer = |key: &Key| {
+            let metadata = match key.kind {
+                Kind::Pod => live.pod(&key.name).map(|pod| &pod.metadata),
+                _ => live.get(key).map(Object::metadata),
+            };
+            resource(key.kind).reference(key, metadata.and_then(|metadata| metadata.uid.clone()))
+        };
+        References { about: Some(refer(about)), related: related.as_ref().map(refer) }
+    }
+
+    /// How long nothing has to be done unless something is heard.
+    fn nap(&self) -> Duration {
+        let timer = self.timers.first().map(|(at, _)| {
+            Duration::from_micros(u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0).saturating_add(100))
+        });
+        timer.unwrap_or(PUBLISHED_EVERY).min(PUBLISHED_EVERY)
+    }
+
+    /// Says how many wait, and why.
+    fn publish(&mut self) {
+        if self.published.is_some_and(|last| last.elapsed() < PUBLISHED_EVERY) {
+            return;
+        }
+        self.published = Some(Instant::now());
+        let mut pending: BTreeMap<PendingLabels, i64> = BTreeMap::new();
+        for Profile { scheduler, name, .. } in &self.profiles {
+            for (queue, reason) in scheduler.waiting_by_queue() {
+                let labels = PendingLabels { profile: name.clone(), queue, reason: reason.to_owned() };
+                *pending.entry(labels).or_default() += 1;
+            }
+        }
+        self.metrics.set_pending(pending);
+        self.metrics.set_serving(self.profiles.iter().all(|profile| profile.scheduler.is_ready()));
+    }
+}
+
+fn now() -> Timestamp {
+    timestamp(jiff::Timestamp::now())
+}
+
+fn kind_of(event: &Event) -> Kind {
+    match event {
+        Event::Changed(object) => object.kind(),
+        Event::Gone { key, .. } => key.kind,
+        Event::Listed { kind, .. } => *kind,
+        Event::Timer | Event::Done { .. } => unreachable!("the cluster tells neither"),
+    }
+}
+
+fn log(profile: &Profile, step: &Step) {
+    let Some(unit) = &step.unit else { return };
+    let profile = &profile.name;
+    match &step.verdict {
+        Verdict::FollowUp => {}
+        Verdict::Schedule { placement } => info!(%profile, %unit, pods = placement.len(), "scheduled"),
+        Verdict::Prepare { victims, .. } => {
+            info!(%profile, %unit, victims = victims.len(), "a preemption is being prepared");
+        }
+        Verdict::Preempt { victims, placement } => {
+            let names = victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            info!(%profile, %unit, pods = placement.len(), victims = names, "preempts");
+        }
+        Verdict::Wait { law, why } => info!(%profile, %unit, law, why, "waits"),
+        Verdict::Unschedulable { law, why } => info!(%profile, %unit, law, why, "cannot be scheduled"),
+    }
+}

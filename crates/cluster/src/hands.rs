@@ -1,0 +1,389 @@
+//! Carries out what the scheduler asks for: each action is a request, with preconditions that let it fail rather than change an object
+//! that is not what it was taken for.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use jiff::Timestamp as Clock;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::core::Request;
+use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::events::{Event as Note, EventType, Recorder, Reporter};
+use reprieve_engine::Timestamp;
+use reprieve_objects::load::timestamp;
+use reprieve_objects::object::{Kind, Object};
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION, Target};
+use reprieve_scheduler::change::{change_job, change_workload};
+use reprieve_scheduler::event::ActionResult;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::num::NonZeroU32;
+use tokio::sync::Semaphore;
+use tracing::warn;
+
+use crate::config::{ClientLimits, Configuration};
+use crate::error::problem;
+use crate::metrics::Metrics;
+use crate::resources::resource;
+use crate::watch::get;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often a request is made again that the server had no time for.
+const ATTEMPTS: u32 = 4;
+
+/// What the scheduler acts with.
+pub struct Hands {
+    client: Client,
+    recorder: Recorder,
+    in_flight: Semaphore,
+    requests: DefaultDirectRateLimiter,
+    evictions: Option<DefaultDirectRateLimiter>,
+    dry_run: bool,
+    metrics: Arc<Metrics>,
+}
+
+/// The objects that an action names, as the API knows them.
+#[derive(Clone, Debug, Default)]
+pub struct References {
+    pub about: Option<ObjectReference>,
+    pub related: Option<ObjectReference>,
+}
+
+impl Hands {
+    pub fn new(client: Client, config: &Configuration, identity: &str, dry_run: bool, metrics: Arc<Metrics>) -> Self {
+        let ClientLimits { qps, burst, max_in_flight } = config.client_limits;
+        let several = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        let reporter = Reporter { controller: "reprieve".to_owned(), instance: Some(identity.to_owned()) };
+        Self {
+            recorder: Recorder::new(client.clone(), reporter),
+            client,
+            in_flight: Semaphore::new(max_in_flight),
+            requests: RateLimiter::direct(Quota::per_second(several(qps)).allow_burst(several(burst))),
+            evictions: NonZeroU32::new(config.evictions_per_minute)
+                .map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
+            dry_run,
+            metrics,
+        }
+    }
+
+    /// Carries out an action; `None` where no result is to come of it, because nothing is touched.
+    pub async fn carry_out(&self, action: &Action, references: References) -> Option<ActionResult> {
+        if self.dry_run && is_change(action) {
+            // INVARIANT: what is assumed and never shows stays assumed, so that nothing is decided twice.
+            let assumed = action.changes().is_some();
+            return assumed.then_some(ActionResult::Ok { version: u64::MAX });
+        }
+        if let (Action::Evict { .. } | Action::SoftEvict { .. }, Some(evictions)) = (action, &self.evictions) {
+            evictions.until_ready().await;
+        }
+        let _permit = self.in_flight.acquire().await.ok()?;
+        self.requests.until_ready().await;
+        let began = Instant::now();
+        let mut pause = Duration::from_millis(100);
+        for attempt in 1.. {
+            let answer = tokio::time::timeout(PATIENCE, self.request(action, &references)).await;
+            let result = match answer {
+                Ok(Ok(result)) => result,
+                Ok(Err(error)) if is_busy(&error) && attempt < ATTEMPTS => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 3;
+                    continue;
+                }
+                Ok(Err(error)) => failed(action, &error),
+                Err(_) => ActionResult::TimedOut,
+            };
+            self.metrics.acted(name(action), result_name(&result), began.elapsed());
+            return Some(result);
+        }
+        None
+    }
+
+    async fn request(&self, action: &Action, references: &References) -> Result<ActionResult, kube::Error> {
+        match action {
+            Action::Bind { pod, node } => {
+                let binding = json!({
+                    "apiVersion": "v1",
+                    "kind": "Binding",
+                    "metadata": {"name": pod.name.name, "namespace": pod.name.namespace, "uid": pod.uid},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                });
+                self.post(&format!("{}/{}/binding", pods(pod), pod.name.name), &binding).await?;
+                Ok(ActionResult::Ok { version: 0 })
+            }
+            Action::Nominate { pod, node } => {
+                self.patch_pod(pod, Patch::Merge(json!({"status": {"nominatedNodeName": node}}))).await
+            }
+            Action::Mark { pod, preemptor, message } => {
+                self.patch_pod(pod, Patch::Strategic(mark(preemptor, message))).await
+            }
+            Action::Unmark { pod } => {
+                let clear = json!({
+                    "metadata": {"annotations": {PREEMPTED_FOR: null}},
+                    "status": {"conditions": [{"type": "DisruptionTarget", "$patch": "delete"}]},
+                });
+                self.patch_pod(pod, Patch::Strategic(clear)).await
+            }
+            Action::SoftEvict { pod, preemptor, message } => {
+                let mut patch = mark(preemptor, message);
+                patch["metadata"]["labels"] = json!({SOFT_EVICTION: label(message)});
+                self.patch_pod(pod, Patch::Strategic(patch)).await
+            }
+            Action::Evict { pod } => {
+                let preconditions =
+                    Preconditions { uid: Some(pod.uid.clone()), resource_version: Some(pod.version.to_string()) };
+                let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+                let request = Request::new(pods(pod)).delete(&pod.name.name, &params);
+                let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(pod.version + 1) })
+            }
+            Action::CreateWorkload { workload } => {
+                let path = resource(Kind::Workload).path(workload.metadata.namespace.as_deref());
+                let answer = self.post(&path, workload).await?;
+                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+            }
+            Action::Refuse { .. }
+            | Action::Admit { .. }
+            | Action::EvictWorkload { .. }
+            | Action::Requeue { .. }
+            | Action::Finish { .. }
+            | Action::StartJob { .. }
+            | Action::SuspendJob { .. }
+            | Action::RestoreJob { .. } => self.change_work(action).await,
+            Action::Record { reason, message, .. } => {
+                self.record(reason, message, references).await?;
+                Ok(ActionResult::Ok { version: 0 })
+            }
+            Action::Read { key } => {
+                Ok(ActionResult::Read(get(&self.client, key.kind, &key.name.namespace, &key.name.name).await?))
+            }
+            Action::List { .. } | Action::Timer { .. } => Ok(ActionResult::Ok { version: 0 }),
+        }
+    }
+
+    /// Changes a workload or a Job in the very version that is meant, and only the fields that differ.
+    async fn change_work(&self, action: &Action) -> Result<ActionResult, kube::Error> {
+        let Some((kind, target)) = action.changes() else { return Ok(ActionResult::NotFound) };
+        let before = get(&self.client, kind, &target.name.namespace, &target.name.name).await?;
+        if before.uid() != target.uid {
+            return Ok(ActionResult::NotFound);
+        }
+        if before.version() != target.version {
+            return Ok(ActionResult::Conflict);
+        }
+        let mut after = before.clone();
+        let changed = match &mut after {
+            Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, now()),
+            Object::Job(job) => change_job(Arc::make_mut(job), action),
+            _ => false,
+        };
+        if !changed {
+            return Ok(ActionResult::Conflict);
+        }
+        let Some(Value::Object(mut patch)) = difference(&value_of(&before), &value_of(&after)) else {
+            return Ok(ActionResult::Ok { version: target.version });
+        };
+        patch.insert("metadata".to_owned(), json!({"uid": target.uid, "resourceVersion": target.version.to_string()}));
+        let path = Request::new(resource(kind).path(Some(&target.name.namespace)));
+        let (params, patch) = (PatchParams::default(), Patch::Merge(Value::Object(patch)));
+        let request = match kind {
+            Kind::Workload => path.patch_subresource("status", &target.name.name, &params, &patch),
+            _ => path.patch(&target.name.name, &params, &patch),
+        };
+        let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+    }
+
+    /// Changes what a pod's status says, and its labels and annotations.
+    async fn patch_pod(&self, pod: &Target, patch: Patch<Value>) -> Result<ActionResult, kube::Error> {
+        let with_uid = |mut patch: Value| {
+            patch["metadata"]["uid"] = json!(pod.uid);
+            patch
+        };
+        let patch = match patch {
+            Patch::Merge(patch) => Patch::Merge(with_uid(patch)),
+            Patch::Strategic(patch) => Patch::Strategic(with_uid(patch)),
+            other => other,
+        };
+        let request =
+            Request::new(pods(pod)).patch_subresource("status", &pod.name.name, &PatchParams::default(), &patch);
+        let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+    }
+
+    async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, kube::Error> {
+        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
+    async fn record(&self, reason: &str, message: &str, references: &References) -> Result<(), kube::Error> {
+        let Some(about) = &references.about else { return Ok(()) };
+        let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
+        let type_ = match reason {
+            "Scheduled" | "Preempting" => EventType::Normal,
+            _ => EventType::Warning,
+        };
+        let event = Note {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(note.chars().take(1000).collect()),
+            action: "Scheduling".to_owned(),
+            secondary: references.related.clone(),
+        };
+        self.recorder.publish(&event, about).await
+    }
+}
+
+/// Whether an action changes something in the API.
+fn is_change(action: &Action) -> bool {
+    action.changes().is_some() || matches!(action, Action::CreateWorkload { .. })
+}
+
+fn pods(pod: &Target) -> String {
+    resource(Kind::Pod).path(Some(&pod.name.namespace))
+}
+
+fn mark(preemptor: &str, message: &str) -> Value {
+    json!({
+        "metadata": {"annotations": {PREEMPTED_FOR: preemptor}},
+        "status": {"conditions": [{
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": message,
+            "lastTransitionTime": Clock::now().round(jiff::Unit::Second).unwrap_or(Clock::now()).to_string(),
+        }]},
+    })
+}
+
+/// A message as the value of a label may be.
+fn label(message: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let text: String = message.chars().map(allowed).take(63).collect();
+    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+}
+
+fn now() -> Timestamp {
+    timestamp(Clock::now())
+}
+
+fn value_of(object: &Object) -> Value {
+    let value = match object {
+        Object::Workload(workload) => serde_json::to_value(&**workload),
+        Object::Job(job) => serde_json::to_value(&**job),
+        _ => Ok(Value::Null),
+    };
+    value.unwrap_or_default()
+}
+
+fn version_of(answer: &Value) -> Option<u64> {
+    answer.get("metadata")?.get("resourceVersion")?.as_str()?.parse().ok()
+}
+
+/// The merge patch that makes one of the other; `None` where they are the same.
+fn difference(before: &Value, after: &Value) -> Option<Value> {
+    match (before, after) {
+        _ if before == after => None,
+        (Value::Object(before), Value::Object(after)) => {
+            let mut patch = Map::new();
+            for key in before.keys().filter(|key| !after.contains_key(*key)) {
+                patch.insert(key.clone(), Value::Null);
+            }
+            for (key, value) in after {
+                if let Some(value) = difference(before.get(key).unwrap_or(&Value::Null), value) {
+                    patch.insert(key.clone(), value);
+                }
+            }
+            Some(Value::Object(patch))
+        }
+        _ => Some(after.clone()),
+    }
+}
+
+/// Whether the server said that it has no time now, so that nothing was done.
+fn is_busy(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429)
+}
+
+fn failed(action: &Action, error: &kube::Error) -> ActionResult {
+    let result = match error {
+        kube::Error::Api(status) => match status.code {
+            404 => ActionResult::NotFound,
+            409 => ActionResult::Conflict,
+            400 | 401 | 403 | 405 | 422 => ActionResult::Forbidden(status.message.clone()),
+            _ => ActionResult::TimedOut,
+        },
+        _ => ActionResult::TimedOut,
+    };
+    if matches!(result, ActionResult::Forbidden(_) | ActionResult::TimedOut) {
+        warn!(action = name(action), error = problem(error), "an action failed");
+    }
+    result
+}
+
+/// An action in one word.
+pub fn name(action: &Action) -> &'static str {
+    match action {
+        Action::Bind { .. } => "bind",
+        Action::Nominate { .. } => "nominate",
+        Action::Mark { .. } => "mark",
+        Action::Unmark { .. } => "unmark",
+        Action::Evict { .. } => "evict",
+        Action::SoftEvict { .. } => "soft_evict",
+        Action::CreateWorkload { .. } => "create_workload",
+        Action::Refuse { .. } => "refuse",
+        Action::Admit { .. } => "admit",
+        Action::EvictWorkload { .. } => "evict_workload",
+        Action::Requeue { .. } => "requeue",
+        Action::Finish { .. } => "finish",
+        Action::StartJob { .. } => "start_job",
+        Action::SuspendJob { .. } => "suspend_job",
+        Action::RestoreJob { .. } => "restore_job",
+        Action::Record { .. } => "record",
+        Action::Read { .. } => "read",
+        Action::List { .. } => "list",
+        Action::Timer { .. } => "timer",
+    }
+}
+
+fn result_name(result: &ActionResult) -> &'static str {
+    match result {
+        ActionResult::Ok { .. } | ActionResult::Read(_) => "ok",
+        ActionResult::Conflict => "conflict",
+        ActionResult::NotFound => "not_found",
+        ActionResult::Forbidden(_) => "forbidden",
+        ActionResult::TimedOut => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_has_only_what_differs() {
+        for (before, after, patch) in [
+            (json!({"a": 1}), json!({"a": 1}), None),
+            (
+                json!({"a": 1, "b": {"c": 1, "d": 2}}),
+                json!({"a": 1, "b": {"c": 3, "d": 2}}),
+                Some(json!({"b": {"c": 3}})),
+            ),
+            (json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
+            (json!({"a": [1, 2]}), json!({"a": [1]}), Some(json!({"a": [1]}))),
+            (json!({}), json!({"a": {"b": 1}}), Some(json!({"a": {"b": 1}}))),
+        ] {
+            assert_eq!(difference(&before, &after), patch);
+        }
+    }
+
+    #[test]
+    fn a_label_is_one_that_the_api_takes() {
+        assert_eq!(label("preempted for PodGroup a/b"), "preempted-for-PodGroup-a-b");
+        assert_eq!(label(&"x".repeat(80)).len(), 63);
+        assert_eq!(label("preempted for Pod a/b."), "preempted-for-Pod-a-b");
+    }
+}

@@ -1,0 +1,142 @@
+//! Which of several replicas schedules: the one that holds the lease. It gives it back when it stops.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp as Clock;
+use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tracing::{info, warn};
+
+use crate::config::LeaderElection;
+use crate::error::problem;
+
+/// The lease, from one replica's point of view.
+pub struct Lease {
+    leases: Api<Object>,
+    name: String,
+    identity: String,
+    duration: Duration,
+    /// Another's lease as it was last seen, and since when: clocks of machines differ.
+    seen: Option<(Option<MicroTime>, Instant)>,
+}
+
+/// What came of asking for it.
+enum Asked {
+    Held,
+    Anothers(String),
+}
+
+impl Lease {
+    pub fn new(client: Client, config: &LeaderElection, identity: &str) -> Self {
+        Self {
+            leases: Api::namespaced(client, &config.namespace),
+            name: config.name.clone(),
+            identity: identity.to_owned(),
+            duration: Duration::from_secs(u64::from(config.lease_seconds)),
+            seen: None,
+        }
+    }
+
+    /// Waits until this replica holds the lease.
+    pub async fn acquire(&mut self) {
+        let mut told = None;
+        loop {
+            match self.ask().await {
+                Ok(Asked::Held) => return info!(lease = self.name, identity = self.identity, "this replica schedules"),
+                Ok(Asked::Anothers(holder)) => {
+                    if told.as_ref() != Some(&holder) {
+                        info!(lease = self.name, holder, "standing by");
+                        told = Some(holder);
+                    }
+                }
+                Err(error) => warn!(lease = self.name, error = problem(&error), "the lease cannot be asked for"),
+            }
+            tokio::time::sleep(self.duration / 8).await;
+        }
+    }
+
+    /// Renews the lease for as long as that works.
+    pub async fn keep(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(self.duration / 5).await;
+            match tokio::time::timeout(self.duration / 3, self.ask()).await {
+                Ok(Ok(Asked::Held)) => renewed = Instant::now(),
+                Ok(Ok(Asked::Anothers(holder))) => {
+                    return warn!(lease = self.name, holder, "another replica holds the lease");
+                }
+                Ok(Err(error)) => warn!(lease = self.name, error = problem(&error), "the lease is not renewed"),
+                Err(_) => warn!(lease = self.name, "the lease is not renewed: no answer"),
+            }
+            if renewed.elapsed() > self.duration * 2 / 3 {
+                return;
+            }
+        }
+    }
+
+    /// Gives it back, so that another need not wait until it runs out.
+    pub async fn release(&mut self) {
+        let Ok(Some(mut lease)) = self.leases.get_opt(&self.name).await else { return };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_ref() != Some(&self.identity) {
+            return;
+        }
+        spec.holder_identity = None;
+        spec.lease_duration_seconds = Some(1);
+        match self.leases.replace(&self.name, &PostParams::default(), &lease).await {
+            Ok(_) => info!(lease = self.name, "the lease is given back"),
+            Err(error) => warn!(lease = self.name, error = problem(&error), "the lease is not given back"),
+        }
+    }
+
+    /// Takes or renews the lease, unless another holds it.
+    async fn ask(&mut self) -> Result<Asked, kube::Error> {
+        let now = MicroTime(Clock::now());
+        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+            let spec = self.mine(now, None);
+            return match self.leases.create(&PostParams::default(), &Object { metadata, spec: Some(spec) }).await {
+                Ok(_) => Ok(Asked::Held),
+                Err(error) if is_conflict(&error) => Ok(Asked::Anothers("another".to_owned())),
+                Err(error) => Err(error),
+            };
+        };
+        let before = lease.spec.take().unwrap_or_default();
+        let holder = before.holder_identity.clone().filter(|holder| !holder.is_empty());
+        if let Some(holder) = holder.filter(|holder| *holder != self.identity) {
+            let seconds = u64::try_from(before.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
+            match &self.seen {
+                Some((renewed, since)) if *renewed == before.renew_time => {
+                    if since.elapsed() < Duration::from_secs(seconds) {
+                        return Ok(Asked::Anothers(holder));
+                    }
+                }
+                _ => {
+                    self.seen = Some((before.renew_time.clone(), Instant::now()));
+                    return Ok(Asked::Anothers(holder));
+                }
+            }
+        }
+        lease.spec = Some(self.mine(now, Some(before)));
+        self.leases.replace(&self.name, &PostParams::default(), &lease).await.map(|_| Asked::Held)
+    }
+
+    fn mine(&self, now: MicroTime, before: Option<LeaseSpec>) -> LeaseSpec {
+        let before = before.unwrap_or_default();
+        let kept = before.holder_identity.as_ref() == Some(&self.identity);
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.duration.as_secs()).ok(),
+            acquire_time: if kept { before.acquire_time } else { Some(now.clone()) },
+            renew_time: Some(now),
+            lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!kept)),
+            ..before
+        }
+    }
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}

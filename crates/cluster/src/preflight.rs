@@ -1,0 +1,103 @@
+//! Whether the cluster has what is needed, and whether it may be used. Everything that is missing is said at once, before anything is done.
+
+use futures::future::join_all;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use reprieve_engine::policy::Policy;
+use reprieve_objects::object::Kind;
+use tracing::warn;
+
+use crate::config::Configuration;
+use crate::error::Error;
+use crate::resources::{kinds, resource};
+use crate::watch::{is_unknown_kind, probe};
+
+/// A right: verb, group, resource, subresource, namespace.
+type Right = (&'static str, &'static str, &'static str, &'static str, Option<String>);
+
+/// Checks everything.
+pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
+    client.apiserver_version().await.map_err(|error| Error::api("asking the API server for its version", &error))?;
+    let mut missing = Vec::new();
+    let mut wanted: Vec<Kind> = policies.iter().flat_map(kinds).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    for (kind, found) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
+        let resource = resource(*kind);
+        match found {
+            Ok(()) => {}
+            Err(error) if is_unknown_kind(&error) && *kind == Kind::PodGroup => {
+                warn!("the cluster has no PodGroups of {}: pods are scheduled one by one", resource.api_version());
+            }
+            Err(error) if is_unknown_kind(&error) => missing.push(format!(
+                "  {}.{} is not installed: kubectl apply -f deploy/crds/{}.{}.yaml",
+                resource.plural, resource.group, resource.plural, resource.group
+            )),
+            Err(error) => missing.push(format!("  {}: {}", resource.plural, crate::error::problem(&error))),
+        }
+    }
+    if missing.is_empty() {
+        let rights = rights(config, policies, dry_run);
+        for (right, allowed) in rights.iter().zip(join_all(rights.iter().map(|right| allowed(client, right))).await) {
+            if !allowed? {
+                missing.push(format!("  {}", refused(right)));
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Error::NotReady(missing)) }
+}
+
+fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Right> {
+    let mut rights: Vec<Right> = vec![("create", "events.k8s.io", "events", "", None)];
+    if dry_run {
+        return rights;
+    }
+    rights.extend([
+        ("create", "", "pods", "binding", None),
+        ("patch", "", "pods", "status", None),
+        ("delete", "", "pods", "", None),
+    ] as [Right; 3]);
+    if policies.iter().any(|policy| matches!(policy, Policy::Kueue(_))) {
+        rights.extend([
+            ("create", "kueue.x-k8s.io", "workloads", "", None),
+            ("patch", "kueue.x-k8s.io", "workloads", "status", None),
+            ("patch", "batch", "jobs", "", None),
+        ] as [Right; 3]);
+    }
+    if config.leader_election.enabled {
+        let namespace = Some(config.leader_election.namespace.clone());
+        rights.extend(
+            ["get", "create", "update"].map(|verb| (verb, "coordination.k8s.io", "leases", "", namespace.clone())),
+        );
+    }
+    rights
+}
+
+fn refused((verb, group, resource, subresource, namespace): &Right) -> String {
+    let what = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
+    let group = if group.is_empty() { String::new() } else { format!(" of {group}") };
+    let place = namespace.as_ref().map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
+    format!("no right to {verb} {what}{group}{place}: bind the ClusterRole reprieve-run of deploy/manifests")
+}
+
+async fn allowed(client: &Client, (verb, group, resource, subresource, namespace): &Right) -> Result<bool, Error> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some((*verb).to_owned()),
+                group: Some((*group).to_owned()),
+                resource: Some((*resource).to_owned()),
+                subresource: Some((*subresource).to_owned()).filter(|subresource| !subresource.is_empty()),
+                namespace: namespace.clone(),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await;
+    let answer = answer.map_err(|error| Error::api("asking for one's own rights", &error))?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

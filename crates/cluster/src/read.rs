@@ -1,0 +1,51 @@
+//! A cluster as it is now, for those who only ask.
+
+use reprieve_objects::object::{Kind, Object};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::source::Source;
+
+use crate::client::Cluster;
+use crate::error::Error;
+use crate::watch::list_all;
+
+/// What any policy reads; Jobs are read only by a scheduler.
+const READ: &[Kind] = &[
+    Kind::Namespace,
+    Kind::Node,
+    Kind::PriorityClass,
+    Kind::ConfigMap,
+    Kind::Budget,
+    Kind::PodGroup,
+    Kind::ResourceFlavor,
+    Kind::ClusterQueue,
+    Kind::Cohort,
+    Kind::LocalQueue,
+    Kind::WorkloadPriorityClass,
+    Kind::Workload,
+    Kind::ElasticQuota,
+    Kind::JobGroup,
+    Kind::Pod,
+];
+
+/// All objects of the cluster that a decision reads. Nothing is changed.
+pub fn read(cluster: &Cluster) -> Result<Objects, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::Stopped(error.to_string()))?;
+    let found = runtime.block_on(async {
+        let client = cluster.client().await?;
+        list_all(&client, READ).await
+    })?;
+    let mut objects = Objects::default();
+    let source = Source { file: "the cluster".into(), document: 1, item: None };
+    for object in found.iter().filter(|object| !is_over(object)) {
+        objects.push(object, &source);
+    }
+    Ok(objects)
+}
+
+/// Pods that are over take no room.
+fn is_over(object: &Object) -> bool {
+    let Object::Pod(pod) = object else { return false };
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
