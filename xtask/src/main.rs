@@ -8,13 +8,14 @@ mod crds;
 mod docs;
 mod e2e;
 mod go;
+mod manifests;
 mod steps;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
-       cargo xtask fix              apply formatting, lint fixes and the outputs in the documentation
+       cargo xtask fix              apply formatting, lint fixes, the outputs in the documentation and the manifests
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{browser, crds, docs, e2e, go};
+use crate::{browser, crds, docs, e2e, go, manifests};
 
 /// A step and what does it.
 pub struct Step {
@@ -13,7 +13,7 @@ pub struct Step {
     pub run: fn() -> Result<(), String>,
 }
 
-pub const VERIFY: [Step; 10] = [
+pub const VERIFY: [Step; 11] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
@@ -45,10 +45,11 @@ pub const VERIFY: [Step; 10] = [
     },
     Step { name: "conformance", run: || cargo(&["run", "--locked", "--release", "-q", "--", "test", "conformance"]) },
     Step { name: "control plane", run: go::build },
+    Step { name: "manifests", run: manifests::check },
     Step { name: "end to end", run: e2e::test },
 ];
 
-pub const FIX: [Step; 4] = [
+pub const FIX: [Step; 5] = [
     Step {
         name: "lints",
         run: || cargo(&["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"]),
@@ -56,6 +57,7 @@ pub const FIX: [Step; 4] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all"]) },
     Step { name: "custom resources", run: crds::fix },
     Step { name: "documentation", run: || docs::fix() },
+    Step { name: "manifests", run: manifests::fix },
 ];
 
 /// Runs the steps until one fails, and ends with a summary of all of them.

@@ -27,6 +27,13 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Starts one and waits until it is ready and has Reprieve's custom resources. The logs are found by the test's name.
     pub async fn start(test: &str) -> Self {
+        let control_plane = Self::start_bare(test).await;
+        control_plane.install_custom_resources().await;
+        control_plane
+    }
+
+    /// The same without custom resources.
+    pub async fn start_bare(test: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("reprieve-e2e-").tempdir().expect("a folder can be made");
         let logs = programs::logs().join(test);
         let _ = fs::remove_dir_all(&logs); // those of an earlier failure
@@ -40,7 +47,6 @@ impl ControlPlane {
             Self { client, processes: vec![etcd], api_server: Some(api_server), api_port, etcd_port, logs, folder };
         control_plane.api_server_is_ready().await;
         control_plane.start_controllers();
-        control_plane.install_custom_resources().await;
         control_plane
     }
 

@@ -15,3 +15,4 @@ pub use access::User;
 pub use control_plane::ControlPlane;
 pub use objects::{eventually, objects};
 pub use process::Process;
+pub use programs::{program, root};
