@@ -14,7 +14,7 @@ use kube::runtime::events::{Event as Note, EventType, Recorder, Reporter};
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Kind, Object};
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION, Target};
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION, Said, Target};
 use reprieve_scheduler::change::{change_job, change_workload};
 use reprieve_scheduler::event::ActionResult;
 use serde::Serialize;
@@ -31,6 +31,8 @@ use crate::watch::get;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the message of a condition is at most.
+const LONGEST_MESSAGE: usize = 30_000;
 /// How often a request is made again that the server had no time for.
 const ATTEMPTS: u32 = 4;
 
@@ -125,6 +127,18 @@ impl Hands {
                     "status": {"conditions": [{"type": "DisruptionTarget", "$patch": "delete"}]},
                 });
                 self.patch_pod(pod, Patch::Strategic(clear)).await
+            }
+            Action::Condition { kind: Kind::Pod, object, said } => {
+                self.patch_pod(object, Patch::Strategic(condition(said))).await
+            }
+            Action::Condition { kind, object, said } => {
+                let mut patch = condition(said);
+                patch["metadata"] = json!({"uid": object.uid});
+                let path = Request::new(resource(*kind).path(Some(&object.name.namespace)));
+                let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
+                let request = path.patch_subresource("status", &object.name.name, &params, &patch);
+                let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
             }
             Action::SoftEvict { pod, preemptor, message } => {
                 let mut patch = mark(preemptor, message);
@@ -254,9 +268,27 @@ fn mark(preemptor: &str, message: &str) -> Value {
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": message,
-            "lastTransitionTime": Clock::now().round(jiff::Unit::Second).unwrap_or(Clock::now()).to_string(),
+            "lastTransitionTime": this_second(),
         }]},
     })
+}
+
+/// The patch that says it.
+fn condition(said: &Said) -> Value {
+    let mut condition = json!({
+        "type": said.type_,
+        "status": if said.holds { "True" } else { "False" },
+        "reason": said.reason,
+        "message": said.message.chars().take(LONGEST_MESSAGE).collect::<String>(),
+    });
+    if said.turns {
+        condition["lastTransitionTime"] = json!(this_second());
+    }
+    json!({"status": {"conditions": [condition]}})
+}
+
+fn this_second() -> String {
+    Clock::now().round(jiff::Unit::Second).unwrap_or(Clock::now()).to_string()
 }
 
 /// A message as the value of a label may be.
@@ -331,6 +363,7 @@ pub fn name(action: &Action) -> &'static str {
         Action::Nominate { .. } => "nominate",
         Action::Mark { .. } => "mark",
         Action::Unmark { .. } => "unmark",
+        Action::Condition { .. } => "condition",
         Action::Evict { .. } => "evict",
         Action::SoftEvict { .. } => "soft_evict",
         Action::CreateWorkload { .. } => "create_workload",
@@ -378,6 +411,21 @@ mod tests {
         ] {
             assert_eq!(difference(&before, &after), patch);
         }
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_until_it_turns() {
+        let message = "NoPlan: no lawful set of victims makes it fit".to_owned();
+        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", message, turns: false };
+        let patch = json!({"status": {"conditions": [{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "NoPlan: no lawful set of victims makes it fit",
+        }]}});
+        assert_eq!(condition(&said), patch);
+        let turned = condition(&Said { turns: true, ..said });
+        assert!(turned.pointer("/status/conditions/0/lastTransitionTime").is_some_and(Value::is_string));
     }
 
     #[test]

@@ -40,6 +40,21 @@ pub struct Launch {
     pub tolerations: Vec<Toleration>,
 }
 
+/// A condition of an object's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Which.
+    pub type_: &'static str,
+    /// Whether it holds.
+    pub holds: bool,
+    /// One word.
+    pub reason: &'static str,
+    /// The name of the law or of the matter, a colon, and a sentence.
+    pub message: String,
+    /// Whether it did not hold before and does now, or the other way round: then it does so since now.
+    pub turns: bool,
+}
+
 /// A request. Those about workloads and Jobs hold only for the very version that is meant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -70,6 +85,15 @@ pub enum Action {
     Unmark {
         /// The pod; its uid must be the same.
         pod: Target,
+    },
+    /// Say on a pod or on a PodGroup how it stands with it.
+    Condition {
+        /// Which of the two.
+        kind: Kind,
+        /// The object; its uid must be the same.
+        object: Target,
+        /// What is said.
+        said: Said,
     },
     /// Delete a victim with its own grace.
     Evict {
@@ -187,6 +211,7 @@ impl Action {
             | Self::Unmark { pod }
             | Self::Evict { pod }
             | Self::SoftEvict { pod, .. } => Some((Kind::Pod, pod)),
+            Self::Condition { kind, object, .. } => Some((*kind, object)),
             Self::Refuse { workload, .. }
             | Self::Admit { workload, .. }
             | Self::EvictWorkload { workload, .. }

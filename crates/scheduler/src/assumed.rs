@@ -13,7 +13,7 @@ use reprieve_objects::load::time;
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::FullName;
 
-use crate::action::{Action, ActionId, PREEMPTED_FOR, SOFT_EVICTION};
+use crate::action::{Action, ActionId, PREEMPTED_FOR, SOFT_EVICTION, Said};
 use crate::change::{change_job, change_workload};
 
 /// By object: what is assumed of it, in the order in which it was asked for.
@@ -78,9 +78,18 @@ impl Assumed {
         self.of(Kind::Pod, name).iter().any(binds)
     }
 
-    /// Whether nothing is assumed of anything.
+    /// Whether nothing is assumed of anything, but for what is said of it.
     pub fn is_empty(&self) -> bool {
-        self.0.values().all(BTreeMap::is_empty)
+        let is_said = |assumption: &Assumption| matches!(assumption.action, Action::Condition { .. });
+        self.0.values().flat_map(BTreeMap::values).flatten().all(is_said)
+    }
+
+    /// What was said last of the object in a condition of this type.
+    pub fn said(&self, kind: Kind, name: &FullName, type_: &str) -> Option<&Said> {
+        self.of(kind, name).iter().rev().find_map(|assumption| match &assumption.action {
+            Action::Condition { said, .. } if said.type_ == type_ => Some(said),
+            _ => None,
+        })
     }
 
     /// The object is gone.
@@ -103,10 +112,10 @@ impl Assumed {
         }
     }
 
-    /// The pod as it will be.
+    /// The pod as it will be, but for what is said of it: nobody decides by that.
     pub fn apply(&self, name: &FullName, pod: &Arc<Pod>) -> Arc<Pod> {
         let assumptions = self.of(Kind::Pod, name);
-        if assumptions.is_empty() {
+        if assumptions.iter().all(|assumption| matches!(assumption.action, Action::Condition { .. })) {
             return Arc::clone(pod);
         }
         let mut pod = Pod::clone(pod);

@@ -1,13 +1,16 @@
-//! What the requests about workloads and Jobs make of them: the scheduler assumes it, and a virtual API does it.
+//! What the requests about workloads and Jobs make of them: the scheduler assumes it, and a virtual API does it. And what is said of pods
+//! and PodGroups.
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use reprieve_engine::Timestamp;
 use reprieve_objects::kueue::KueueWorkload;
 use reprieve_objects::load::{time, timestamp};
 use reprieve_objects::objects::FullName;
 
-use crate::action::{Action, Launch};
+use crate::action::{Action, Launch, Said};
 
 /// How the message of the condition `Preempted` begins; the preemptor follows.
 const PREEMPTED_FOR: &str = "preempted for workload ";
@@ -90,6 +93,30 @@ pub fn change_job(job: &mut Job, action: &Action) -> bool {
         }
         _ => false,
     }
+}
+
+/// Says something of a pod, in its status.
+pub fn say_of_pod(pod: &mut Pod, said: &Said, now: Timestamp) {
+    let status = if said.holds { "True" } else { "False" };
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    let before = conditions.iter().find(|one| one.type_ == said.type_ && one.status == status);
+    let since = before.map_or_else(|| time(now).map(Time), |one| one.last_transition_time.clone());
+    conditions.retain(|condition| condition.type_ != said.type_);
+    conditions.push(PodCondition {
+        type_: said.type_.to_owned(),
+        status: status.to_owned(),
+        reason: Some(said.reason.to_owned()),
+        message: Some(said.message.clone()),
+        last_transition_time: since,
+        ..PodCondition::default()
+    });
+}
+
+/// Says something of a PodGroup, in its status.
+pub fn say_of_group(group: &mut PodGroup, said: &Said, now: Timestamp) {
+    let Some(now) = time(now).map(Time) else { return };
+    let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
+    set_condition(conditions, said.type_, said.holds, said.reason, said.message.clone(), &now);
 }
 
 fn set_launch(job: &mut Job, launch: &Launch) {

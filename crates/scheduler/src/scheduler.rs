@@ -3,6 +3,7 @@
 mod observe;
 mod outside;
 mod preempt;
+mod say;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,7 +76,8 @@ pub struct Scheduler {
     settling: Settling,
     /// Counts changes of the cluster, so that a question need not be asked twice of the same.
     generation: u64,
-    refused: BTreeMap<Likeness, (u64, State)>,
+    /// With the name of the law.
+    refused: BTreeMap<Likeness, (u64, State, &'static str)>,
     /// Who is next under YuniKorn, as of a generation.
     fair_order: (u64, VecDeque<UnitName>),
     /// Who is being decided: it is known even if that fails by a fault.
@@ -300,6 +302,9 @@ impl Scheduler {
         self.deciding = Some(unit.clone());
         let Decided { verdict, report, record, violations } = self.decide(&unit, now);
         self.deciding = None;
+        if let Verdict::Wait { law, why } | Verdict::Unschedulable { law, why } = &verdict {
+            self.say_why(&unit, law, why, now);
+        }
         self.set_timer(now);
         let actions = std::mem::take(&mut self.outbox);
         Some(Step { unit: Some(unit), verdict, actions, report, record, violations })
@@ -354,10 +359,14 @@ impl Scheduler {
             match self.pending.held_back(&unit, now) {
                 Some((holder, until)) => {
                     let why = format!("held back for {holder}, which has waited longer");
+                    self.say_why(&unit, "HeldBack", &why, now);
                     self.pending.set(&unit, State::Change { until: Some(until), why });
                 }
                 None => match self.refused_before(&unit, now) {
-                    Some(state) => self.pending.set(&unit, state),
+                    Some((state, law)) => {
+                        self.say_why(&unit, law, &state.to_string(), now);
+                        self.pending.set(&unit, state);
+                    }
                     None => return Some(unit),
                 },
             }
@@ -460,7 +469,7 @@ impl Scheduler {
                 }
                 self.give_up(unit, now);
                 let state = State::Change { until, why: why.clone() };
-                self.remember_refusal(unit, &state, now);
+                self.remember_refusal(unit, &state, law, now);
                 self.wait(unit, state);
                 Verdict::Unschedulable { law, why }.into()
             }
@@ -538,7 +547,9 @@ impl Scheduler {
         self.next_action += 1;
         if let Some((kind, name)) = action.changes().map(|(kind, target)| (kind, target.name.clone())) {
             self.assumed.add(id, &action, now);
-            self.reconsider_any(kind, &name, now);
+            if !matches!(action, Action::Condition { .. }) {
+                self.reconsider_any(kind, &name, now);
+            }
         }
         if let Some(unit) = unit {
             let mut busy = match self.pending.get(unit).map(|waiting| &waiting.state) {
@@ -574,20 +585,20 @@ impl Scheduler {
     }
 
     /// What became of a unit just like this one since the cluster last changed.
-    fn refused_before(&self, unit: &UnitName, now: Timestamp) -> Option<State> {
+    fn refused_before(&self, unit: &UnitName, now: Timestamp) -> Option<(State, &'static str)> {
         if self.refused.is_empty() || self.marks.contains_key(unit) {
             return None;
         }
-        let (generation, state) = self.refused.get(&self.likeness(unit, now)?)?;
-        (*generation == self.generation).then(|| state.clone())
+        let (generation, state, law) = self.refused.get(&self.likeness(unit, now)?)?;
+        (*generation == self.generation).then(|| (state.clone(), *law))
     }
 
-    fn remember_refusal(&mut self, unit: &UnitName, state: &State, now: Timestamp) {
+    fn remember_refusal(&mut self, unit: &UnitName, state: &State, law: &'static str, now: Timestamp) {
         if self.refused.len() > MOST_REFUSALS {
             self.refused.clear();
         }
         if let Some(likeness) = self.likeness(unit, now) {
-            self.refused.insert(likeness, (self.generation, state.clone()));
+            self.refused.insert(likeness, (self.generation, state.clone(), law));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
@@ -10,6 +11,7 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::read::documents;
 use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::change::{say_of_group, say_of_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict, mark};
 
@@ -117,11 +119,22 @@ impl Life {
     /// All that the step asks for about pods works, and is seen.
     fn works(&mut self, step: &Step) {
         for (id, action) in &step.actions {
+            if let Action::Condition { kind: Kind::PodGroup, object, said } = action {
+                let key = Key::new(Kind::PodGroup, object.name.clone());
+                let Object::PodGroup(group) = self.objects[&key].clone() else { panic!("it is a group") };
+                let mut group = PodGroup::clone(&group);
+                say_of_group(&mut group, said, self.now);
+                let object = self.store(Object::from(group));
+                self.scheduler.observe(Event::Changed(object), self.now);
+                let version = self.version;
+                self.answer(*id, ActionResult::Ok { version });
+            }
             let Some(target) = action.pod().cloned() else { continue };
             self.change(&target.name.name, |pod| match action {
                 Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
                 Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
                 Action::Mark { preemptor, .. } => mark(pod, preemptor),
+                Action::Condition { said, .. } => say_of_pod(pod, said, Timestamp(0)),
                 Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
                 _ => {}
             });
@@ -151,6 +164,18 @@ fn evicted(step: &Step) -> Vec<&str> {
         _ => None,
     });
     names.collect()
+}
+
+/// What a step says of which object.
+fn said(step: &Step) -> Vec<String> {
+    let conditions = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Condition { object, said, .. } => {
+            let law = said.message.split(':').next().unwrap_or_default();
+            Some(format!("{} {}={} {} {law}", object.name.name, said.type_, said.holds, said.reason))
+        }
+        _ => None,
+    });
+    conditions.collect()
 }
 
 fn with(pods: Vec<Object>) -> Vec<Object> {
@@ -327,4 +352,83 @@ spec: {schedulingPolicy: {gang: {minCount: 2}}}
     life.answer(*bind, ActionResult::Ok { version });
     let step = life.step();
     assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 1), "{:?}", step.verdict);
+}
+
+#[test]
+fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
+    let pods = vec![pod("full", 10, 4, Some("node")), pod("one", 0, 2, None), pod("two", 0, 2, None)];
+    let mut life = Life::new(with(pods));
+    let step = life.step();
+    assert_eq!(said(&step), ["one PodScheduled=false Unschedulable NoPlan"]);
+    life.works(&step);
+    let step = life.step();
+    assert_eq!(said(&step), ["two PodScheduled=false Unschedulable NoPlan"], "one that is like it waits for the same");
+    life.works(&step);
+    assert!(life.scheduler.step(life.now).is_none(), "what it said is no change that could help");
+    life.change("full", |pod| pod.spec.get_or_insert_default().priority = Some(11));
+    let node = read(&NODE.replace("pods: 10", "pods: 11")).remove(0);
+    let node = life.store(node);
+    life.scheduler.observe(Event::Changed(node), life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    assert_eq!(said(&step), [""; 0], "it says so already");
+    life.restart();
+    while let Some(step) = life.scheduler.step(life.now) {
+        assert_eq!(said(&step), [""; 0], "so it does for one that was started anew");
+    }
+}
+
+#[test]
+fn what_may_not_be_said_is_not_tried_again() {
+    let mut life = Life::new(with(vec![pod("huge", 0, 40, None)]));
+    let step = life.step();
+    let condition = step.actions.iter().find(|(_, action)| matches!(action, Action::Condition { .. }));
+    let (id, _) = condition.expect("it says why");
+    life.answer(*id, ActionResult::Forbidden("no".to_owned()));
+    let node = life.store(read(&NODE.replace("pods: 10", "pods: 11")).remove(0));
+    life.scheduler.observe(Event::Changed(node), life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    assert_eq!(said(&step), [""; 0]);
+}
+
+#[test]
+fn it_is_said_on_a_group_whether_it_was_scheduled() {
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+";
+    let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
+    let step = life.step();
+    let waits = "gang PodGroupInitiallyScheduled=false Unschedulable Incomplete";
+    assert_eq!(said(&step), ["one PodScheduled=false Unschedulable Incomplete", waits]);
+    life.works(&step);
+    assert!(life.scheduler.step(life.now).is_none());
+    let second = life.store(member("two"));
+    life.scheduler.observe(Event::Changed(second), life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    assert_eq!(said(&step), [""; 0], "nothing is taken to have worked");
+    life.works(&step);
+    let step = life.step();
+    assert_eq!(said(&step), ["gang PodGroupInitiallyScheduled=true Scheduled Scheduled"]);
+    life.works(&step);
+    assert!(life.scheduler.step(life.now).is_none());
+}
+
+#[test]
+fn it_is_said_on_a_group_that_its_pods_have_another_priority() {
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang}
+spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
+";
+    let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Unschedulable { law: "Disagreement", .. }), "{:?}", step.verdict);
+    let mismatch = "gang PodsNotMatchingPriority=true PodsNotMatchingPriority PodsNotMatchingPriority";
+    assert!(said(&step).iter().any(|said| said == mismatch), "{:?}", said(&step));
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
-use reprieve_scheduler::change::{change_job, change_workload};
+use reprieve_scheduler::change::{change_job, change_workload, say_of_group, say_of_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{mark, unmark};
 
@@ -156,6 +157,24 @@ impl Api {
                 mark(pod, preemptor);
                 true
             }),
+            Action::Condition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
+                if said.type_ == "PodScheduled" && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) {
+                    return false;
+                }
+                say_of_pod(pod, said, now);
+                true
+            }),
+            Action::Condition { kind, object, said } => {
+                match self.objects.get(&Key::new(*kind, object.name.clone())).filter(|known| known.uid() == object.uid)
+                {
+                    Some(Object::PodGroup(group)) => {
+                        let mut group = PodGroup::clone(group);
+                        say_of_group(&mut group, said, now);
+                        ActionResult::Ok { version: self.store(Object::from(group)) }
+                    }
+                    _ => ActionResult::NotFound,
+                }
+            }
             Action::Unmark { pod } => self.request(pod, false, |pod| {
                 unmark(pod);
                 true

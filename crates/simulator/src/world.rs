@@ -432,6 +432,7 @@ impl World {
         let about = self.if_faulty(|| match action {
             Action::Read { key } => format!("read {key}"),
             Action::CreateWorkload { workload } => FullName::of(&workload.metadata).to_string(),
+            Action::Condition { kind, object, .. } => format!("condition of {kind:?} {}", object.name),
             _ => action.changes().map_or_else(String::new, |(kind, target)| format!("{kind:?} {}", target.name)),
         });
         let now = self.timeline.now();

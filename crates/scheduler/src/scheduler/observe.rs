@@ -9,6 +9,7 @@ use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
+use super::say::says_otherwise;
 use super::{Flight, Scheduler, Settling, Version};
 use crate::action::{Action, ActionId, PREEMPTED_FOR};
 use crate::assumed::unmark;
@@ -78,6 +79,20 @@ impl Scheduler {
                 self.reconsider(&key.name, now);
             }
             Object::Workload(_) | Object::Job(_) => self.work_seen(key, object, now),
+            Object::PodGroup(group) => {
+                self.assumed.seen(
+                    Kind::PodGroup,
+                    &key.name,
+                    group.metadata.uid.as_deref().unwrap_or_default(),
+                    version,
+                );
+                let is_same = matches!(self.live.get(&key), Some(Object::PodGroup(before))
+                    if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
+                self.put(Object::PodGroup(group), now);
+                if !is_same {
+                    self.world_changed();
+                }
+            }
             other => {
                 self.put(other, now);
                 self.world_changed();
@@ -105,6 +120,7 @@ impl Scheduler {
         } else if matches!(key.kind, Kind::Workload | Kind::Job) {
             self.work_gone(key, now);
         } else {
+            self.assumed.gone(key.kind, &key.name);
             self.live.remove(key);
             self.world_changed();
         }
@@ -124,7 +140,7 @@ impl Scheduler {
         {
             unmark(Arc::make_mut(pod));
         }
-        if before == after {
+        if before == after || says_otherwise(before.as_deref(), after.as_deref()) {
             return;
         }
         match &after {
@@ -143,6 +159,7 @@ impl Scheduler {
         let units = [before.as_deref(), after.as_deref()].map(|pod| self.unit_of(pod));
         for unit in units.iter().flatten() {
             self.reconsider_unit(unit);
+            self.say_scheduled(unit, now);
         }
         self.note_left_behind(after.as_deref());
         if takes_room(before.as_deref()) != takes_room(after.as_deref()) {
@@ -222,6 +239,10 @@ impl Scheduler {
             result = ActionResult::Ok { version: u64::MAX };
         }
         let about = action.changes().map(|(kind, target)| (kind, target.name.clone()));
+        if let (Action::Condition { .. }, Some((kind, name))) = (&action, &about) {
+            self.said(id, *kind, name, &result);
+            return;
+        }
         let mut failed = false;
         match (result, about) {
             (ActionResult::Ok { version }, Some((kind, name))) => {
@@ -262,6 +283,9 @@ impl Scheduler {
         }
         if matches!(action.changes(), Some((Kind::Workload, _))) {
             self.pending.wake_workloads();
+        }
+        if let (Action::Bind { .. }, Some(unit)) = (&action, &unit) {
+            self.say_scheduled(unit, now);
         }
         self.finished(&unit, id, failed, now);
     }
@@ -304,9 +328,10 @@ impl Scheduler {
     }
 
     /// An object that the scheduler changes, as the API has it.
-    fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
+    pub(super) fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
         match kind {
             Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
+            Kind::PodGroup => self.live.get(&Key::new(kind, name.clone())).cloned(),
             _ => self.work.seen.get(&Key::new(kind, name.clone())).cloned(),
         }
     }
@@ -335,7 +360,7 @@ fn is_over(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-fn needs_place(pod: &Pod) -> bool {
+pub(super) fn needs_place(pod: &Pod) -> bool {
     let spec = pod.spec.as_ref();
     let bound = spec.is_some_and(|spec| spec.node_name.is_some());
     let gated = spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());

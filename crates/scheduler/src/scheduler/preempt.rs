@@ -31,9 +31,10 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return Verdict::Wait { law: "Unsettled", why };
         }
+        let asked = self.outbox.len();
         self.nominate(unit, &placement, now);
         let yields_first = self.mark(unit, &victims, now);
-        if !self.outbox.is_empty() {
+        if self.outbox.len() > asked {
             return Verdict::Prepare { placement, victims };
         }
         if let Some(other) = yields_first {
@@ -42,7 +43,7 @@ impl Scheduler {
             return Verdict::Wait { law: "Underway", why };
         }
         self.evict(unit, &victims, now);
-        if self.outbox.is_empty() {
+        if self.outbox.len() == asked {
             let why = "its victims are leaving".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return Verdict::Wait { law: "Underway", why };

@@ -1,0 +1,154 @@
+//! What is said of pods and PodGroups while they wait, and once they do not: conditions, for people and for other programs. Nothing is
+//! decided by them; each is said once for each law.
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use reprieve_engine::Timestamp;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+
+use super::Scheduler;
+use super::observe::needs_place;
+use crate::action::{Action, ActionId, Said, Target};
+use crate::event::ActionResult;
+use crate::unit::UnitName;
+
+/// Of a pod.
+const SCHEDULED: &str = "PodScheduled";
+/// Of a PodGroup; once it holds, it does so for ever.
+const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
+/// Of a PodGroup whose pods have other priorities than it has.
+const MISMATCH: &str = "PodsNotMatchingPriority";
+const UNSCHEDULABLE: &str = "Unschedulable";
+
+impl Scheduler {
+    /// Says on a unit that it waits, by which law, and why. What is over in a moment is not told.
+    pub(super) fn say_why(&mut self, unit: &UnitName, law: &str, why: &str, now: Timestamp) {
+        if law == "Unsettled" {
+            return;
+        }
+        let waits =
+            |type_| Said { type_, holds: false, reason: UNSCHEDULABLE, message: format!("{law}: {why}"), turns: false };
+        for name in self.members(unit) {
+            if self.live.pod(&name).is_some_and(|pod| needs_place(pod)) {
+                self.say(Kind::Pod, &name, waits(SCHEDULED), now);
+            }
+        }
+        if let UnitName::Group(name) = unit {
+            if self.spoken(Kind::PodGroup, name, GROUP_SCHEDULED).is_none_or(|(holds, ..)| !holds) {
+                self.say(Kind::PodGroup, name, waits(GROUP_SCHEDULED), now);
+            }
+            self.say_mismatch(name, now);
+        }
+    }
+
+    /// Says on a group that it was scheduled, once enough of its pods are known to be bound.
+    pub(super) fn say_scheduled(&mut self, unit: &UnitName, now: Timestamp) {
+        let UnitName::Group(name) = unit else { return };
+        let Some(Object::PodGroup(group)) = self.live.get(&unit.key()) else { return };
+        let gang = group.spec.scheduling_policy.gang.as_ref();
+        let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0));
+        let is_bound = |pod: &&FullName| {
+            let spec = self.live.pod(pod).and_then(|pod| pod.spec.as_ref());
+            spec.is_some_and(|spec| spec.node_name.is_some()) && !self.assumed.is_binding(pod)
+        };
+        let bound = self.live.members(&unit.key()).filter(is_bound).count();
+        if bound >= needed.max(1) {
+            let message = "Scheduled: enough of its pods are bound".to_owned();
+            let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, turns: false };
+            self.say(Kind::PodGroup, name, said, now);
+        }
+    }
+
+    /// Says on a group that a pod of it has another priority, or no longer has.
+    fn say_mismatch(&mut self, name: &FullName, now: Timestamp) {
+        let loaded = self.live.loaded();
+        let Some(group) = loaded.names.group_id(name).map(|group| loaded.snapshot.group(group)) else { return };
+        let other = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
+        let said = match other {
+            Some(&pod) => {
+                let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
+                let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
+                Said { type_: MISMATCH, holds: true, reason: MISMATCH, message, turns: false }
+            }
+            None if self.spoken(Kind::PodGroup, name, MISMATCH).is_some_and(|(holds, ..)| holds) => {
+                let message = format!("Matching: all its pods have priority {}", group.priority.0);
+                Said { type_: MISMATCH, holds: false, reason: "Matching", message, turns: false }
+            }
+            None => return,
+        };
+        self.say(Kind::PodGroup, name, said, now);
+    }
+
+    /// Says it, unless that is said already.
+    fn say(&mut self, kind: Kind, name: &FullName, said: Said, now: Timestamp) {
+        let spoken = self.spoken(kind, name, said.type_);
+        if spoken.is_some_and(|spoken| spoken == (said.holds, said.reason, matter(&said.message))) {
+            return;
+        }
+        let turns = spoken.is_none_or(|(holds, ..)| holds != said.holds);
+        if let Some(object) = self.known(kind, name) {
+            let version = object.version().max(self.assumed.version(kind, name));
+            let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
+            let said = Said { turns, ..said };
+            self.send(Action::Condition { kind, object, said }, None, now);
+        }
+    }
+
+    /// What the object says, or will: whether the condition holds, its reason, and by which law.
+    fn spoken(&self, kind: Kind, name: &FullName, type_: &str) -> Option<(bool, &str, &str)> {
+        if let Some(said) = self.assumed.said(kind, name, type_) {
+            return Some((said.holds, said.reason, matter(&said.message)));
+        }
+        if kind == Kind::Pod {
+            let condition = find(self.pods.get(name)?, type_)?;
+            let (reason, message) = (condition.reason.as_deref(), condition.message.as_deref());
+            return Some((condition.status == "True", reason.unwrap_or_default(), matter(message.unwrap_or_default())));
+        }
+        let Object::PodGroup(group) = self.live.get(&Key::new(kind, name.clone()))? else { return None };
+        let conditions = group.status.as_ref()?.conditions.as_ref()?;
+        let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
+        Some((condition.status == "True", &condition.reason, matter(&condition.message)))
+    }
+
+    /// It was said, or was not. What is forbidden is not tried again; what failed otherwise is, when there is something to say.
+    pub(super) fn said(&mut self, id: ActionId, kind: Kind, name: &FullName, result: &ActionResult) {
+        match result {
+            ActionResult::Ok { version } => {
+                self.assumed.worked(id, kind, name, *version);
+                if let Some(known) = self.known(kind, name) {
+                    self.assumed.seen(kind, name, known.uid(), known.version());
+                }
+            }
+            ActionResult::Forbidden(_) => {}
+            _ => self.assumed.failed(id, kind, name),
+        }
+    }
+}
+
+/// What comes before the colon.
+fn matter(message: &str) -> &str {
+    message.split_once(": ").map_or(message, |(matter, _)| matter)
+}
+
+fn find<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
+    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
+pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let (was, is) = (find(before, SCHEDULED), find(after, SCHEDULED));
+    if was == is || is.is_none_or(|condition| condition.status == "True") || before.spec != after.spec {
+        return false;
+    }
+    let mut like = before.clone();
+    like.metadata.resource_version.clone_from(&after.metadata.resource_version);
+    like.metadata.managed_fields.clone_from(&after.metadata.managed_fields);
+    let without = |pod: &Pod| {
+        let mut status = pod.status.clone().unwrap_or_default();
+        let conditions = status.conditions.get_or_insert_default();
+        conditions.retain(|condition| condition.type_ != SCHEDULED);
+        status
+    };
+    like.metadata == after.metadata && without(before) == without(after)
+}
