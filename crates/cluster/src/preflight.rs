@@ -8,13 +8,13 @@ use reprieve_engine::policy::Policy;
 use reprieve_objects::object::Kind;
 use tracing::warn;
 
-use crate::config::Configuration;
+use crate::config::{Configuration, LeaderElection};
 use crate::error::Error;
 use crate::resources::{kinds, resource};
 use crate::watch::{is_unknown_kind, probe};
 
-/// A right: verb, group, resource, subresource, namespace.
-type Right = (&'static str, &'static str, &'static str, &'static str, Option<String>);
+/// A right: verb, group, resource, subresource, namespace and name.
+type Right = (&'static str, &'static str, &'static str, &'static str, Option<(String, Option<String>)>);
 
 /// Checks everything.
 pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
@@ -66,22 +66,25 @@ fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Rig
         ] as [Right; 3]);
     }
     if config.leader_election.enabled {
-        let namespace = Some(config.leader_election.namespace.clone());
+        let LeaderElection { namespace, name, .. } = &config.leader_election;
+        // What is not there yet cannot be allowed by its name.
         rights.extend(
-            ["get", "create", "update"].map(|verb| (verb, "coordination.k8s.io", "leases", "", namespace.clone())),
+            [("get", Some(name)), ("create", None), ("update", Some(name))].map(|(verb, name)| {
+                (verb, "coordination.k8s.io", "leases", "", Some((namespace.clone(), name.cloned())))
+            }),
         );
     }
     rights
 }
 
-fn refused((verb, group, resource, subresource, namespace): &Right) -> String {
+fn refused((verb, group, resource, subresource, place): &Right) -> String {
     let what = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let group = if group.is_empty() { String::new() } else { format!(" of {group}") };
-    let place = namespace.as_ref().map_or(String::new(), |namespace| format!(" in namespace {namespace}"));
+    let place = place.as_ref().map_or(String::new(), |(namespace, _)| format!(" in namespace {namespace}"));
     format!("no right to {verb} {what}{group}{place}: bind the ClusterRole reprieve-run of deploy/manifests")
 }
 
-async fn allowed(client: &Client, (verb, group, resource, subresource, namespace): &Right) -> Result<bool, Error> {
+async fn allowed(client: &Client, (verb, group, resource, subresource, place): &Right) -> Result<bool, Error> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
@@ -89,7 +92,8 @@ async fn allowed(client: &Client, (verb, group, resource, subresource, namespace
                 group: Some((*group).to_owned()),
                 resource: Some((*resource).to_owned()),
                 subresource: Some((*subresource).to_owned()).filter(|subresource| !subresource.is_empty()),
-                namespace: namespace.clone(),
+                namespace: place.as_ref().map(|(namespace, _)| namespace.clone()),
+                name: place.as_ref().and_then(|(_, name)| name.clone()),
                 ..ResourceAttributes::default()
             }),
             ..SelfSubjectAccessReviewSpec::default()

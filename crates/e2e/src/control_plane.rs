@@ -42,10 +42,9 @@ impl ControlPlane {
         access::write(folder.path(), &format!("https://127.0.0.1:{api_port}"));
         let etcd = start_etcd(&folder, &logs, etcd_port);
         let mut api_server = start_api_server(&folder, &logs, api_port, etcd_port);
-        let client = client(&folder.path().join(User::Admin.kubeconfig()), &mut api_server).await;
+        let client = ready_client(&folder.path().join(User::Admin.kubeconfig()), &mut api_server).await;
         let mut control_plane =
             Self { client, processes: vec![etcd], api_server: Some(api_server), api_port, etcd_port, logs, folder };
-        control_plane.api_server_is_ready().await;
         control_plane.start_controllers();
         control_plane
     }
@@ -99,8 +98,9 @@ impl ControlPlane {
     /// Starts the API server again, on the same port and with the same data.
     pub async fn start_api_server(&mut self) {
         assert!(self.api_server.is_none(), "the API server runs");
-        self.api_server = Some(start_api_server(&self.folder, &self.logs, self.api_port, self.etcd_port));
-        self.api_server_is_ready().await;
+        let mut api_server = start_api_server(&self.folder, &self.logs, self.api_port, self.etcd_port);
+        ready_client(&self.kubeconfig(User::Admin), &mut api_server).await;
+        self.api_server = Some(api_server);
     }
 
     /// The API server is away for a moment, and comes back without its history: whoever watches on from where it was is told 410 Gone.
@@ -113,17 +113,6 @@ impl ControlPlane {
     /// Fails if a part of it has ended.
     pub fn check(&mut self) {
         self.processes.iter_mut().chain(&mut self.api_server).for_each(Process::check);
-    }
-
-    async fn api_server_is_ready(&mut self) {
-        let Self { client, api_server, .. } = self;
-        let api_server = api_server.as_mut().expect("the API server was started");
-        eventually("the API server is ready", async || {
-            api_server.check();
-            let request = http::Request::get("/readyz").body(Vec::new()).expect("a request");
-            client.request_text(request).await.ok().map(|_| ())
-        })
-        .await;
     }
 
     fn start_controllers(&mut self) {
@@ -218,15 +207,19 @@ fn start_api_server(folder: &TempDir, logs: &Path, port: u16, etcd_port: u16) ->
     Process::start("kube-apiserver", &programs::program("kube-apiserver"), &arguments, logs)
 }
 
-async fn client(kubeconfig: &Path, api_server: &mut Process) -> Client {
-    let config = eventually("the API server has a certificate", async || {
+/// A client of the API server, once that is ready. It is made anew for each attempt: the certificate may have been read before all of it
+/// was written.
+async fn ready_client(kubeconfig: &Path, api_server: &mut Process) -> Client {
+    eventually("the API server is ready", async || {
         api_server.check();
-        config(kubeconfig).await
-    });
-    Client::try_from(config.await).expect("a client")
+        let client = Client::try_from(config(kubeconfig).await?).ok()?;
+        let request = http::Request::get("/readyz").body(Vec::new()).expect("a request");
+        client.request_text(request).await.ok().map(|_| client)
+    })
+    .await
 }
 
-/// None while the API server has not written its certificate.
+/// None while the API server has written no certificate.
 async fn config(kubeconfig: &Path) -> Option<Config> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.ok()

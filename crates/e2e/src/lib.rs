@@ -7,6 +7,7 @@ mod access;
 mod control_plane;
 mod etcd;
 mod objects;
+pub mod plain;
 mod process;
 mod programs;
 pub mod story;

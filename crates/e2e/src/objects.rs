@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -14,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::ControlPlane;
+use crate::{ControlPlane, User, root};
 
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 32;
@@ -44,6 +45,22 @@ impl ControlPlane {
             let applied = api.patch(name, &parameters, &Patch::Apply(&object)).await;
             applied.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
         }
+    }
+
+    /// Applies the shipped manifests, and binds the planner to the role for planning.
+    pub async fn apply_manifests(&self) {
+        let manifests = fs::read_to_string(root().join("deploy/manifests/reprieve.yaml"));
+        self.apply(&manifests.expect("the manifests are there")).await;
+        self.apply(
+            "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: planner}, \
+              roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reprieve-plan}, \
+              subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: planner}]}",
+        )
+        .await;
+        let nodes: Api<Node> = Api::all(self.client_of(User::Planner).await);
+        eventually("the planner may read", async || nodes.list(&ListParams::default()).await.ok()).await;
+        let nodes: Api<Node> = Api::all(self.client_of(User::Run).await);
+        eventually("the scheduler may read", async || nodes.list(&ListParams::default()).await.ok()).await;
     }
 
     /// Creates nodes `PREFIX-0`, `PREFIX-1`, … that all have the same to give, and waits until they can be used.

@@ -60,6 +60,12 @@ impl Story {
         self
     }
 
+    /// The same, but it takes this long to go.
+    pub fn leaves_after(mut self, time: &str) -> Self {
+        self.pod["metadata"]["annotations"]["e2e.reprieve.dev/leaves-after"] = json!(time);
+        self
+    }
+
     /// The same in another namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.pod["metadata"]["namespace"] = json!(namespace);

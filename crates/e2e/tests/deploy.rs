@@ -14,7 +14,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, Resource};
-use reprieve_e2e::{ControlPlane, User, eventually, objects, program, root};
+use reprieve_e2e::story::{CLASSES, Story};
+use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, root};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "reprieve-system";
@@ -107,22 +108,6 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     assert_eq!(left, fs::read_dir(root().join("deploy/crds")).unwrap().count(), "the custom resources stay");
 }
 
-/// The plain manifests, applied; the planner is bound to the role for planning.
-async fn with_manifests(test: &str) -> ControlPlane {
-    let cluster = ControlPlane::start(test).await;
-    cluster.apply(&fs::read_to_string(root().join("deploy/manifests/reprieve.yaml")).unwrap()).await;
-    cluster
-        .apply(
-            "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: planner}, \
-              roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reprieve-plan}, \
-              subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: planner}]}",
-        )
-        .await;
-    let nodes: Api<Node> = Api::all(cluster.client_of(User::Planner).await);
-    eventually("the binding holds", async || nodes.list(&ListParams::default()).await.ok()).await;
-    cluster
-}
-
 /// Whether an answer is anything but "you may not".
 fn is_allowed<T: std::fmt::Debug>(answer: Result<T, kube::Error>) -> bool {
     match answer {
@@ -141,7 +126,8 @@ where
 
 #[tokio::test]
 async fn the_shipped_roles_allow_what_is_needed_and_not_more() {
-    let cluster = with_manifests("the_shipped_roles_allow_what_is_needed_and_not_more").await;
+    let cluster = ControlPlane::start("the_shipped_roles_allow_what_is_needed_and_not_more").await;
+    cluster.apply_manifests().await;
     cluster
         .apply(
             "{apiVersion: v1, kind: Pod, metadata: {name: pod}, \
@@ -219,6 +205,52 @@ fn the_queries_of_the_dashboard_can_be_asked() {
     let file = json!({"groups": [{"name": "dashboard", "rules": rules}]});
     fs::write(folder.path().join("rules.yaml"), file.to_string()).unwrap();
     run("promtool", &["check", "rules", "rules.yaml"], folder.path());
+}
+
+/// What the alerts and the dashboard ask for is what `reprieve run` counts, and the documentation says what it is.
+#[tokio::test]
+async fn what_is_asked_for_is_counted() {
+    let cluster = ControlPlane::start("what_is_asked_for_is_counted").await;
+    let scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
+    let port = eventually("it says where it can be looked at", async || {
+        let log = scheduler.log();
+        let (_, port) = log.lines().find(|line| line.contains("/metrics"))?.rsplit_once("port=")?;
+        port.trim().parse::<u16>().ok()
+    })
+    .await;
+    // Some are told only after the first time: a preemption, and somebody who waits.
+    cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    for (name, class) in [("train", "low"), ("urgent", "high")] {
+        cluster.create_pods("default", vec![Story::pod(name, class, 8).build()]).await;
+        cluster.runs(name, 1).await;
+    }
+    cluster.create_pods("default", vec![Story::pod("late", "low", 8).build()]).await;
+    let text = eventually("it is counted who waits", async || {
+        let text = plain::get(port, "/metrics");
+        text.contains("\nreprieve_pending_units{").then_some(text)
+    })
+    .await;
+    let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    // Counters and facts are described without what is added to their names.
+    let name = |(name, kind): (&str, &str)| match kind {
+        "counter" => format!("{name}_total"),
+        "info" => format!("{name}_info"),
+        _ => name.to_owned(),
+    };
+    let counted: BTreeSet<String> = described.map(name).collect();
+    let operations = fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    for name in &counted {
+        assert!(operations.contains(&format!("`{name}`")), "docs/operations.md does not say what {name} is");
+    }
+    let rules = rules().into_iter().map(|rule| rule["expr"].as_str().unwrap().to_owned());
+    for query in rules.chain(queries()) {
+        let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.starts_with("reprieve_")) {
+            let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+            assert!(counted.contains(base.unwrap_or(word)), "{word} is not counted: {counted:?}");
+        }
+    }
 }
 
 /// The queries, with Grafana's variables filled in.
