@@ -45,6 +45,11 @@ pub fn build() -> Result<(), String> {
     PROGRAMS.iter().try_for_each(|program| built(program).map(|_| ()))
 }
 
+/// Builds the scheduler of Kubernetes, to compare with.
+pub fn build_peer() -> Result<(), String> {
+    built(&kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler")).map(|_| ())
+}
+
 /// Helm, which is built if it is not there yet.
 pub fn helm() -> Result<PathBuf, String> {
     built(&HELM)

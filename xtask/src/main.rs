@@ -17,6 +17,8 @@ const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
        cargo xtask fix              apply formatting, lint fixes, the outputs in the documentation and the manifests
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
+       cargo xtask e2e --bench      kube-scheduler and `reprieve run` side by side on it
+       cargo xtask e2e --soak [MINUTES]  arrivals, preemptions and killed leaders on it, for half an hour
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 
 fn main() -> ExitCode {
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         ["verify"] => steps::run(&steps::VERIFY),
         ["fix"] => steps::run(&steps::FIX),
         ["e2e"] => steps::run(&e2e::STEPS),
+        ["e2e", "--bench"] => steps::run(&e2e::BENCH),
+        ["e2e", "--soak"] | ["e2e", "--soak", _] => steps::run(&e2e::SOAK),
         ["bench"] => bench::run(false),
         ["bench", "--quick"] => bench::run(true),
         _ => {

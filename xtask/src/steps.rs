@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::{browser, crds, docs, e2e, go, manifests};
 
 /// A step and what does it.
+#[derive(Clone, Copy)]
 pub struct Step {
     pub name: &'static str,
     pub run: fn() -> Result<(), String>,

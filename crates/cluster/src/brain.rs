@@ -338,6 +338,7 @@ impl Brain {
                     self.profiles[profile].scheduler.observe(done, now());
                     continue;
                 }
+                Action::Record { about, reason: "Refused", message, .. } => warn!(%about, message, "refused"),
                 Action::Bind { pod, .. } => {
                     let binding = Binding { profile, id, uid: pod.uid.clone(), worked: None, seen_in: None };
                     self.bindings.insert(pod.name.clone(), binding);

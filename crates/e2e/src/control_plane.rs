@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use tempfile::TempDir;
 
-use crate::{Process, User, access, etcd, eventually, programs};
+use crate::{Process, User, access, cpu_seconds, etcd, eventually, programs};
 
 /// Gone, with all its processes, when it is dropped. If the test fails, the logs stay, and it says where.
 pub struct ControlPlane {
@@ -86,8 +86,15 @@ impl ControlPlane {
             "--leader-elect=false".to_owned(),
             "--feature-gates=GenericWorkload=true".to_owned(),
             "--secure-port=0".to_owned(),
+            "--kube-api-qps=1000".to_owned(),
+            "--kube-api-burst=2000".to_owned(),
         ];
         Process::start("kube-scheduler", &programs::program("kube-scheduler"), &arguments, &self.logs)
+    }
+
+    /// The processor time that its parts have used.
+    pub fn cpu_seconds(&self) -> f64 {
+        self.processes.iter().chain(&self.api_server).map(|process| cpu_seconds(process.id())).sum()
     }
 
     /// Kills the API server: all connections break, and no new one can be made.

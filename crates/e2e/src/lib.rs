@@ -11,9 +11,11 @@ pub mod plain;
 mod process;
 mod programs;
 pub mod story;
+mod usage;
 
 pub use access::User;
 pub use control_plane::ControlPlane;
 pub use objects::{eventually, objects};
 pub use process::Process;
 pub use programs::{program, root};
+pub use usage::{cpu_seconds, peak_megabytes};

@@ -72,6 +72,24 @@ impl Story {
         self
     }
 
+    /// The same with so many thousandths of a core in place of GPUs.
+    pub fn cpu(mut self, millis: u32) -> Self {
+        self.pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": format!("{millis}m")}});
+        self
+    }
+
+    /// The same, on a node already.
+    pub fn on(mut self, node: &str) -> Self {
+        self.pod["spec"]["nodeName"] = json!(node);
+        self
+    }
+
+    /// The same for another scheduler.
+    pub fn scheduler(mut self, name: &str) -> Self {
+        self.pod["spec"]["schedulerName"] = json!(name);
+        self
+    }
+
     /// As the API takes it.
     pub fn build(&self) -> Pod {
         serde_json::from_value(self.pod.clone()).expect("a pod")

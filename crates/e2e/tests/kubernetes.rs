@@ -5,9 +5,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use reprieve_e2e::story::{CLASSES, Story, is_bound, is_leaving};
 use reprieve_e2e::{ControlPlane, User, eventually};
+use serde_json::json;
 
 /// The main story: a gang needs half of what two gangs hold. One of them goes, whole; the other is not touched; it is said on both sides
 /// who yielded to whom.
@@ -159,4 +160,30 @@ async fn a_dry_run_touches_nothing() {
     let urgent = &cluster.pods_of("urgent").await[0];
     assert!(!is_bound(urgent) && urgent.status.as_ref().is_none_or(|status| status.nominated_node_name.is_none()));
     assert!(dry.stop().await.success());
+}
+
+/// Victims change all the time, so that evictions of the version that was decided on conflict. It comes to the same.
+#[tokio::test]
+async fn conflicts_are_overcome() {
+    let cluster = ControlPlane::start("conflicts_are_overcome").await;
+    cluster.create_nodes("node", 4, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
+    for gang in 0..2 {
+        cluster.create_gang(&format!("train-{gang}"), "low", 2, 8).await;
+        cluster.runs(&format!("train-{gang}"), 2).await;
+    }
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
+    let meddler = tokio::spawn(async move {
+        for round in 0.. {
+            for gang in 0..2 {
+                let patch = json!({"metadata": {"annotations": {"round": round.to_string()}}});
+                let name = format!("train-{gang}-{}", round % 2);
+                let _ = pods.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            }
+        }
+    });
+    cluster.create_gang("urgent", "high", 4, 8).await;
+    cluster.runs("urgent", 4).await;
+    meddler.abort();
 }

@@ -40,6 +40,10 @@ fn say_what_it_is(schema: &mut JSONSchemaProps) {
     let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
     schema.description = spec.and_then(|spec| spec.description.clone());
     (schema.title, schema.required) = (None, None);
+    // What others read of the same objects, and Reprieve does not, is kept.
+    for part in schema.properties.iter_mut().flatten().filter(|(name, _)| *name == "spec" || *name == "status") {
+        part.1.x_kubernetes_preserve_unknown_fields = Some(true);
+    }
 }
 
 /// The API server takes a resource of Kubernetes' own groups only if it says where the group was approved.

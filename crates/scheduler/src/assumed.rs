@@ -144,7 +144,7 @@ impl Assumed {
 
 fn change_pod(pod: &mut Pod, action: &Action, now: Timestamp) {
     match action {
-        Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
+        Action::Bind { node, .. } => bind(pod, node, now),
         Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
         Action::Mark { preemptor, .. } => mark(pod, preemptor),
         Action::SoftEvict { preemptor, message, .. } => {
@@ -161,6 +161,19 @@ fn change_pod(pod: &mut Pod, action: &Action, now: Timestamp) {
         }
         _ => {}
     }
+}
+
+/// Binds a pod to a node: from then on it runs, and tolerates others for as long as its class says.
+pub fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
+    pod.spec.get_or_insert_default().node_name = Some(node.to_owned());
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    conditions.retain(|condition| condition.type_ != "PodScheduled");
+    conditions.push(PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: time(now).map(Time),
+        ..PodCondition::default()
+    });
 }
 
 /// Says on a pod that it is to yield, and for whom.

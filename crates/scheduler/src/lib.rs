@@ -16,7 +16,7 @@ mod pending;
 mod scheduler;
 mod unit;
 
-pub use assumed::{mark, unmark};
+pub use assumed::{bind, mark, unmark};
 pub use bug::Bug;
 pub use scheduler::{Recorded, Scheduler, Step, Verdict};
 pub use unit::UnitName;

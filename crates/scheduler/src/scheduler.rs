@@ -22,6 +22,7 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::{Report, report};
+use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
 
@@ -281,9 +282,8 @@ impl Scheduler {
             return self.follow_up();
         }
         if let Err(error) = self.live.refresh() {
-            let about = Key::new(Kind::ConfigMap, FullName::new("", "reprieve"));
             let message = format!("{error}; what was in force before stays");
-            self.record(about, None, "Refused", message, now);
+            self.record(self.culprit(&error), None, "Refused", message, now);
         }
         self.clear_left_behind(now);
         self.pending.wake_due(now);
@@ -308,6 +308,17 @@ impl Scheduler {
         self.set_timer(now);
         let actions = std::mem::take(&mut self.outbox);
         Some(Step { unit: Some(unit), verdict, actions, report, record, violations })
+    }
+
+    /// The object that an error names; the namespace `default` stands for those that are not known.
+    fn culprit(&self, error: &InputError) -> Key {
+        let named = error.object.as_deref().and_then(|object| object.split_once(' '));
+        let is_meant = |key: &&Key| {
+            let parts = (format!("{:?}", key.kind), key.name.to_string());
+            named.is_some_and(|(kind, name)| kind == parts.0 && (name == parts.1 || name == key.name.name))
+        };
+        let known = self.live.all().map(|(key, _)| key).find(is_meant).cloned();
+        known.unwrap_or_else(|| Key::new(Kind::Namespace, FullName::new("", "default")))
     }
 
     /// Whether it is known what other schedulers asked for before this one was started.

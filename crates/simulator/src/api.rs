@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
@@ -13,7 +13,7 @@ use reprieve_objects::objects::FullName;
 use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
 use reprieve_scheduler::change::{change_job, change_workload, say_of_group, say_of_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{mark, unmark};
+use reprieve_scheduler::{bind, mark, unmark};
 
 /// The objects, and what watchers have to be told.
 #[derive(Default)]
@@ -133,20 +133,12 @@ impl Api {
     pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         match action {
             Action::Bind { pod, node } => self.request(pod, false, |pod| {
-                let spec = pod.spec.get_or_insert_default();
-                if spec.node_name.is_some() || pod.metadata.deletion_timestamp.is_some() {
+                if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+                    || pod.metadata.deletion_timestamp.is_some()
+                {
                     return false;
                 }
-                spec.node_name = Some(node.clone());
-                let condition = PodCondition {
-                    type_: "PodScheduled".to_owned(),
-                    status: "True".to_owned(),
-                    last_transition_time: time(now).map(Time),
-                    ..PodCondition::default()
-                };
-                let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-                conditions.retain(|condition| condition.type_ != "PodScheduled");
-                conditions.push(condition);
+                bind(pod, node, now);
                 true
             }),
             Action::Nominate { pod, node } => self.request(pod, false, |pod| {

@@ -9,7 +9,7 @@ use reprieve_engine::fit::Placement;
 use reprieve_engine::hold::stands;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{NodeId, PodId, Timestamp};
+use reprieve_engine::{NodeId, PodId, Priority, Timestamp};
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
@@ -170,9 +170,26 @@ impl Scheduler {
             };
             let waits = self.pending.get(unit).is_some().then_some(unit);
             self.send(action, waits, now);
-            let yields = format!("{about} yields for it");
-            self.record(about.clone(), Some(related.clone()), "Preempted", message, now);
+            let ground = self.ground(unit, &about.name);
+            let yields = format!("{about} yields for it: {ground}");
+            self.record(about.clone(), Some(related.clone()), "Preempted", format!("{message}: {ground}"), now);
             self.record(related, Some(about), "Preempting", yields, now);
+        }
+    }
+
+    /// Why this pod may be taken for the unit.
+    fn ground(&self, unit: &UnitName, victim: &FullName) -> String {
+        let Loaded { snapshot, names, .. } = self.live.loaded();
+        let victim = names.pod_id(victim).map(|pod| snapshot.pod(pod));
+        match (self.policy, victim.and_then(|victim| victim.queue)) {
+            (Policy::YuniKorn, Some(queue)) => {
+                format!("its queue {} uses more than it is guaranteed", names.queue(queue))
+            }
+            _ => {
+                let preemptor = self.pending.get(unit).map_or(Priority(0), |waiting| waiting.priority);
+                let priority = victim.map_or(Priority(0), |victim| victim.priority);
+                format!("its priority {} is below {}", priority.0, preemptor.0)
+            }
         }
     }
 

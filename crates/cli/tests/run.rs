@@ -1,0 +1,69 @@
+//! `reprieve run`, and `plan` and `compare` of a live cluster: what is said where there is no way to one.
+
+use std::fs;
+use std::process::{Command, Output};
+
+const HEAD: &str = "apiVersion: reprieve.dev/v1alpha1\nkind: Configuration\n";
+
+fn reprieve(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    let nowhere = tempfile::tempdir().expect("a folder can be made");
+    command.args(arguments).env("HOME", nowhere.path()).env_remove("KUBECONFIG");
+    command.output().expect("the binary runs")
+}
+
+fn complaint(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_named_with_its_field() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("config.yaml");
+    for (text, words) in [
+        (format!("{HEAD}colour: blue\n"), ["config.yaml", "unknown field `colour`"]),
+        (format!("{HEAD}profiles: [{{name: a, policy: Fifo}}]\n"), ["profiles[0].policy", "is not a policy"]),
+        (format!("{HEAD}ports: {{metrics: many}}\n"), ["ports.metrics", "expected u16"]),
+        ("a: [".to_owned(), ["config.yaml", "the file"]),
+    ] {
+        fs::write(&file, &text).expect("it can be written");
+        let said = complaint(&reprieve(&["run", "--config", &file.display().to_string()]));
+        for word in words {
+            assert!(said.contains(word), "{text}: {said}");
+        }
+    }
+    let said = complaint(&reprieve(&["run", "--config", "nowhere.yaml"]));
+    assert!(said.contains("nowhere.yaml"), "{said}");
+}
+
+#[test]
+fn a_way_to_the_cluster_that_is_missing_is_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, HEAD).expect("it can be written");
+    let config = config.display().to_string();
+    let said = complaint(&reprieve(&["run", "--config", &config, "--kubeconfig", "nowhere"]));
+    assert!(said.contains("--kubeconfig nowhere"), "{said}");
+    let said = complaint(&reprieve(&["plan", "--for", "pod/a"]));
+    assert!(said.contains("set --kubeconfig or KUBECONFIG"), "{said}");
+    let said = complaint(&reprieve(&["compare", "--for", "pod/a", "--context", "nowhere"]));
+    assert!(said.contains("--context nowhere"), "{said}");
+}
+
+#[test]
+fn an_api_server_that_does_not_answer_is_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], \
+        clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {}}]}";
+    fs::write(&kubeconfig, text).expect("it can be written");
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, HEAD).expect("it can be written");
+    let kubeconfig = kubeconfig.display().to_string();
+    let said = complaint(&reprieve(&["run", "--config", &config.display().to_string(), "--kubeconfig", &kubeconfig]));
+    assert!(said.contains("asking the API server for its version") && said.contains("refused"), "{said}");
+    let said = complaint(&reprieve(&["plan", "--for", "pod/a", "--kubeconfig", &kubeconfig]));
+    assert!(said.contains("reading ") && said.contains("refused"), "{said}");
+}

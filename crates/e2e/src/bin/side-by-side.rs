@@ -1,0 +1,200 @@
+//! kube-scheduler and `reprieve run` in turn on the same control plane with the same pods: how fast each preempts, whom it evicts, and
+//! what it takes of the machine. `cargo xtask e2e --bench` runs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
+use reprieve_e2e::story::{CLASSES, Story, group, is_bound, is_leaving};
+use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, peak_megabytes};
+
+/// How long a shape may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What is preempted, and by whom.
+struct Shape {
+    name: &'static str,
+    nodes: usize,
+    /// Pods that are there: name, group, cpu in thousandths, node.
+    victims: Vec<(String, Option<String>, u32, usize)>,
+    /// Pods that come: name, group, cpu in thousandths.
+    preemptors: Vec<(String, Option<String>, u32)>,
+}
+
+/// What came of it.
+struct Outcome {
+    seconds: f64,
+    /// From creation to bound, of the one in the middle.
+    median: f64,
+    victims: usize,
+    cpu_seconds: f64,
+    megabytes: f64,
+    /// The share of the processor time that others of the control plane used.
+    others: f64,
+}
+
+#[tokio::main]
+async fn main() {
+    let only = std::env::args().nth(1);
+    for shape in [basic(500), basic(1000), gangs(5), gangs(50)] {
+        if only.as_ref().is_some_and(|only| !shape.name.contains(only.as_str())) {
+            continue;
+        }
+        println!("{}", shape.name);
+        let mut outcomes = Vec::new();
+        for scheduler in ["kube-scheduler", "reprieve"] {
+            let outcome = measure(&shape, scheduler).await;
+            let Outcome { seconds, median, victims, cpu_seconds, megabytes, others } = &outcome;
+            println!(
+                "  {scheduler:14} {seconds:7.2} s  {:7.1} pods/s  median {median:6.2} s  {victims:5} victims  cpu {cpu_seconds:6.2} s  \
+                 {megabytes:6.0} MB  others {:3.0} % of the processor time",
+                shape.preemptors.len() as f64 / seconds,
+                others * 100.0,
+            );
+            outcomes.push(outcome);
+        }
+        let ratio = |value: fn(&Outcome) -> f64| value(&outcomes[0]) / value(&outcomes[1]);
+        println!(
+            "  kube-scheduler / reprieve: time {:.1}, cpu {:.1}, memory {:.1}",
+            ratio(|outcome| outcome.seconds),
+            ratio(|outcome| outcome.cpu_seconds),
+            ratio(|outcome| outcome.megabytes),
+        );
+    }
+}
+
+/// As many preemptors as nodes; each node is full of four pods, three of which have to go.
+fn basic(nodes: usize) -> Shape {
+    Shape {
+        name: if nodes == 500 { "PreemptionBasic, 500 nodes" } else { "PreemptionBasic, 1000 nodes" },
+        nodes,
+        victims: (0..4 * nodes).map(|at| (format!("low-{at}"), None, 900, at % nodes)).collect(),
+        preemptors: (0..nodes).map(|at| (format!("high-{at}"), None, 3000)).collect(),
+    }
+}
+
+/// A gang of 100 against so many gangs on 100 nodes.
+fn gangs(count: usize) -> Shape {
+    Shape {
+        name: if count == 5 { "gang of 100 against 5 gangs" } else { "gang of 100 against 50 gangs" },
+        nodes: 100,
+        victims: (0..100)
+            .map(|at| (format!("low-{at}"), Some(format!("gang-{}", at * count / 100)), 4000, at))
+            .collect(),
+        preemptors: (0..100).map(|at| (format!("high-{at}"), Some("urgent".to_owned()), 4000)).collect(),
+    }
+}
+
+async fn measure(shape: &Shape, scheduler: &str) -> Outcome {
+    let cluster = ControlPlane::start(&format!("side-by-side-{scheduler}")).await;
+    cluster.create_nodes("node", shape.nodes, &[("cpu", "4"), ("memory", "32Gi")]).await;
+    cluster.apply(CLASSES).await;
+    cluster.apply(&groups(shape)).await;
+    let victim = |(name, group, cpu, node): &(String, Option<String>, u32, usize)| {
+        pod(name, group.as_deref(), "low", *cpu, scheduler).on(&format!("node-{node}")).build()
+    };
+    cluster.create_pods("default", shape.victims.iter().map(victim).collect()).await;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
+    let seen = follow(&pods).await;
+    until("all victims run", || seen.lock().unwrap().bound.len() == shape.victims.len()).await;
+    let process = start(&cluster, scheduler);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (cpu, others) = (cpu_seconds(process.id()), cluster.cpu_seconds());
+    let began = Instant::now();
+    let preemptor = |(name, group, cpu): &(String, Option<String>, u32)| {
+        pod(name, group.as_deref(), "high", *cpu, scheduler).build()
+    };
+    cluster.create_pods("default", shape.preemptors.iter().map(preemptor).collect()).await;
+    let all = shape.victims.len() + shape.preemptors.len();
+    until("all preemptors are bound", || seen.lock().unwrap().bound.len() == all).await;
+    let seen = seen.lock().unwrap();
+    let end = seen.bound.values().max().expect("somebody was bound");
+    let seconds = end.duration_since(began).as_secs_f64();
+    let mut waits: Vec<f64> = shape.preemptors.iter().map(|(name, ..)| seen.wait(name)).collect();
+    waits.sort_by(f64::total_cmp);
+    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+    Outcome {
+        seconds,
+        median: waits[waits.len() / 2],
+        victims: seen.left.len(),
+        cpu_seconds: cpu_seconds(process.id()) - cpu,
+        megabytes: peak_megabytes(process.id()),
+        others: (cluster.cpu_seconds() - others) / (seconds * cores),
+    }
+}
+
+/// What was seen of pods, and when.
+#[derive(Default)]
+struct Seen {
+    created: BTreeMap<String, Instant>,
+    bound: BTreeMap<String, Instant>,
+    left: BTreeSet<String>,
+}
+
+impl Seen {
+    fn wait(&self, pod: &str) -> f64 {
+        self.bound[pod].duration_since(self.created[pod]).as_secs_f64()
+    }
+}
+
+/// Watches the pods from now on.
+async fn follow(pods: &Api<Pod>) -> Arc<Mutex<Seen>> {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let mut events = pods.watch(&WatchParams::default(), "0").await.expect("pods can be watched").boxed();
+    let told = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok(Some(event)) = events.try_next().await {
+            let (WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod)) = event else {
+                continue;
+            };
+            let name = pod.metadata.name.clone().unwrap_or_default();
+            let (mut seen, now) = (told.lock().unwrap(), Instant::now());
+            seen.created.entry(name.clone()).or_insert(now);
+            if is_leaving(&pod) {
+                seen.left.insert(name);
+            } else if is_bound(&pod) {
+                seen.bound.entry(name).or_insert(now);
+            }
+        }
+    });
+    seen
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "it does not hold that {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn groups(shape: &Shape) -> String {
+    let mut sizes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let victims = shape.victims.iter().filter_map(|(_, group, ..)| Some((group.as_deref()?, "low")));
+    let preemptors = shape.preemptors.iter().filter_map(|(_, group, _)| Some((group.as_deref()?, "high")));
+    for group in victims.chain(preemptors) {
+        *sizes.entry(group).or_default() += 1;
+    }
+    let texts: Vec<String> = sizes.into_iter().map(|((name, class), size)| group(name, class, size)).collect();
+    texts.join("---\n")
+}
+
+fn pod(name: &str, group: Option<&str>, class: &str, cpu: u32, scheduler: &str) -> Story {
+    let name_of_scheduler = if scheduler == "reprieve" { "reprieve" } else { "default-scheduler" };
+    let pod = Story::pod(name, class, 0).cpu(cpu).scheduler(name_of_scheduler);
+    match group {
+        Some(group) => pod.of_group(group),
+        None => pod,
+    }
+}
+
+fn start(cluster: &ControlPlane, scheduler: &str) -> Process {
+    match scheduler {
+        "reprieve" => cluster.run("reprieve", User::Admin, "Kubernetes", ""),
+        _ => cluster.kube_scheduler(),
+    }
+}

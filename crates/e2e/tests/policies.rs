@@ -1,0 +1,230 @@
+//! The main stories of policies YuniKorn, Koordinator and Kueue on a real control plane.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use reprieve_e2e::story::{CLASSES, Story, is_leaving};
+use reprieve_e2e::{ControlPlane, User, eventually};
+
+const QUEUES: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: yunikorn-configs}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        queues:
+        - {name: prod, resources: {guaranteed: {nvidia.com/gpu: GUARANTEED}}, properties: {preemption.delay: 1s}}
+        - {name: test}
+";
+
+/// A queue below its guarantee takes from one above its own. A change of the ConfigMap counts at once; a bad one is refused, and the one
+/// before stays in force.
+#[tokio::test]
+async fn yunikorn_gives_a_queue_what_it_is_guaranteed() {
+    let cluster = ControlPlane::start("yunikorn_gives_a_queue_what_it_is_guaranteed").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    cluster.apply(&QUEUES.replace("GUARANTEED", "'0'")).await;
+    let scheduler = cluster.run("reprieve", User::Admin, "YuniKorn", "");
+    let pod = |name: &str, queue: &str| {
+        Story::pod(name, "low", 8).label("queue", &format!("root.{queue}")).label("applicationId", queue).build()
+    };
+    cluster.create_pods("default", vec![pod("test-a", "test"), pod("test-b", "test")]).await;
+    cluster.runs("test-a", 1).await;
+    cluster.runs("test-b", 1).await;
+    cluster.create_pods("default", vec![pod("prod-a", "prod")]).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 2, "prod is guaranteed nothing yet");
+
+    cluster.apply(&QUEUES.replace("GUARANTEED", "a lot")).await;
+    eventually("a bad configuration is refused", async || scheduler.log().contains("a lot").then_some(())).await;
+    cluster.apply(&QUEUES.replace("GUARANTEED", "'8'")).await;
+    cluster.runs("prod-a", 1).await;
+    assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 1);
+}
+
+const QUOTA: &str = "
+{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: team}, spec: {min: {nvidia.com/gpu: 32}, max: {nvidia.com/gpu: 32}}}
+";
+
+fn koordinator_job(name: &str, class: &str) -> (String, Vec<Pod>) {
+    let group = format!(
+        "{{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: PodGroup, metadata: {{name: {name}}}, spec: {{minMember: 2}}}}"
+    );
+    let pod = |at: usize| {
+        Story::pod(&format!("{name}-{at}"), class, 8)
+            .label("app", name)
+            .label("pod-group.scheduling.sigs.k8s.io", name)
+            .label("quota.scheduling.koordinator.sh/name", "team")
+            .build()
+    };
+    (group, (0..2).map(pod).collect())
+}
+
+/// A job preempts a whole job. Victims are labelled; another operator evicts them, and takes its time.
+#[tokio::test]
+async fn koordinator_labels_victims_and_waits_for_the_operator() {
+    let cluster = ControlPlane::start("koordinator_labels_victims_and_waits_for_the_operator").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    cluster.apply(QUOTA).await;
+    let _scheduler = cluster.run("reprieve", User::Admin, "Koordinator", "");
+    let (group, pods) = koordinator_job("train", "low");
+    cluster.apply(&group).await;
+    cluster.create_pods("default", pods).await;
+    cluster.runs("train", 2).await;
+    let (group, pods) = koordinator_job("urgent", "high");
+    cluster.apply(&group).await;
+    cluster.create_pods("default", pods).await;
+    let victims = eventually("all of the job is labelled", async || {
+        let pods = cluster.pods_of("train").await;
+        let is_labelled = |pod: &Pod| {
+            let labels = pod.metadata.labels.as_ref();
+            labels.is_some_and(|labels| labels.contains_key("scheduling.koordinator.sh/soft-eviction"))
+        };
+        (pods.len() == 2 && pods.iter().all(is_labelled)).then_some(pods)
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(
+        cluster.pods_of("train").await.iter().all(|pod| !is_leaving(pod)),
+        "the operator evicts, not the scheduler"
+    );
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
+    for victim in victims {
+        pods.delete(victim.metadata.name.as_deref().unwrap(), &DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    cluster.runs("urgent", 2).await;
+}
+
+/// The same, where victims are deleted.
+#[tokio::test]
+async fn koordinator_deletes_victims_where_it_is_told_to() {
+    let cluster = ControlPlane::start("koordinator_deletes_victims_where_it_is_told_to").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    cluster.apply(QUOTA).await;
+    let policy = "Koordinator, args: {podShouldBeDeletedWhenPreempted: true}";
+    let _scheduler = cluster.run("reprieve", User::Admin, policy, "");
+    for (name, class) in [("train", "low"), ("urgent", "high")] {
+        let (group, pods) = koordinator_job(name, class);
+        cluster.apply(&group).await;
+        cluster.create_pods("default", pods).await;
+        cluster.runs(name, 2).await;
+    }
+    cluster.is_gone("train").await;
+}
+
+const KUEUE: &str = "
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a100}, spec: {nodeLabels: {gpu: a100}, tolerations: [{key: a100, operator: Exists}]}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  namespaceSelector: {}
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: a100, resources: [{name: nvidia.com/gpu, nominalQuota: 16}]}]
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: team}, spec: {clusterQueue: team}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: low}, value: 100}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: high}, value: 1000}
+";
+
+fn kueue_job(name: &str, class: &str) -> String {
+    format!(
+        "
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, labels: {{kueue.x-k8s.io/queue-name: team, kueue.x-k8s.io/priority-class: {class}}}}}
+spec:
+  suspend: true
+  parallelism: 2
+  completions: 2
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      schedulerName: reprieve
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {{zone: a}}
+      containers: [{{name: main, image: none, resources: {{requests: {{nvidia.com/gpu: 8}}, limits: {{nvidia.com/gpu: 8}}}}}}]
+"
+    )
+}
+
+/// A Job is admitted and started on its flavor's nodes; a higher one preempts it: it is suspended, its node selectors are put back, its
+/// workload says why; once the other is gone it is started again.
+#[tokio::test]
+async fn kueue_suspends_a_job_and_resumes_it() {
+    let cluster = ControlPlane::start("kueue_suspends_a_job_and_resumes_it").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    for at in 0..2 {
+        let labels = format!("{{gpu: a100, zone: a, kubernetes.io/hostname: node-{at}}}");
+        cluster
+            .apply(&format!("{{apiVersion: v1, kind: Node, metadata: {{name: node-{at}, labels: {labels}}}}}"))
+            .await;
+    }
+    cluster.apply(KUEUE).await;
+    let _scheduler = cluster.run("reprieve", User::Admin, "Kueue", "");
+    cluster.apply(&kueue_job("train", "low")).await;
+    cluster.runs("train", 2).await;
+    let jobs: Api<Job> = Api::default_namespaced(cluster.client().clone());
+    assert_eq!(selector(&jobs.get("train").await.unwrap()), [("gpu", "a100"), ("zone", "a")]);
+
+    cluster.apply(&kueue_job("urgent", "high")).await;
+    cluster.runs("urgent", 2).await;
+    cluster.is_gone("train").await;
+    let train = eventually("the Job is suspended and as it was", async || {
+        let job = jobs.get("train").await.ok()?;
+        let suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+        (suspended && selector(&job) == [("zone", "a")]).then_some(job)
+    })
+    .await;
+    let workload = workload_of(&cluster, &train).await;
+    for (condition, reason) in [("Evicted", "Preempted"), ("Preempted", "InClusterQueue")] {
+        let found = workload.data["status"]["conditions"].as_array().unwrap().iter();
+        let found: Vec<_> = found.filter(|one| one["type"] == condition && one["status"] == "True").collect();
+        assert_eq!(found.len(), 1, "{workload:?}");
+        assert_eq!(found[0]["reason"], reason);
+    }
+    jobs.delete("urgent", &DeleteParams::background()).await.unwrap();
+    cluster.runs("train", 2).await;
+}
+
+async fn workload_of(cluster: &ControlPlane, job: &Job) -> DynamicObject {
+    let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta2", "Workload");
+    let api: Api<DynamicObject> = Api::default_namespaced_with(cluster.client().clone(), &ApiResource::from_gvk(&kind));
+    let all = api.list(&ListParams::default()).await.unwrap();
+    let owns = |one: &DynamicObject| {
+        one.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
+    };
+    all.into_iter().find(owns).expect("the Job has a workload")
+}
+
+fn selector(job: &Job) -> Vec<(&str, &str)> {
+    let template = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let selector = template.and_then(|spec| spec.node_selector.as_ref()).into_iter().flatten();
+    selector.map(|(key, value)| (key.as_str(), value.as_str())).collect()
+}
+
+async fn bound(cluster: &ControlPlane, apps: &[&str]) -> usize {
+    let mut count = 0;
+    for app in apps {
+        count += cluster.pods_of(app).await.iter().filter(|pod| !is_leaving(pod)).count();
+    }
+    count
+}
