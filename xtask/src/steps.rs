@@ -14,6 +14,9 @@ pub struct Step {
     pub run: fn() -> Result<(), String>,
 }
 
+/// With what the tests are built.
+pub const TEST_FEATURES: &str = "reprieve-simulator/deliberate-bugs";
+
 pub const VERIFY: [Step; 11] = [
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
     Step {
@@ -34,10 +37,7 @@ pub const VERIFY: [Step; 11] = [
         },
     },
     Step { name: "browser", run: browser::check },
-    Step {
-        name: "tests",
-        run: || cargo(&["test", "--locked", "--workspace", "--features", "reprieve-simulator/deliberate-bugs"]),
-    },
+    Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace", "--features", TEST_FEATURES]) },
     Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
     Step {
