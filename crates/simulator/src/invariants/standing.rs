@@ -25,8 +25,8 @@ impl Invariant for Standing {
             return Ok(());
         };
         if let UnitName::Group(name) | UnitName::Job(name) = unit {
-            for (job, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
-                let bound = job.parts[0].pods.keys().filter(|pod| node_of(world, pod).is_some()).count();
+            for (_, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+                let bound = bound_members(world, unit);
                 if bound + placement.len() < min {
                     return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
                 }
@@ -45,8 +45,11 @@ impl Invariant for Standing {
     }
 }
 
-fn node_of<'w>(world: &'w World, pod: &FullName) -> Option<&'w String> {
-    world.scheduler.live().pod(pod)?.spec.as_ref()?.node_name.as_ref()
+/// How many pods of a unit have a node, as far as the scheduler can know: one that is gone is there until somebody says so.
+pub(super) fn bound_members(world: &World, unit: &UnitName) -> usize {
+    let live = world.scheduler.live();
+    let node_of = |pod: &FullName| live.pod(pod)?.spec.as_ref()?.node_name.as_ref();
+    live.members(&unit.key()).filter(|pod| node_of(pod).is_some()).count()
 }
 
 /// Whether the placement fits, as far as resources tell, with these and all who are leaving gone, and with those of higher priority
