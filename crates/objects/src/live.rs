@@ -2,7 +2,8 @@
 //!
 //! Pods, groups, jobs and the counts of budgets change it in place, at a cost in proportion to what they touch. What pods are measured
 //! against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
-//! cannot be understood is left out; where it is one of those, the last that could be stays in force.
+//! cannot be understood is left out; where it is one of those, the last that could be stays in force. A workload that cannot be understood
+//! is left out, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::snapshot::{Job, Pod};
 use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp};
 
 use crate::groups::{group_of, lone_group};
 use crate::koordinator::{JobGroup, job_of};
-use crate::load::{Loaded, Strictness, build, nth_rank};
+use crate::load::{Loaded, Strictness, build, build_placed, nth_rank};
 use crate::loader::Loader;
 use crate::object::{Key, Kind, Object};
 use crate::objects::{FullName, Objects};
@@ -43,6 +46,12 @@ pub struct Live {
     /// How many resources, topologies and namespaces the tables are made for.
     sizes: [usize; 3],
     stale: bool,
+    /// What workloads need besides quota.
+    placing: Placing,
+    /// Workloads that cannot be understood, as things are, and why.
+    left_out: BTreeMap<Key, InputError>,
+    /// Those of which nobody was told yet.
+    untold: Vec<(Key, InputError)>,
 }
 
 impl Default for Live {
@@ -59,6 +68,9 @@ impl Default for Live {
             applications: BTreeMap::new(),
             members: BTreeMap::new(),
             stale: false,
+            placing: Placing::default(),
+            left_out: BTreeMap::new(),
+            untold: Vec::new(),
         };
         live.index();
         live
@@ -66,8 +78,18 @@ impl Default for Live {
 }
 
 impl Live {
+    /// The same, with all that the policy reads. Where quota and nodes are decided together, every change makes the tables anew.
+    pub fn for_policy(mut self, policy: &Policy) -> Self {
+        if let Policy::Kueue(kueue) = policy {
+            self.placing = kueue.placement;
+        }
+        self
+    }
+
     /// Takes in an object, or its new state. An error says why a pod is left out.
     pub fn put(&mut self, object: Object) -> Result<(), InputError> {
+        self.stale |= self.placing == Placing::Joint;
+        self.look_again(&object.key(), Some(&object));
         if let Object::Pod(pod) = object {
             return self.put_pod(pod);
         }
@@ -104,6 +126,8 @@ impl Live {
 
     /// Takes an object out.
     pub fn remove(&mut self, key: &Key) {
+        self.stale |= self.placing == Placing::Joint;
+        self.look_again(key, None);
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
             Kind::Job => {
@@ -128,19 +152,66 @@ impl Live {
             return Ok(());
         }
         let mut refused = Ok(());
-        let (loaded, loader) = match build(&self.objects(&self.wanted), Strictness::Live) {
-            Ok(built) => {
-                self.good = self.wanted.clone();
-                built
-            }
-            Err(error) => {
-                refused = Err(error);
-                build(&self.objects(&self.good), Strictness::Live).expect("it was understood before")
+        let (loaded, loader) = loop {
+            let understood = self.wanted.iter().filter(|(key, _)| !self.left_out.contains_key(key));
+            let understood: BTreeMap<Key, Object> = understood.map(|(key, one)| (key.clone(), one.clone())).collect();
+            match build_placed(&self.objects(&understood), Strictness::Live, self.placing) {
+                Ok(built) => {
+                    self.good = understood;
+                    break built;
+                }
+                Err(error) => match self.workload_of(&error).filter(|key| understood.contains_key(key)) {
+                    Some(key) => {
+                        self.untold.push((key.clone(), error.clone()));
+                        self.left_out.insert(key, error);
+                    }
+                    None => {
+                        refused = Err(error);
+                        let good = self.objects(&self.good);
+                        break build_placed(&good, Strictness::Live, self.placing).expect("it was understood before");
+                    }
+                },
             }
         };
         (self.loaded, self.loader) = (loaded, loader);
         self.index();
         refused
+    }
+
+    /// The workload that an error is about.
+    fn workload_of(&self, error: &InputError) -> Option<Key> {
+        let (namespace, name) = error.object.as_deref()?.strip_prefix("Workload ")?.split_once('/')?;
+        Some(Key::new(Kind::Workload, FullName::new(namespace, name)))
+    }
+
+    /// What was left out may be understood now: it has changed, or what it is measured against.
+    fn look_again(&mut self, key: &Key, now: Option<&Object>) {
+        let what_matters = |object: Option<&Object>| match object {
+            Some(Object::Workload(workload)) => {
+                let status = workload.status.as_ref();
+                Some((workload.spec.clone(), status.and_then(|status| status.admission.clone())))
+            }
+            _ => None,
+        };
+        match key.kind {
+            _ if self.left_out.is_empty() => {}
+            Kind::Workload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
+            Kind::Workload => {
+                self.left_out.remove(key);
+            }
+            Kind::Pod | Kind::Job => {}
+            _ => self.left_out.clear(),
+        }
+    }
+
+    /// Why a workload is left out, if it is.
+    pub fn fault_of(&self, workload: &Key) -> Option<&InputError> {
+        self.left_out.get(workload)
+    }
+
+    /// The workloads that were left out since this was last asked, and why.
+    pub fn take_faults(&mut self) -> Vec<(Key, InputError)> {
+        std::mem::take(&mut self.untold)
     }
 
     /// The tables may be wrong: the next refresh makes them anew.

@@ -68,7 +68,12 @@ pub(crate) fn build(objects: &Objects, strictness: Strictness) -> Result<(Loaded
     build_placed(objects, strictness, Placing::QuotaOnly)
 }
 
-fn build_placed(objects: &Objects, strictness: Strictness, placing: Placing) -> Result<(Loaded, Loader), InputError> {
+/// The same, with what `placing` reads.
+pub(crate) fn build_placed(
+    objects: &Objects,
+    strictness: Strictness,
+    placing: Placing,
+) -> Result<(Loaded, Loader), InputError> {
     let mut warnings = Vec::new();
     let classes = Classes::new(&objects.priority_classes, &mut warnings)?;
     let named_groups = groups(objects, &classes, &mut warnings)?;

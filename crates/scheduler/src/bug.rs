@@ -13,4 +13,6 @@ pub enum Bug {
     TrustedTimeout,
     /// Fences of queues are not read.
     IgnoredFence,
+    /// The quota of workloads that have to yield is given away while they still have it.
+    EarlyQuota,
 }

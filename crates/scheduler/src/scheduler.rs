@@ -206,7 +206,7 @@ impl Scheduler {
             name: name.to_owned(),
             policy,
             explains: false,
-            live: Live::default(),
+            live: Live::default().for_policy(&policy),
             pods: BTreeMap::new(),
             versions: BTreeMap::new(),
             assumed: Assumed::default(),
@@ -252,9 +252,12 @@ impl Scheduler {
         return self.bug == Some(bug);
         #[cfg(not(feature = "deliberate-bugs"))]
         return match bug {
-            Bug::SecondRound | Bug::HalfAGang | Bug::ForgottenNomination | Bug::TrustedTimeout | Bug::IgnoredFence => {
-                false
-            }
+            Bug::SecondRound
+            | Bug::HalfAGang
+            | Bug::ForgottenNomination
+            | Bug::TrustedTimeout
+            | Bug::IgnoredFence
+            | Bug::EarlyQuota => false,
         };
     }
 
@@ -284,6 +287,9 @@ impl Scheduler {
         if let Err(error) = self.live.refresh() {
             let message = format!("{error}; what was in force before stays");
             self.record(self.culprit(&error), None, "Refused", message, now);
+        }
+        for (workload, fault) in self.live.take_faults() {
+            self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
         self.clear_left_behind(now);
         self.pending.wake_due(now);

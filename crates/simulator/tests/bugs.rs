@@ -14,6 +14,7 @@ fn every_bug_is_caught() {
         (Bug::ForgottenNomination, "Kubernetes"),
         (Bug::TrustedTimeout, "Kubernetes"),
         (Bug::IgnoredFence, "YuniKorn"),
+        (Bug::EarlyQuota, "Kueue"),
     ] {
         let caught = (0..200).find_map(|seed| {
             let mut setup = setup(seed, policy, Faults::SOME);

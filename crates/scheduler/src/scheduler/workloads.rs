@@ -8,6 +8,7 @@ mod cycle;
 mod make;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +21,7 @@ use reprieve_objects::objects::FullName;
 
 use super::Scheduler;
 use crate::action::{Action, Target};
+use crate::bug::Bug;
 use crate::change::is_true;
 use crate::unit::UnitName;
 use chore::{Chore, Standing, chore};
@@ -69,7 +71,14 @@ impl Scheduler {
     /// A workload or a Job, or what is assumed of it, changed.
     pub(super) fn reconsider_work(&mut self, key: &Key, now: Timestamp) {
         let before = self.live.get(key).cloned();
-        let after = self.work.seen.get(key).map(|object| self.assumed.apply_to(&key.name, object));
+        let mut after = self.work.seen.get(key).map(|object| self.assumed.apply_to(&key.name, object));
+        if let Some(Object::Workload(workload)) = &mut after
+            && self.has(Bug::EarlyQuota)
+            && let Some(status) = &mut Arc::make_mut(workload).status
+            && is_true(&status.conditions, "Evicted")
+        {
+            status.admission = None;
+        }
         match &after {
             Some(object) if before.as_ref() != Some(object) => self.put(object.clone(), now),
             Some(_) => {}

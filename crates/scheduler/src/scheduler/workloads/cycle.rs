@@ -35,7 +35,7 @@ impl Scheduler {
         if self.decided.is_empty() {
             self.run_cycle(now);
         }
-        self.decided.pop_front()
+        self.decided.pop_front().or_else(|| self.follow_up())
     }
 
     fn run_cycle(&mut self, now: Timestamp) {
@@ -59,11 +59,17 @@ impl Scheduler {
                 (head.workload, unit, self.named_head(&head))
             })
             .collect();
+        let mut misunderstood: Vec<(UnitName, String)> = Vec::new();
         for unit in &all {
             let state = match held.get(unit) {
                 Some((victim, until)) => {
                     let why = format!("{victim} was preempted for a workload that has yet to get its quota");
                     State::Change { until: Some(*until), why }
+                }
+                None if let Some(fault) = self.live.fault_of(&unit.key()) => {
+                    let why = format!("it cannot be understood: {}", fault.problem);
+                    misunderstood.push((unit.clone(), why.clone()));
+                    State::Change { until: None, why }
                 }
                 None => State::Change { until: None, why: "others of its queue come first".to_owned() },
             };
@@ -86,6 +92,11 @@ impl Scheduler {
             let actions = std::mem::take(&mut self.outbox);
             if !actions.is_empty() {
                 self.decided.push_back(Step { unit: Some(unit), verdict, actions, report, record, violations: 0 });
+            }
+        }
+        for (unit, message) in misunderstood {
+            if let Some(workload) = self.work_target(&unit.key()).filter(|_| !self.was_refused(&unit.key())) {
+                self.send(Action::Refuse { workload, message }, Some(&unit), now);
             }
         }
     }

@@ -1,0 +1,170 @@
+//! Policy Kueue, one event at a time: who gets quota, and when.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Kueue, Placing};
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::Objects;
+use reprieve_objects::read::documents;
+use reprieve_scheduler::action::Action;
+use reprieve_scheduler::event::Event;
+use reprieve_scheduler::{Scheduler, Step};
+
+/// 2026-01-01T01:00:00Z.
+const NOW: Timestamp = Timestamp(1_767_229_200_000_000);
+
+/// A queue of 4 cpus, and two nodes of 2.
+const CLUSTER: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: node-1}
+status: {allocatable: {cpu: 2, pods: 10}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: node-2}
+status: {allocatable: {cpu: 2, pods: 10}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: plain}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  queueingStrategy: BestEffortFIFO
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 4}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: team}
+";
+
+fn workload(name: &str, queue: &str, priority: i32, cpu: i32, status: &str) -> String {
+    format!(
+        "
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {{name: {name}, namespace: default, uid: {name}, creationTimestamp: 2026-01-01T00:00:00Z}}
+spec:
+  queueName: {queue}
+  priority: {priority}
+  podSets:
+  - name: main
+    count: 1
+    template: {{spec: {{containers: [{{name: main, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}
+status: {status}
+"
+    )
+}
+
+fn admitted(cpu: i32) -> String {
+    format!(
+        "{{conditions: [{{type: QuotaReserved, status: 'True', reason: a, message: a, \
+         lastTransitionTime: '2026-01-01T00:00:00Z'}}], admission: {{clusterQueue: team, podSetAssignments: \
+         [{{name: main, count: 1, flavors: {{cpu: plain}}, resourceUsage: {{cpu: {cpu}}}}}]}}}}"
+    )
+}
+
+fn read(text: &str) -> Vec<Object> {
+    let mut objects = Objects::default();
+    for document in documents("test", text) {
+        document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
+    }
+    objects.into_each()
+}
+
+/// A scheduler that knows all these, at rest.
+fn settled(text: &str, placement: Placing) -> Scheduler {
+    let mut objects: BTreeMap<Key, Object> = BTreeMap::new();
+    for (at, mut object) in read(text).into_iter().enumerate() {
+        object.metadata_mut().resource_version = Some((at + 1).to_string());
+        objects.insert(object.key(), object);
+    }
+    let mut scheduler = Scheduler::new("reprieve", Policy::Kueue(Kueue { placement, ..Kueue::default() }));
+    let list = |scheduler: &mut Scheduler, kind: Kind| {
+        let objects = objects.values().filter(|object| object.kind() == kind).cloned().collect();
+        scheduler.observe(Event::Listed { kind, objects, version: 100 }, NOW);
+    };
+    for &kind in Kind::ALL {
+        list(&mut scheduler, kind);
+    }
+    let early = NOW.plus_seconds(-1);
+    while scheduler.step(early).is_some() {}
+    scheduler.observe(Event::Timer, NOW);
+    assert!(scheduler.step(NOW).is_some(), "it lists again what it changes itself");
+    for kind in [Kind::Pod, Kind::Workload, Kind::Job] {
+        list(&mut scheduler, kind);
+    }
+    scheduler
+}
+
+fn steps(scheduler: &mut Scheduler, now: Timestamp) -> Vec<Step> {
+    std::iter::from_fn(|| scheduler.step(now)).collect()
+}
+
+fn admits(steps: &[Step]) -> Vec<&str> {
+    let actions = steps.iter().flat_map(|step| &step.actions);
+    let admitted = actions.filter_map(|(_, action)| match action {
+        Action::Admit { workload, .. } => Some(workload.name.name.as_str()),
+        _ => None,
+    });
+    admitted.collect()
+}
+
+#[test]
+fn who_was_preempted_is_held_out_of_the_cycle_while_its_preemptor_waits() {
+    let preempted = "{conditions: [\
+        {type: Preempted, status: 'True', reason: a, message: 'preempted for workload default/high: InClusterQueue', \
+         lastTransitionTime: '2026-01-01T00:59:50Z'}, \
+        {type: Requeued, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}]}";
+    let text = [
+        CLUSTER,
+        &workload("holder", "team", 100, 2, &admitted(2)),
+        &workload("high", "team", 10, 4, "{}"),
+        &workload("low", "team", 0, 2, preempted),
+        &workload("other", "team", 0, 3, "{}"),
+    ]
+    .concat();
+    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let first = steps(&mut scheduler, NOW);
+    assert_eq!(admits(&first), [""; 0], "what it left is not for it");
+    let until = NOW.plus_seconds(290);
+    let timers = first.iter().flat_map(|step| &step.actions);
+    assert!(timers.into_iter().any(|(_, action)| matches!(action, Action::Timer { at } if *at == until)), "{first:?}");
+    let later = until.plus_seconds(-1);
+    scheduler.observe(Event::Timer, later);
+    assert_eq!(admits(&steps(&mut scheduler, later)), [""; 0]);
+    scheduler.observe(Event::Timer, until);
+    assert_eq!(admits(&steps(&mut scheduler, until)), ["low"]);
+}
+
+#[test]
+fn a_workload_that_cannot_be_understood_is_left_out_and_the_others_go_on() {
+    let text = [CLUSTER, &workload("bad", "nowhere", 10, 1, "{}"), &workload("good", "team", 0, 1, "{}")].concat();
+    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let steps = steps(&mut scheduler, NOW);
+    assert_eq!(admits(&steps), ["good"], "{steps:?}");
+    let actions: Vec<&Action> = steps.iter().flat_map(|step| &step.actions).map(|(_, action)| action).collect();
+    let refuses = |action: &&Action| matches!(action, Action::Refuse { workload, message } if workload.name.name == "bad" && message.contains("nowhere"));
+    let records = |action: &&Action| matches!(action, Action::Record { about, reason: "Refused", .. } if about.name.name == "bad");
+    assert_eq!(actions.iter().copied().filter(refuses).count(), 1, "{actions:?}");
+    assert_eq!(actions.iter().copied().filter(records).count(), 1, "{actions:?}");
+}
+
+#[test]
+fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
+    let text = [CLUSTER, &workload("wide", "team", 0, 4, "{}"), &workload("narrow", "team", 0, 2, "{}")].concat();
+    assert_eq!(admits(&steps(&mut settled(&text, Placing::QuotaOnly), NOW)), ["narrow"]);
+    let only_wide = [CLUSTER, &workload("wide", "team", 0, 4, "{}")].concat();
+    assert_eq!(admits(&steps(&mut settled(&only_wide, Placing::QuotaOnly), NOW)), ["wide"]);
+    assert_eq!(admits(&steps(&mut settled(&only_wide, Placing::Joint), NOW)), [""; 0], "no node has 4 cpus");
+    assert_eq!(admits(&steps(&mut settled(&text, Placing::Joint), NOW)), ["narrow"]);
+}
