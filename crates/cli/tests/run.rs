@@ -67,3 +67,10 @@ fn an_api_server_that_does_not_answer_is_named() {
     let said = complaint(&reprieve(&["plan", "--for", "pod/a", "--kubeconfig", &kubeconfig]));
     assert!(said.contains("reading ") && said.contains("refused"), "{said}");
 }
+
+#[test]
+fn the_plugin_of_kubectl_is_the_same() {
+    let of = |binary: &str| Command::new(binary).args(["plan", "--for", "nonsense"]).output().expect("the binary runs");
+    let (plugin, own) = (of(env!("CARGO_BIN_EXE_kubectl-reprieve")), of(env!("CARGO_BIN_EXE_reprieve")));
+    assert_eq!((plugin.status, plugin.stderr), (own.status, own.stderr));
+}
