@@ -1,12 +1,12 @@
 //! `reprieve run`: the scheduler of a real cluster, from its start to its end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kube::Client;
-use reprieve_objects::object::Kind;
+use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::question::policy_name;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::action::Action;
@@ -27,6 +27,9 @@ use crate::metrics::Metrics;
 use crate::resources::kinds;
 use crate::watch::{Listener, list, watch};
 use crate::{config, log, preflight, server};
+
+/// How many objects are remembered before those are forgotten on which nothing is under way.
+const MOST_TURNS: usize = 10_000;
 
 /// Schedules until a signal comes or the lease is lost.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
@@ -103,15 +106,44 @@ fn begin(
     }
     let (client, hands, results) = (client.clone(), Arc::clone(hands), inputs.clone());
     tokio::spawn(async move {
+        let mut turns = Turns::default();
         while let Some(order) = ordered.recv().await {
-            tokio::spawn(carry_out(client.clone(), Arc::clone(&hands), order, results.clone()));
+            let turn = turns.next(&order.action);
+            tokio::spawn(carry_out(client.clone(), Arc::clone(&hands), order, turn, results.clone()));
         }
     });
     Ok((inputs, ended))
 }
 
-async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, results: Sender<Input>) {
+/// By object: when the last action on it will be done. Actions on one object are carried out one after the other, as they were asked for.
+#[derive(Default)]
+struct Turns(BTreeMap<Key, oneshot::Receiver<()>>);
+
+/// The turn of an action: it comes when the one before is done, and passes when it is dropped.
+type Turn = Option<(Option<oneshot::Receiver<()>>, oneshot::Sender<()>)>;
+
+impl Turns {
+    fn next(&mut self, action: &Action) -> Turn {
+        let (kind, target) = action.changes()?;
+        if self.0.len() > MOST_TURNS {
+            self.0.retain(|_, done| matches!(done.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+        }
+        let (done, wait) = oneshot::channel();
+        Some((self.0.insert(Key::new(kind, target.name.clone()), wait), done))
+    }
+}
+
+async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Turn, results: Sender<Input>) {
     let Order { profile, id, action, references } = order;
+    let _turn = match turn {
+        Some((before, done)) => {
+            if let Some(before) = before {
+                let _ = before.await; // it is dropped, not sent
+            }
+            Some(done)
+        }
+        None => None,
+    };
     let mut outcome = hands.carry_out(&action, references).await;
     if let Action::List { kind } = action {
         outcome = match list(&client, kind).await {
@@ -165,5 +197,30 @@ impl Stop {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_objects::objects::FullName;
+    use reprieve_scheduler::action::Target;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn actions_on_one_object_take_turns() {
+        let on = |name: &str| {
+            let pod = Target { name: FullName::new("default", name), uid: String::new(), version: 1 };
+            Action::Unmark { pod }
+        };
+        let mut turns = Turns::default();
+        let (before, first) = turns.next(&on("a")).expect("it changes a pod");
+        assert!(before.is_none(), "nothing is under way");
+        assert!(turns.next(&on("b")).is_some_and(|(before, _)| before.is_none()), "another pod does not wait");
+        let (before, _second) = turns.next(&on("a")).expect("it changes a pod");
+        let mut before = before.expect("the first is under way");
+        assert!(before.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        drop(first);
+        assert!(before.await.is_err(), "the first is done");
     }
 }
