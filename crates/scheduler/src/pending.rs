@@ -208,7 +208,7 @@ impl Pending {
 
 impl State {
     /// The moment at which it ends at the latest, if there is one.
-    fn until(&self) -> Option<Timestamp> {
+    pub fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Active | Self::Busy(_) => None,
             Self::Change { until, .. } => *until,

@@ -607,7 +607,8 @@ impl Scheduler {
             return None;
         }
         let (generation, state, law) = self.refused.get(&self.likeness(unit, now)?)?;
-        (*generation == self.generation).then(|| (state.clone(), *law))
+        let is_over = state.until().is_some_and(|until| until <= now);
+        (*generation == self.generation && !is_over).then(|| (state.clone(), *law))
     }
 
     fn remember_refusal(&mut self, unit: &UnitName, state: &State, law: &'static str, now: Timestamp) {

@@ -432,3 +432,44 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
     let mismatch = "gang PodsNotMatchingPriority=true PodsNotMatchingPriority PodsNotMatchingPriority";
     assert!(said(&step).iter().any(|said| said == mismatch), "{:?}", said(&step));
 }
+
+/// Nothing happens but that time passes.
+#[test]
+fn a_toleration_that_runs_out_ends_the_wait() {
+    let tolerant = read(
+        "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  name: tolerant
+  annotations:
+    preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: '10000'
+    preemption-toleration.scheduling.x-k8s.io/toleration-seconds: '4000'
+value: 1
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: holder, namespace: default, uid: holder, creationTimestamp: 2026-01-01T00:00:00Z}
+spec:
+  schedulerName: reprieve
+  priority: 1
+  priorityClassName: tolerant
+  nodeName: node
+  containers: [{name: main, resources: {requests: {cpu: 4}}}]
+status:
+  phase: Running
+  conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: 2026-01-01T00:00:00Z}]
+",
+    );
+    let mut life = Life::new(with(tolerant));
+    life.scheduler.observe(Event::Changed(life.objects[&key("holder")].clone()), life.now);
+    let urgent = life.store(pod("urgent", 1000, 4, None));
+    life.scheduler.observe(Event::Changed(urgent), life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    life.works(&step);
+    life.now = Timestamp(1_767_225_600_000_000).plus_seconds(4000);
+    life.scheduler.observe(Event::Timer, life.now);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Prepare { .. }), "{:?}", step.verdict);
+}
