@@ -88,7 +88,7 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An amount that cannot be read is a complaint.
-    pub fn read(objects: &'o Objects) -> Result<Self, Complaint> {
+    pub fn read(objects: &'o Objects, max_excess: Option<u32>) -> Result<Self, Complaint> {
         let mut nodes: Vec<NodeFacts> =
             objects.nodes.iter().map(|node| read_node(&node.object)).collect::<Result<_, _>>()?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -100,7 +100,7 @@ impl<'o> Cluster<'o> {
         pods.sort_by(|a, b| a.name.cmp(&b.name));
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
-            if let Some(group) = groups::read(objects, &classes, name) {
+            if let Some(group) = groups::read(objects, &classes, max_excess, name) {
                 groups.insert(name.clone(), group);
             }
         }

@@ -24,12 +24,12 @@ pub struct Group {
 }
 
 /// The group of this name, if anybody defined it.
-pub fn read(objects: &Objects, classes: &Classes, name: &FullName) -> Option<Group> {
+pub fn read(objects: &Objects, classes: &Classes, max_excess: Option<u32>, name: &FullName) -> Option<Group> {
     let pod_group =
         objects.pod_groups.iter().map(|sourced| &sourced.object).find(|group| FullName::of(&group.metadata) == *name);
     let Some(pod_group) = pod_group else {
         let (workload, part) = workload_of(objects, name)?;
-        return Some(from_workload(classes, workload, part));
+        return Some(from_workload(classes, max_excess, workload, part));
     };
     let spec = &pod_group.spec;
     let template = spec.workload_ref.as_ref().and_then(|reference| {
@@ -45,7 +45,7 @@ pub fn read(objects: &Objects, classes: &Classes, name: &FullName) -> Option<Gro
     Some(Group {
         min_count: spec.scheduling_policy.gang.as_ref().map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(classes, priority, yielding),
+        victim_priority: victim_priority(classes, max_excess, priority, yielding),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
         whole: match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
@@ -74,23 +74,30 @@ fn workload_named<'o>(objects: &'o Objects, name: &FullName) -> Option<&'o Workl
     objects.workloads.iter().map(|sourced| &sourced.object).find(|one| FullName::of(&one.metadata) == *name)
 }
 
-fn from_workload(classes: &Classes, workload: &Workload, part: &WorkloadGroup) -> Group {
+fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload, part: &WorkloadGroup) -> Group {
     let class = workload.spec.priority_class_name.as_deref();
     let priority = classes.priority(None, class);
     let gang = part.policy.gang.as_ref();
     Group {
         min_count: gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)),
         priority,
-        victim_priority: victim_priority(classes, priority, workload.spec.preemption_priority_class_name.as_ref()),
+        victim_priority: victim_priority(
+            classes,
+            max_excess,
+            priority,
+            workload.spec.preemption_priority_class_name.as_ref(),
+        ),
         preempts: classes.preempts(None, class),
         whole: yields_whole(part),
         topology_keys: Vec::new(),
     }
 }
 
-/// A preemption priority below the scheduling priority is invalid, and one whose class is missing is unknown: neither counts.
-fn victim_priority(classes: &Classes, priority: i64, class: Option<&String>) -> i64 {
-    class.and_then(|class| classes.value(class)).map_or(priority, |value| value.max(priority))
+/// A preemption priority below the scheduling priority is invalid, one that is too far above it is not allowed, and one whose class is
+/// missing is unknown: none of them counts.
+fn victim_priority(classes: &Classes, max_excess: Option<u32>, priority: i64, class: Option<&String>) -> i64 {
+    let allowed = |value: &i64| max_excess.is_none_or(|most| value - priority <= i64::from(most));
+    class.and_then(|class| classes.value(class)).filter(allowed).map_or(priority, |value| value.max(priority))
 }
 
 fn yields_whole(part: &WorkloadGroup) -> bool {

@@ -42,6 +42,8 @@ pub struct Claim<'a> {
     pub preemptor: &'a PreemptorRef,
     /// Whether groups are decided with the cut over priorities.
     pub priority_cut: bool,
+    /// How far a group's preemption priority may lie above its scheduling priority.
+    pub max_preemption_priority_excess: Option<u32>,
     /// What was decided.
     pub answer: &'a Answer,
 }
@@ -52,7 +54,7 @@ pub fn check(claim: &Claim<'_>) -> Vec<Complaint> {
 }
 
 fn judge(claim: &Claim<'_>) -> Result<Vec<Complaint>, Complaint> {
-    let cluster = Cluster::read(claim.objects)?;
+    let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess)?;
     let claimed = Claimed::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
     let outcome = claim.answer.outcome;

@@ -244,6 +244,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
             now: time(question.now).unwrap_or_default(),
             preemptor: &test.spec.preemptor,
             priority_cut: kubernetes.priority_cut,
+            max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
             answer: &report.answer,
         };
         problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));

@@ -213,6 +213,10 @@ fn an_unknown_policy_or_argument() {
             "{policy: Kubernetes, args: {priorityCut: maybe}}",
             "spec.profile.args.priorityCut: \"maybe\" is neither true nor false",
         ),
+        (
+            "{policy: Kubernetes, args: {maxPreemptionPriorityExcess: -1}}",
+            "spec.profile.args.maxPreemptionPriorityExcess: -1 is not a whole number from 0",
+        ),
     ] {
         let question = test_document("{kind: Pod, namespace: default, name: urgent}", profile);
         let folder = Folder::new();

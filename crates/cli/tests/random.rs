@@ -1,9 +1,10 @@
 //! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
 
 use reprieve_checker::{Claim, check};
-use reprieve_objects::load::{Strictness, load};
+use reprieve_engine::policy::Policy;
+use reprieve_objects::load::{Strictness, load_for};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time};
+use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::source::InputError;
 use reprieve_scenarios::random::{Options, cluster};
@@ -57,13 +58,16 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
         test = test.or(document.read(&mut objects)?);
     }
     let spec = test.expect("the first document is the test").object.spec;
-    let mut loaded = load(&objects, Strictness::Test)?;
+    let policy = policy(&spec.profile)?;
+    let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
+    let mut loaded = load_for(&objects, Strictness::Test, &policy)?;
     let answer = Question::new(&spec, &loaded)?.answer(&mut loaded);
     let claim = Claim {
         objects: &objects,
         now: parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?,
         preemptor: &spec.preemptor,
-        priority_cut: spec.profile.args.get("priorityCut").is_none_or(|cut| cut.as_bool() == Some(true)),
+        priority_cut: settings.priority_cut,
+        max_preemption_priority_excess: settings.max_preemption_priority_excess,
         answer: &answer,
     };
     Ok(check(&claim).iter().map(|complaint| format!("{complaint}; claimed {answer:?}")).collect())

@@ -221,6 +221,13 @@ mod tests {
                 "no such argument",
             ),
             (
+                &format!(
+                    "{HEAD}profiles: [{{name: a, policy: Kubernetes, args: {{maxPreemptionPriorityExcess: far}}}}]"
+                ),
+                "profiles[0].args.maxPreemptionPriorityExcess",
+                "not a whole number",
+            ),
+            (
                 &format!("{HEAD}profiles: [{{name: a, policy: Kueue}}, {{name: a, policy: Kueue}}]"),
                 "profiles[1].name",
                 "another profile",

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use reprieve_e2e::story::{CLASSES, Story, is_bound, is_leaving};
+use reprieve_e2e::story::{CLASSES, Story, group, is_bound, is_leaving};
 use reprieve_e2e::{ControlPlane, User, eventually};
 use serde_json::json;
 
@@ -56,6 +57,59 @@ async fn nobody_yields_in_vain() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(cluster.pods_of("train").await.iter().all(|pod| is_bound(pod) && !is_leaving(pod)));
     assert!(cluster.pods_of("huge").await.iter().all(|pod| !is_bound(pod)));
+}
+
+/// A group that asks for more than it may have is told so, and so is one whose pods differ from it in priority. What is refused does not
+/// keep anybody from preempting it.
+#[tokio::test]
+async fn what_is_wrong_with_a_group_is_said_on_it() {
+    let cluster = ControlPlane::start("what_is_wrong_with_a_group_is_said_on_it").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    let untouchable =
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: untouchable}, value: 2000}";
+    cluster.apply(untouchable).await;
+    let policy = "Kubernetes, args: {maxPreemptionPriorityExcess: 500}";
+    let _scheduler = cluster.run("reprieve", User::Admin, policy, "");
+    let asks = |class: &str| json!({"metadata": {"annotations": {"reprieve.dev/preemption-priority-class": class}}});
+    let groups: Api<PodGroup> = Api::default_namespaced(cluster.client().clone());
+    let condition = async |group: &str, type_: &str| {
+        let conditions = groups.get_status(group).await.ok()?.status?.conditions?;
+        let condition = conditions.into_iter().find(|condition| condition.type_ == type_)?;
+        Some((condition.status, condition.reason))
+    };
+    let becomes = async |group: &str, type_: &str, status: &str, reason: &str| {
+        eventually(&format!("{type_} of {group} is {status}, {reason}"), async || {
+            condition(group, type_).await.filter(|now| (now.0.as_str(), now.1.as_str()) == (status, reason))
+        })
+        .await;
+    };
+
+    cluster.create_gang("train", "low", 2, 8).await;
+    cluster.runs("train", 2).await;
+    assert_eq!(condition("train", "PreemptionPriorityRefused").await, None);
+    let asked = |class| Patch::Merge(asks(class));
+    groups.patch("train", &PatchParams::default(), &asked("untouchable")).await.expect("it can be patched");
+    becomes("train", "PreemptionPriorityRefused", "True", "TooFarAboveSchedulingPriority").await;
+    groups.patch("train", &PatchParams::default(), &asked("low")).await.expect("it can be patched");
+    becomes("train", "PreemptionPriorityRefused", "False", "Accepted").await;
+    groups.patch("train", &PatchParams::default(), &asked("untouchable")).await.expect("it can be patched");
+    becomes("train", "PreemptionPriorityRefused", "True", "TooFarAboveSchedulingPriority").await;
+    let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
+    let note = eventually("the refusal is recorded", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        let refused = |event: &Event| event.reason.as_deref() == Some("PreemptionPriorityRefused");
+        events.into_iter().find(refused)?.note
+    })
+    .await;
+    assert!(note.contains("2000") && note.contains("more than 500 above"), "{note}");
+    cluster.create_gang("urgent", "high", 2, 8).await;
+    cluster.runs("urgent", 2).await;
+    cluster.is_gone("train").await;
+
+    cluster.apply(&group("mixed", "low", 1)).await;
+    cluster.create_pods("default", vec![Story::pod("mixed-0", "high", 8).of_group("mixed").build()]).await;
+    becomes("mixed", "PodsNotMatchingPriority", "True", "PodsNotMatchingPriority").await;
 }
 
 /// A large gang against many.

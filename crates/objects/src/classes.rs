@@ -19,6 +19,8 @@ pub(crate) const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption"
 pub(crate) struct Classes {
     classes: BTreeMap<String, Class>,
     global_default: Option<(i32, Option<String>)>,
+    /// How far a group's preemption priority may lie above its scheduling priority; `None` is no limit.
+    pub max_preemption_excess: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,11 @@ struct Class {
 }
 
 impl Classes {
-    pub fn new(objects: &[Sourced<PriorityClass>], warnings: &mut Vec<String>) -> Result<Self, InputError> {
+    pub fn new(
+        objects: &[Sourced<PriorityClass>],
+        max_preemption_excess: Option<u32>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, InputError> {
         let mut classes = BTreeMap::new();
         for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
             let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };
@@ -51,7 +57,7 @@ impl Classes {
             }
             classes.insert(name, Class { value, preemption_policy, toleration, opted_out });
         }
-        Ok(Self { classes, global_default })
+        Ok(Self { classes, global_default, max_preemption_excess })
     }
 
     /// The value of a class.

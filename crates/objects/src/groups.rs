@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::classes::Classes;
 use crate::objects::{FullName, Objects, by_name};
+use crate::preemption_priority::{RefusedPriority, preemption_priority};
 use crate::source::{InputError, Source, Sourced};
 use crate::workload::{PreemptionMode, Workload, WorkloadGroup};
 
@@ -66,6 +67,16 @@ pub(crate) fn lone_group(
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
 
+/// Why the preemption priority that a group asks for is refused, if it is.
+pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<RefusedPriority> {
+    let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
+    preemption_priority(yielding_class(object), priority, classes).err()
+}
+
+fn yielding_class(object: &PodGroup) -> Option<&str> {
+    object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(String::as_str)
+}
+
 /// The group itself, and each replica of it that a pod names.
 fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
     let prefix = format!("{}-", part.name);
@@ -99,9 +110,8 @@ impl Reading<'_> {
         let class = spec.priority_class_name.as_deref();
         let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
         let gang = spec.scheduling_policy.gang.as_ref();
-        let annotations = object.metadata.annotations.as_ref();
-        let yielding_class = annotations.and_then(|annotations| annotations.get(PREEMPTION_PRIORITY_CLASS));
-        let yielding_class = yielding_class.or_else(|| workload_spec?.preemption_priority_class_name.as_ref());
+        let yielding_class =
+            yielding_class(object).or_else(|| workload_spec?.preemption_priority_class_name.as_deref());
         let whole = match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
             None => workload.is_some_and(|(_, part)| yields_whole(part)),
@@ -110,7 +120,7 @@ impl Reading<'_> {
         let group = self.group(GroupWords {
             priority: spec.priority,
             class,
-            yielding_class: yielding_class.map(String::as_str),
+            yielding_class,
             preemption_policy: spec.preemption_policy.as_deref(),
             min_count: gang.map_or(1, |gang| gang.min_count),
             whole,
@@ -138,19 +148,11 @@ impl Reading<'_> {
         let min_count = usize::try_from(words.min_count)
             .map_err(|_| InputError::new(format!("{} is negative; a gang needs at least 1", words.min_count)))
             .map_err(|error| located(error.field("minCount")))?;
-        let mut victim_priority = priority;
-        if let Some(class) = words.yielding_class {
-            match self.classes.value(class) {
-                None => self.warnings.push(format!(
-                    "{object}: its preemption priority class {class:?} is not defined; its scheduling priority is used"
-                )),
-                Some(value) if value < priority => self.warnings.push(format!(
-                    "{object}: its preemption priority {} is below its scheduling priority {}, which is invalid; the latter is used",
-                    value.0, priority.0
-                )),
-                Some(value) => victim_priority = value,
-            }
-        }
+        let victim_priority =
+            preemption_priority(words.yielding_class, priority, self.classes).unwrap_or_else(|refused| {
+                self.warnings.push(format!("{object}: {refused}"));
+                priority
+            });
         Ok(Group {
             min_count,
             priority,

@@ -21,6 +21,7 @@ mod loader;
 pub mod names;
 pub mod object;
 pub mod objects;
+pub mod preemption_priority;
 pub mod protected;
 pub mod quantity;
 pub mod question;

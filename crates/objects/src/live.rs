@@ -12,16 +12,18 @@ use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::snapshot::{Job, Pod};
 use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp};
 
-use crate::groups::{group_of, lone_group};
+use crate::groups::{group_of, lone_group, refused_priority};
 use crate::koordinator::{JobGroup, job_of};
-use crate::load::{Loaded, Strictness, build, build_placed, nth_rank};
+use crate::load::{Loaded, Strictness, build_for, nth_rank};
 use crate::loader::Loader;
 use crate::object::{Key, Kind, Object};
 use crate::objects::{FullName, Objects};
+use crate::preemption_priority::RefusedPriority;
 use crate::source::{InputError, Source, Sourced};
 use crate::yunikorn::queue_of;
 
@@ -46,8 +48,8 @@ pub struct Live {
     /// How many resources, topologies and namespaces the tables are made for.
     sizes: [usize; 3],
     stale: bool,
-    /// What workloads need besides quota.
-    placing: Placing,
+    /// Whose settings say what is read.
+    policy: Policy,
     /// Workloads that cannot be understood, as things are, and why.
     left_out: BTreeMap<Key, InputError>,
     /// Those of which nobody was told yet.
@@ -56,7 +58,9 @@ pub struct Live {
 
 impl Default for Live {
     fn default() -> Self {
-        let (loaded, loader) = build(&Objects::default(), Strictness::Live).expect("nothing has no faults");
+        let policy = Policy::Kubernetes(Kubernetes::default());
+        let (loaded, loader) =
+            build_for(&Objects::default(), Strictness::Live, &policy).expect("nothing has no faults");
         let mut live = Self {
             wanted: BTreeMap::new(),
             good: BTreeMap::new(),
@@ -68,7 +72,7 @@ impl Default for Live {
             applications: BTreeMap::new(),
             members: BTreeMap::new(),
             stale: false,
-            placing: Placing::default(),
+            policy,
             left_out: BTreeMap::new(),
             untold: Vec::new(),
         };
@@ -80,15 +84,19 @@ impl Default for Live {
 impl Live {
     /// The same, with all that the policy reads. Where quota and nodes are decided together, every change makes the tables anew.
     pub fn for_policy(mut self, policy: &Policy) -> Self {
-        if let Policy::Kueue(kueue) = policy {
-            self.placing = kueue.placement;
-        }
+        self.policy = *policy;
+        self.stale = true;
         self
+    }
+
+    /// Whether quota and nodes are decided together.
+    fn is_joint(&self) -> bool {
+        matches!(self.policy, Policy::Kueue(kueue) if kueue.placement == Placing::Joint)
     }
 
     /// Takes in an object, or its new state. An error says why a pod is left out.
     pub fn put(&mut self, object: Object) -> Result<(), InputError> {
-        self.stale |= self.placing == Placing::Joint;
+        self.stale |= self.is_joint();
         self.look_again(&object.key(), Some(&object));
         if let Object::Pod(pod) = object {
             return self.put_pod(pod);
@@ -126,7 +134,7 @@ impl Live {
 
     /// Takes an object out.
     pub fn remove(&mut self, key: &Key) {
-        self.stale |= self.placing == Placing::Joint;
+        self.stale |= self.is_joint();
         self.look_again(key, None);
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
@@ -155,7 +163,7 @@ impl Live {
         let (loaded, loader) = loop {
             let understood = self.wanted.iter().filter(|(key, _)| !self.left_out.contains_key(key));
             let understood: BTreeMap<Key, Object> = understood.map(|(key, one)| (key.clone(), one.clone())).collect();
-            match build_placed(&self.objects(&understood), Strictness::Live, self.placing) {
+            match build_for(&self.objects(&understood), Strictness::Live, &self.policy) {
                 Ok(built) => {
                     self.good = understood;
                     break built;
@@ -168,7 +176,7 @@ impl Live {
                     None => {
                         refused = Err(error);
                         let good = self.objects(&self.good);
-                        break build_placed(&good, Strictness::Live, self.placing).expect("it was understood before");
+                        break build_for(&good, Strictness::Live, &self.policy).expect("it was understood before");
                     }
                 },
             }
@@ -257,6 +265,12 @@ impl Live {
     /// The pods that name a group or a job.
     pub fn members(&self, group: &Key) -> impl Iterator<Item = &FullName> {
         self.members.get(group).into_iter().flatten()
+    }
+
+    /// Why the preemption priority that a group asks for is refused, if it is.
+    pub fn refused_priority(&self, group: &FullName) -> Option<RefusedPriority> {
+        let Object::PodGroup(group) = self.wanted.get(&Key::new(Kind::PodGroup, group.clone()))? else { return None };
+        refused_priority(group, &self.loader.classes)
     }
 
     /// Everything, as a file would have it.

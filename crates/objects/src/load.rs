@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp as Time;
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::queues::Queues;
 use reprieve_engine::snapshot::{Cluster, Job, Pod, Snapshot};
@@ -51,31 +52,28 @@ pub enum Strictness {
 
 /// Builds the snapshot. The order of the objects plays no part.
 pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputError> {
-    build(objects, strictness).map(|(loaded, _)| loaded)
+    load_for(objects, strictness, &Policy::Kubernetes(Kubernetes::default()))
 }
 
-/// Builds the snapshot with all that the policy reads: under `placement: Joint` of policy Kueue the pods of workloads, too.
+/// Builds the snapshot as the policy's settings ask: under `placement: Joint` of policy Kueue with the pods of workloads, too; under policy
+/// Kubernetes with the limit on preemption priorities.
 pub fn load_for(objects: &Objects, strictness: Strictness, policy: &Policy) -> Result<Loaded, InputError> {
-    let placing = match policy {
-        Policy::Kueue(kueue) => kueue.placement,
-        Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Koordinator(_) => Placing::QuotaOnly,
-    };
-    build_placed(objects, strictness, placing).map(|(loaded, _)| loaded)
+    build_for(objects, strictness, policy).map(|(loaded, _)| loaded)
 }
 
-/// What [`load`] builds, with what is needed to take in more objects later.
-pub(crate) fn build(objects: &Objects, strictness: Strictness) -> Result<(Loaded, Loader), InputError> {
-    build_placed(objects, strictness, Placing::QuotaOnly)
-}
-
-/// The same, with what `placing` reads.
-pub(crate) fn build_placed(
+/// The same, with what is needed to take in more objects later.
+pub(crate) fn build_for(
     objects: &Objects,
     strictness: Strictness,
-    placing: Placing,
+    policy: &Policy,
 ) -> Result<(Loaded, Loader), InputError> {
+    let (placing, max_preemption_excess) = match policy {
+        Policy::Kueue(kueue) => (kueue.placement, None),
+        Policy::Kubernetes(kubernetes) => (Placing::QuotaOnly, kubernetes.max_preemption_priority_excess),
+        Policy::YuniKorn | Policy::Koordinator(_) => (Placing::QuotaOnly, None),
+    };
     let mut warnings = Vec::new();
-    let classes = Classes::new(&objects.priority_classes, &mut warnings)?;
+    let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings)?;
     let named_groups = groups(objects, &classes, &mut warnings)?;
     let tree = queue_tree(objects, &mut warnings)?.unwrap_or_default();
     let quotas = quota_tree(objects)?.unwrap_or_default();

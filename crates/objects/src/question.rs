@@ -171,8 +171,15 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
             ("priorityCut", other) => {
                 return Err(InputError::new(format!("{other} is neither true nor false")).field(field));
             }
+            ("maxPreemptionPriorityExcess", limit) => {
+                let number = limit.as_u64().and_then(|limit| u32::try_from(limit).ok());
+                let problem =
+                    || InputError::new(format!("{limit} is not a whole number from 0 to {}", u32::MAX)).field(field);
+                policy.max_preemption_priority_excess = Some(number.ok_or_else(problem)?);
+            }
             _ => {
-                let problem = "policy Kubernetes has no such argument; it has priorityCut";
+                let problem =
+                    "policy Kubernetes has no such argument; it has priorityCut and maxPreemptionPriorityExcess";
                 return Err(InputError::new(problem).field(field));
             }
         }

@@ -187,7 +187,10 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
     }
     let mut profile = json!({ "policy": "Kubernetes" });
     if !features.priority_cut {
-        profile["args"] = json!({ "priorityCut": false });
+        profile["args"]["priorityCut"] = json!(false);
+    }
+    if features.preemption_priority && seed.is_multiple_of(3) {
+        profile["args"]["maxPreemptionPriorityExcess"] = json!(50);
     }
     let test = json!({
         "apiVersion": "reprieve.dev/v1alpha1",

@@ -62,6 +62,8 @@ pub struct Scheduler {
     marks: BTreeMap<UnitName, BTreeSet<FullName>>,
     /// Preemptors that wait no longer, though somebody was told to yield for them.
     left_behind: BTreeSet<UnitName>,
+    /// PodGroups of which it is yet to be seen whether they ask for a preemption priority that is refused.
+    unjudged: BTreeSet<FullName>,
     /// The workloads and Jobs of policy Kueue.
     work: Work,
     /// Steps of a cycle that were decided and not yet told.
@@ -215,6 +217,7 @@ impl Scheduler {
             unsettled: BTreeSet::new(),
             marks: BTreeMap::new(),
             left_behind: BTreeSet::new(),
+            unjudged: BTreeSet::new(),
             work: Work::default(),
             decided: VecDeque::new(),
             outbox: Vec::new(),
@@ -291,6 +294,7 @@ impl Scheduler {
         for (workload, fault) in self.live.take_faults() {
             self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
+        self.say_refused_priorities(now);
         self.clear_left_behind(now);
         self.pending.wake_due(now);
         self.keep_up(now);

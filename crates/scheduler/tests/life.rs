@@ -1,6 +1,7 @@
 //! A scheduler's life, one event at a time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -59,8 +60,12 @@ struct Life {
 
 impl Life {
     fn new(objects: Vec<Object>) -> Self {
-        let mut life =
-            Self { scheduler: fresh(), objects: BTreeMap::new(), version: 0, now: Timestamp(1_767_229_200_000_000) };
+        Self::of(fresh(), objects)
+    }
+
+    fn of(scheduler: Scheduler, objects: Vec<Object>) -> Self {
+        let now = Timestamp(1_767_229_200_000_000);
+        let mut life = Self { scheduler, objects: BTreeMap::new(), version: 0, now };
         for object in objects {
             life.store(object);
         }
@@ -431,6 +436,61 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
     assert!(matches!(step.verdict, Verdict::Unschedulable { law: "Disagreement", .. }), "{:?}", step.verdict);
     let mismatch = "gang PodsNotMatchingPriority=true PodsNotMatchingPriority PodsNotMatchingPriority";
     assert!(said(&step).iter().any(|said| said == mismatch), "{:?}", said(&step));
+}
+
+/// What is refused is told once, told otherwise when it is another matter, and taken back when it is allowed.
+#[test]
+fn it_is_said_on_a_group_that_its_preemption_priority_is_refused() {
+    let class = |value: i32| {
+        let text = format!(
+            "{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: dear, uid: dear}}, value: {value}}}"
+        );
+        read(&text).remove(0)
+    };
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang, annotations: {reprieve.dev/preemption-priority-class: dear}}
+spec: {schedulingPolicy: {gang: {minCount: 1}}}
+";
+    let mut objects = read(group);
+    objects.extend([class(51), pod("one", 0, 1, Some("node"))]);
+    let Some(Object::Pod(one)) = objects.last_mut() else { panic!("it is a pod") };
+    let spec = Arc::make_mut(one).spec.get_or_insert_default();
+    spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
+    let limit = Kubernetes { max_preemption_priority_excess: Some(50), ..Kubernetes::default() };
+    let mut life = Life::of(Scheduler::new("reprieve", Policy::Kubernetes(limit)), with(objects));
+
+    let mut step = life.step();
+    let refused = |step: &Step| {
+        let said = said(step).into_iter().find(|said| said.contains("PreemptionPriorityRefused"));
+        let told = step.actions.iter().any(|(_, action)| {
+            matches!(action, Action::Record { reason: "PreemptionPriorityRefused", about, .. } if about.kind == Kind::PodGroup)
+        });
+        (said.unwrap_or_default(), told)
+    };
+    let too_far = "its preemption priority 51 is more than 50 above its scheduling priority 0, which is not allowed; the latter is used";
+    let said = format!("gang PreemptionPriorityRefused=true TooFarAboveSchedulingPriority {too_far}");
+    assert_eq!(refused(&step), (said, true));
+    life.works(&step);
+    life.change("one", |pod| pod.metadata.labels.get_or_insert_default().extend([("a".to_owned(), "b".to_owned())]));
+    while let Some(next) = life.scheduler.step(life.now) {
+        assert_eq!(refused(&next), (String::new(), false), "it is said once");
+        life.works(&next);
+    }
+    for (value, part, told) in [
+        (-1, "=true BelowSchedulingPriority its preemption priority -1 is below its scheduling priority 0", true),
+        (50, "=false Accepted", false),
+        (51, "=true TooFarAboveSchedulingPriority", true),
+    ] {
+        let changed = life.store(class(value));
+        life.scheduler.observe(Event::Changed(changed), life.now);
+        step = life.step();
+        let (said, was_told) = refused(&step);
+        assert!(said.contains(part), "{said}");
+        assert_eq!(was_told, told, "{said}");
+        life.works(&step);
+    }
 }
 
 /// Nothing happens but that time passes.

@@ -45,7 +45,14 @@ impl Case {
 
     pub fn complaints(&self) -> Vec<Complaint> {
         let Self { objects, spec, now, priority_cut, answer } = self;
-        check(&Claim { objects, now: *now, preemptor: &spec.preemptor, priority_cut: *priority_cut, answer })
+        check(&Claim {
+            objects,
+            now: *now,
+            preemptor: &spec.preemptor,
+            priority_cut: *priority_cut,
+            max_preemption_priority_excess: None,
+            answer,
+        })
     }
 
     pub fn drop_victim(&mut self, pod: &str) {

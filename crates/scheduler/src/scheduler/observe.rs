@@ -90,11 +90,13 @@ impl Scheduler {
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
                 self.put(Object::PodGroup(group), now);
                 if !is_same {
+                    self.unjudged.insert(key.name);
                     self.world_changed();
                 }
             }
             other => {
                 self.put(other, now);
+                self.judge_anew(key.kind);
                 self.world_changed();
             }
         }
@@ -122,7 +124,16 @@ impl Scheduler {
         } else {
             self.assumed.gone(key.kind, &key.name);
             self.live.remove(key);
+            self.judge_anew(key.kind);
             self.world_changed();
+        }
+    }
+
+    /// What the priority classes say changed: so may what groups ask for.
+    fn judge_anew(&mut self, kind: Kind) {
+        if kind == Kind::PriorityClass {
+            let groups = self.live.all().filter(|(key, _)| key.kind == Kind::PodGroup);
+            self.unjudged.extend(groups.map(|(key, _)| key.name.clone()));
         }
     }
 
@@ -203,13 +214,16 @@ impl Scheduler {
     }
 
     /// The unit of a pod that this scheduler is to place.
-    fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
+    pub(super) fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
         let pod = pod?;
         let spec = pod.spec.as_ref()?;
         (spec.scheduler_name.as_deref() == Some(&self.name)).then(|| UnitName::of(pod, &self.policy))
     }
 
     fn reconsider_unit(&mut self, unit: &UnitName) {
+        if let UnitName::Group(name) = unit {
+            self.unjudged.insert(name.clone());
+        }
         let pods = self.members(unit).into_iter().filter_map(|name| self.live.pod(&name));
         let waiting: Vec<&Arc<Pod>> = pods.filter(|pod| needs_place(pod)).collect();
         let created = |pod: &&Arc<Pod>| {

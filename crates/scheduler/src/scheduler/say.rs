@@ -1,6 +1,8 @@
 //! What is said of pods and PodGroups while they wait, and once they do not: conditions, for people and for other programs. Nothing is
 //! decided by them; each is said once for each law.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use reprieve_engine::Timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
@@ -18,6 +20,8 @@ const SCHEDULED: &str = "PodScheduled";
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 /// Of a PodGroup whose pods have other priorities than it has.
 const MISMATCH: &str = "PodsNotMatchingPriority";
+/// Of a PodGroup that asks for a preemption priority which it is not given.
+const REFUSED_PRIORITY: &str = "PreemptionPriorityRefused";
 const UNSCHEDULABLE: &str = "Unschedulable";
 
 impl Scheduler {
@@ -79,19 +83,48 @@ impl Scheduler {
         self.say(Kind::PodGroup, name, said, now);
     }
 
-    /// Says it, unless that is said already.
-    fn say(&mut self, kind: Kind, name: &FullName, said: Said, now: Timestamp) {
+    /// Says on groups whether the preemption priority that they ask for is refused. Of two schedulers that read a group, the one of its
+    /// first pod speaks.
+    pub(super) fn say_refused_priorities(&mut self, now: Timestamp) {
+        for name in std::mem::take(&mut self.unjudged) {
+            let key = Key::new(Kind::PodGroup, name.clone());
+            let first = self.live.members(&key).next().and_then(|pod| self.live.pod(pod));
+            if self.unit_of(first.map(Arc::as_ref)) != Some(UnitName::Group(name.clone())) {
+                continue;
+            }
+            match self.live.refused_priority(&name) {
+                Some(refused) => {
+                    let (reason, message) = (refused.reason(), refused.to_string());
+                    let said =
+                        Said { type_: REFUSED_PRIORITY, holds: true, reason, message: message.clone(), turns: false };
+                    if self.say(Kind::PodGroup, &name, said, now) {
+                        self.record(key, None, REFUSED_PRIORITY, message, now);
+                    }
+                }
+                None if self.spoken(Kind::PodGroup, &name, REFUSED_PRIORITY).is_some_and(|(holds, ..)| holds) => {
+                    let message = "what it asks for is allowed".to_owned();
+                    let said =
+                        Said { type_: REFUSED_PRIORITY, holds: false, reason: "Accepted", message, turns: false };
+                    self.say(Kind::PodGroup, &name, said, now);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Says it, unless that is said already. Whether it was not.
+    fn say(&mut self, kind: Kind, name: &FullName, said: Said, now: Timestamp) -> bool {
         let spoken = self.spoken(kind, name, said.type_);
         if spoken.is_some_and(|spoken| spoken == (said.holds, said.reason, matter(&said.message))) {
-            return;
+            return false;
         }
         let turns = spoken.is_none_or(|(holds, ..)| holds != said.holds);
-        if let Some(object) = self.known(kind, name) {
-            let version = object.version().max(self.assumed.version(kind, name));
-            let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
-            let said = Said { turns, ..said };
-            self.send(Action::Condition { kind, object, said }, None, now);
-        }
+        let Some(object) = self.known(kind, name) else { return false };
+        let version = object.version().max(self.assumed.version(kind, name));
+        let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
+        let said = Said { turns, ..said };
+        self.send(Action::Condition { kind, object, said }, None, now);
+        true
     }
 
     /// What the object says, or will: whether the condition holds, its reason, and by which law.

@@ -65,7 +65,14 @@ fn by_checker(
         }
     }
     let now = time(world.now()).ok_or("there is no such time")?;
-    let claim = Claim { objects: &objects, now, preemptor: &preemptor, priority_cut: true, answer: &answer };
+    let claim = Claim {
+        objects: &objects,
+        now,
+        preemptor: &preemptor,
+        priority_cut: true,
+        max_preemption_priority_excess: None,
+        answer: &answer,
+    };
     match check(&claim).first() {
         Some(complaint) => Err(format!("{unit}: {complaint}")),
         None => Ok(()),
