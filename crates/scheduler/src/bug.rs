@@ -1,5 +1,8 @@
 //! Bugs that are put in on purpose, by a switch that only tests have, so that the checks on the scheduler are known to bite.
 
+/// Whom [`Bug::Panic`] is about.
+pub(crate) const FATAL: &str = "fatal";
+
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -15,4 +18,6 @@ pub enum Bug {
     IgnoredFence,
     /// The quota of workloads that have to yield is given away while they still have it.
     EarlyQuota,
+    /// The decision about whoever is called `fatal` ends with a panic, and leaves the tables as if nobody were there.
+    Panic,
 }

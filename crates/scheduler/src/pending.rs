@@ -55,6 +55,8 @@ pub(crate) enum State {
     Change { until: Option<Timestamp>, why: String },
     /// A moment.
     Backoff { until: Timestamp },
+    /// A moment, because its decision failed by a fault: nothing else wakes it.
+    Aside { until: Timestamp },
     /// The results of what it asked for.
     Busy(BTreeSet<ActionId>),
 }
@@ -104,7 +106,9 @@ impl Pending {
         let place = waiting.place(unit);
         match &state {
             State::Active => self.active.insert(place),
-            State::Change { .. } | State::Backoff { .. } | State::Busy(_) => self.active.remove(&place),
+            State::Change { .. } | State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => {
+                self.active.remove(&place)
+            }
         };
         waiting.state = state;
     }
@@ -212,7 +216,7 @@ impl State {
         match self {
             Self::Active | Self::Busy(_) => None,
             Self::Change { until, .. } => *until,
-            Self::Backoff { until } => Some(*until),
+            Self::Backoff { until } | Self::Aside { until } => Some(*until),
         }
     }
 }
@@ -223,6 +227,7 @@ impl fmt::Display for State {
             Self::Active => f.write_str("its turn is near"),
             Self::Change { why, .. } => f.write_str(why),
             Self::Backoff { .. } => f.write_str("what it asked for failed; it will ask again"),
+            Self::Aside { .. } => f.write_str("the decision failed by a fault of the scheduler; its log says more"),
             Self::Busy(_) => f.write_str("what it asked for is being done"),
         }
     }

@@ -28,7 +28,7 @@ use reprieve_objects::words;
 
 use crate::action::{Action, ActionId, Target};
 use crate::assumed::Assumed;
-use crate::bug::Bug;
+use crate::bug::{Bug, FATAL};
 use crate::pending::{Pending, State};
 use crate::unit::UnitName;
 use workloads::Work;
@@ -260,7 +260,8 @@ impl Scheduler {
             | Bug::ForgottenNomination
             | Bug::TrustedTimeout
             | Bug::IgnoredFence
-            | Bug::EarlyQuota => false,
+            | Bug::EarlyQuota
+            | Bug::Panic => false,
         };
     }
 
@@ -443,6 +444,7 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.clone() });
             return Verdict::Wait { law: "Unsettled", why }.into();
         }
+        self.fail_on_purpose(unit);
         let question = Question { policy: self.policy, now, preemptor };
         let record = self.recorded(unit, &question);
         let outcome = question.decide(self.live.loaded_mut());
@@ -589,6 +591,15 @@ impl Scheduler {
     fn wait(&mut self, unit: &UnitName, state: State) {
         if !self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_))) {
             self.pending.set(unit, state);
+        }
+    }
+
+    /// What [`Bug::Panic`] does.
+    fn fail_on_purpose(&mut self, unit: &UnitName) {
+        if self.has(Bug::Panic) && unit.key().name.name == FATAL {
+            let Loaded { snapshot, names, .. } = self.live.loaded_mut();
+            names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
+            panic!("a fault that is there on purpose");
         }
     }
 

@@ -168,3 +168,24 @@ fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
     assert_eq!(admits(&steps(&mut settled(&only_wide, Placing::Joint), NOW)), [""; 0], "no node has 4 cpus");
     assert_eq!(admits(&steps(&mut settled(&text, Placing::Joint), NOW)), ["narrow"]);
 }
+
+#[cfg(feature = "deliberate-bugs")]
+mod faults {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use reprieve_objects::objects::FullName;
+    use reprieve_scheduler::{Bug, UnitName};
+
+    use super::*;
+
+    /// A workload about which nothing can be decided, because that fails by a fault, does not keep the others of the cycle from their quota.
+    #[test]
+    fn a_fault_in_a_cycle_is_about_one_workload() {
+        let text =
+            format!("{CLUSTER}{}{}", workload("fatal", "team", 10, 2, "{}"), workload("other", "team", 0, 4, "{}"));
+        let mut scheduler = settled(&text, Placing::QuotaOnly).with_bug(Some(Bug::Panic));
+        assert!(catch_unwind(AssertUnwindSafe(|| scheduler.step(NOW))).is_err());
+        assert_eq!(scheduler.recover(NOW), Some(UnitName::Workload(FullName::new("default", "fatal"))));
+        assert_eq!(admits(&steps(&mut scheduler, NOW)), ["other"]);
+    }
+}

@@ -50,6 +50,7 @@ impl Scheduler {
                 State::Active => "Active",
                 State::Change { .. } => "Waiting",
                 State::Backoff { .. } => "Backoff",
+                State::Aside { .. } => "Fault",
                 State::Busy(_) => "Underway",
             };
             (self.queue_of(unit).unwrap_or_default(), reason)
@@ -76,9 +77,12 @@ impl Scheduler {
     pub fn recover(&mut self, now: Timestamp) -> Option<UnitName> {
         let unit = self.deciding.take()?;
         self.live.distrust();
-        let until = Some(now.plus_seconds(FAULT_SECONDS));
-        let why = "the decision failed by a fault of the scheduler; its log says more".to_owned();
-        self.pending.set(&unit, State::Change { until, why });
+        let aside = State::Aside { until: now.plus_seconds(FAULT_SECONDS) };
+        let why = aside.to_string();
+        self.pending.set(&unit, aside);
+        self.say_why(&unit, "Fault", &why, now);
+        self.record(unit.key(), None, "DecisionFailed", why, now);
+        self.set_timer(now);
         Some(unit)
     }
 

@@ -61,15 +61,26 @@ pub enum Skip {
 /// Decides for the heads of all queues; `pending` may be in any order, and those in it that hold quota already, are in no queue or
 /// were deactivated are passed over. The answers are in the order in which the heads were considered.
 pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Considered> {
+    noted_cycle(snapshot, policy, pending, now, &mut |_| {})
+}
+
+/// The same. `note` hears of each workload before anything is decided about it, so that it is known about whom a fault is.
+pub fn noted_cycle(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    pending: &[WorkloadId],
+    now: Timestamp,
+    note: &mut dyn FnMut(WorkloadId),
+) -> Vec<Considered> {
     let mut ground = joint::ground(snapshot, policy);
     let mut quota = Quota::new(snapshot);
-    let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut());
+    let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut(), note);
     heads.sort_by_key(|head| {
         let workload = snapshot.workload(head.workload);
         let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
         (borrowing, Reverse(workload.priority), workload.created, workload.rank)
     });
-    let mut room = Room { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new() };
+    let mut room = Room { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| room.consider(head)).collect();
     }
@@ -110,6 +121,7 @@ fn heads<'a>(
     pending: &[WorkloadId],
     now: Timestamp,
     mut ground: Option<&mut Snapshot>,
+    note: &mut dyn FnMut(WorkloadId),
 ) -> Vec<Head> {
     let snapshot = quota.snapshot;
     let mut waiting: BTreeMap<QueueId, Vec<WorkloadId>> = BTreeMap::new();
@@ -126,6 +138,7 @@ fn heads<'a>(
             (Reverse(workload.priority), workload.created, workload.rank)
         });
         for workload in workloads {
+            note(workload);
             let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut());
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
@@ -148,6 +161,7 @@ struct Room<'a> {
     stopped: BTreeMap<QueueId, WorkloadId>,
     /// By victim: for whom it is preempted.
     taken: BTreeMap<WorkloadId, WorkloadId>,
+    note: &'a mut dyn FnMut(WorkloadId),
 }
 
 impl Room<'_> {
@@ -158,6 +172,7 @@ impl Room<'_> {
     }
 
     fn consider(&mut self, head: Head) -> Considered {
+        (self.note)(head.workload);
         let (gets, holds) = (head.gets(), self.holds(&head));
         let Head { workload, queue, mut nomination } = head;
         let Some(asks) = nomination.asks.as_ref().filter(|_| holds) else {

@@ -21,7 +21,7 @@ use crate::laws::Law;
 use crate::snapshot::Snapshot;
 use crate::workloads::{Reclaim, Within, Workload};
 
-pub use cycle::{Considered, Skip, Verdict, cycle};
+pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
 pub(crate) use explain::explain;
 pub use flavors::{Mode, Tried};
 pub use standing::{CellStanding, QueueStanding, Thousandths, standings};

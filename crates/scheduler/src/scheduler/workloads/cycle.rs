@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{self, Considered, Ground};
+use reprieve_engine::policy::kueue::{self, Considered, Ground, noted_cycle};
 use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use reprieve_objects::cycle::{admission, reason};
@@ -18,6 +18,7 @@ use reprieve_objects::report::report;
 
 use super::super::{Scheduler, Step, Verdict};
 use crate::action::Action;
+use crate::bug::{Bug, FATAL};
 use crate::change::preempted_for;
 use crate::pending::{PATIENCE_SECONDS, State};
 use crate::unit::UnitName;
@@ -46,13 +47,22 @@ impl Scheduler {
         let all: Vec<UnitName> =
             self.pending.iter().map(|(unit, _)| unit).filter(|unit| is_workload(unit)).cloned().collect();
         let held = self.held_back(&all, now);
+        let is_aside =
+            |unit: &&UnitName| self.pending.get(unit).is_some_and(|one| matches!(one.state, State::Aside { .. }));
+        let fails = self.has(Bug::Panic);
         let loaded = self.live.loaded();
         let ids: Vec<WorkloadId> = all
             .iter()
-            .filter(|unit| !held.contains_key(unit))
+            .filter(|unit| !held.contains_key(unit) && !is_aside(unit))
             .filter_map(|unit| loaded.names.workload_id(&unit.key().name))
             .collect();
-        let heads: Vec<(WorkloadId, UnitName, Head)> = kueue::cycle(&loaded.snapshot, &policy, &ids, now)
+        let deciding = &mut self.deciding;
+        let mut note = |workload| {
+            let name = loaded.names.workload(workload);
+            *deciding = Some(UnitName::Workload(name.clone()));
+            assert!(!fails || name.name != FATAL, "a fault that is there on purpose");
+        };
+        let heads: Vec<(WorkloadId, UnitName, Head)> = noted_cycle(&loaded.snapshot, &policy, &ids, now, &mut note)
             .into_iter()
             .map(|head| {
                 let unit = UnitName::Workload(loaded.names.workload(head.workload).clone());
@@ -77,6 +87,7 @@ impl Scheduler {
         }
         // An action changes the tables, so whatever reads them comes first.
         let explained = heads.into_iter().map(|(id, unit, head)| {
+            self.deciding = Some(unit.clone());
             let explains = self.explains && matches!(head, Head::Preempt(_));
             let question = Question { policy: self.policy, now, preemptor: Preemptor::Workload(id) };
             let report = explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
@@ -88,12 +99,14 @@ impl Scheduler {
             if !is_free {
                 continue;
             }
+            self.deciding = Some(unit.clone());
             let verdict = self.carry_out(&unit, head, now);
             let actions = std::mem::take(&mut self.outbox);
             if !actions.is_empty() {
                 self.decided.push_back(Step { unit: Some(unit), verdict, actions, report, record, violations: 0 });
             }
         }
+        self.deciding = None;
         for (unit, message) in misunderstood {
             if let Some(workload) = self.work_target(&unit.key()).filter(|_| !self.was_refused(&unit.key())) {
                 self.send(Action::Refuse { workload, message }, Some(&unit), now);
