@@ -71,9 +71,12 @@ pub(crate) struct Arithmetic {
     /// Which resource each lane is; lanes that are not needed repeat the number of pods, and ask for none.
     resources: [usize; LANES],
     wants: [i64; LANES],
-    /// By shape: what a pod of it takes.
+    /// By shape: what a pod of it takes; empty where there are so many shapes that it does not pay.
     takes: Vec<[i64; LANES]>,
 }
+
+/// For how many shapes what they take is worked out beforehand, at most.
+const MOST_SHAPES: usize = 1024;
 
 impl Arithmetic {
     /// `None` where the pod asks for more resources than there are lanes.
@@ -86,13 +89,21 @@ impl Arithmetic {
             wants[lane] = request;
             lane += 1;
         }
-        let takes = (0..snapshot.n_shapes())
-            .map(|shape| {
-                let requests = snapshot.requests(ShapeId::new(shape));
-                std::array::from_fn(|at| if at < lane { requests[resources[at]] } else { 0 })
-            })
-            .collect();
-        Some(Self { resources, wants, takes })
+        let n_shapes = snapshot.n_shapes();
+        let worth = if n_shapes <= MOST_SHAPES { n_shapes } else { 0 };
+        let mut arithmetic = Self { resources, wants, takes: Vec::new() };
+        arithmetic.takes = (0..worth).map(|shape| arithmetic.looked_up(snapshot, ShapeId::new(shape))).collect();
+        Some(arithmetic)
+    }
+
+    #[inline]
+    fn takes(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; LANES] {
+        self.takes.get(shape.index()).copied().unwrap_or_else(|| self.looked_up(snapshot, shape))
+    }
+
+    fn looked_up(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; LANES] {
+        let requests = snapshot.requests(shape);
+        std::array::from_fn(|lane| if self.wants[lane] > 0 { requests[self.resources[lane]] } else { 0 })
     }
 
     /// What is left of each resource with everybody in place and the pod on top.
@@ -107,7 +118,7 @@ impl Arithmetic {
         }
         if !snapshot.nominees(node).is_empty() {
             for nominee in ask.nominees(snapshot, node) {
-                let takes = &self.takes[snapshot.pod(nominee).shape.index()];
+                let takes = self.takes(snapshot, snapshot.pod(nominee).shape);
                 slack = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             }
         }
@@ -142,7 +153,7 @@ impl Arithmetic {
                 );
         } else {
             for slot in lower {
-                let takes = &self.takes[slot.shape.index()];
+                let takes = self.takes(snapshot, slot.shape);
                 slack = std::array::from_fn(|lane| slack[lane] + takes[lane]);
             }
         }
@@ -151,7 +162,7 @@ impl Arithmetic {
         }
         let mut cost = Cost::NOTHING;
         for slot in lower {
-            let takes = &self.takes[slot.shape.index()];
+            let takes = self.takes(snapshot, slot.shape);
             let left: [i64; LANES] = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             if left.iter().fold(0, |sign, left| sign | left) >= 0 {
                 slack = left;

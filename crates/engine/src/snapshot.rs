@@ -556,7 +556,7 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<Un
                 priority: workload.priority,
                 start: admission.since,
                 workload: Some(WorkloadId::new(at)),
-                rank: u64::from(workload.rank),
+                rank: workload.rank,
                 ..Unit::vacant()
             });
         }

@@ -24,7 +24,7 @@ pub struct Workload {
     /// When it first asked for quota and got none; `None` where it never did.
     pub waiting_since: Option<Timestamp>,
     /// Its place in the order of uids, which decides the last ties.
-    pub rank: u32,
+    pub rank: u64,
     /// Its pod sets.
     pub pod_sets: Vec<PodSet>,
     /// What it costs to disturb it, by how long it ran; in the order of time.
@@ -176,6 +176,23 @@ impl QuotaRules {
                 self.potential.push(potential);
             }
         }
+    }
+
+    /// A workload holds quota from now on.
+    pub(crate) fn admit(&mut self, id: WorkloadId, queue: QueueId, workloads: &[Workload]) {
+        let order = |id: WorkloadId| workloads[id.index()].order();
+        let admitted = &mut self.admitted[queue.index()];
+        let at = admitted.partition_point(|&other| order(other) < order(id));
+        admitted.insert(at, id);
+        self.has_milestones[queue.index()] |= !workloads[id.index()].milestones.is_empty();
+    }
+
+    /// A workload no longer holds quota.
+    pub(crate) fn dismiss(&mut self, id: WorkloadId, queue: QueueId, workloads: &[Workload]) {
+        let admitted = &mut self.admitted[queue.index()];
+        admitted.retain(|&other| other != id);
+        let costs = |id: &WorkloadId| !workloads[id.index()].milestones.is_empty();
+        self.has_milestones[queue.index()] = admitted.iter().any(costs);
     }
 
     /// The cell of a flavor and a resource.

@@ -135,7 +135,7 @@ impl Loader {
         let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
         let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
         for missing in missing(objects, ties, pods, slots)? {
-            let made = self.pod(&missing.workload, &missing.template);
+            let made = self.pod(&missing.workload, &missing.template, None);
             let made = made.map_err(|error| error.object(format!("Workload {}", missing.workload)))?;
             if let Some(pod) = made {
                 pods.extend(missing.names().map(|name| (name, pod.clone())));

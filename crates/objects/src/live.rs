@@ -1,11 +1,11 @@
 //! A snapshot that lives on: objects come and go one at a time.
 //!
-//! Pods, groups, jobs and the counts of budgets change it in place, at a cost in proportion to what they touch. What pods are measured
-//! against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
-//! cannot be understood is left out; where it is one of those, the last that could be stays in force. A workload that cannot be understood
-//! is left out, too.
+//! Pods, groups, jobs, workloads and the counts of budgets change it in place, at a cost in proportion to what they touch. What they are
+//! measured against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
+//! cannot be understood is left out; where it is one of those, the last that could be stays in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
@@ -15,20 +15,28 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::snapshot::{Job, Pod};
-use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp};
+use reprieve_engine::workloads::Workload;
+use reprieve_engine::{ApplicationId, BudgetId, PodId, ShapeId, Timestamp, WorkloadId};
 
 use crate::groups::{group_of, lone_group, refused_priority};
 use crate::koordinator::{JobGroup, job_of};
+use crate::kueue::KueueWorkload;
 use crate::load::{Loaded, Strictness, build_for, nth_rank};
 use crate::loader::Loader;
+use crate::names::Names;
 use crate::object::{Key, Kind, Object};
 use crate::objects::{FullName, Objects};
 use crate::preemption_priority::RefusedPriority;
+use crate::quota::{is_finished, ranked_by};
+use crate::shape::same_shape;
 use crate::source::{InputError, Source, Sourced};
 use crate::yunikorn::queue_of;
 
-/// How many shapes that nobody has any more are kept at least.
-const FORGOTTEN_SHAPES: usize = 1_000;
+/// How many shapes, groups and jobs that nobody has any more are kept at least.
+const FORGOTTEN: usize = 1_000;
+
+/// How far behind its neighbour a name is put at most. Names often come in order: the rest is for those who follow.
+const STEP: u64 = 1 << 16;
 
 /// A snapshot that lives on.
 pub struct Live {
@@ -41,6 +49,8 @@ pub struct Live {
     loader: Loader,
     /// Ids of pods that are gone.
     free: Vec<PodId>,
+    /// Ids of workloads that are gone.
+    free_workloads: Vec<WorkloadId>,
     /// By application: its pods, the oldest first.
     applications: BTreeMap<ApplicationId, BTreeSet<(Timestamp, u64, PodId)>>,
     /// By the group or job that they name.
@@ -48,6 +58,8 @@ pub struct Live {
     /// How many resources, topologies and namespaces the tables are made for.
     sizes: [usize; 3],
     stale: bool,
+    /// Whether some of what is wanted could not be understood.
+    behind: bool,
     /// Whose settings say what is read.
     policy: Policy,
     /// Workloads that cannot be understood, as things are, and why.
@@ -69,9 +81,11 @@ impl Default for Live {
             loaded,
             loader,
             free: Vec::new(),
+            free_workloads: Vec::new(),
             applications: BTreeMap::new(),
             members: BTreeMap::new(),
             stale: false,
+            behind: false,
             policy,
             left_out: BTreeMap::new(),
             untold: Vec::new(),
@@ -123,9 +137,8 @@ impl Live {
             (Object::PodGroup(group), None) => self.add_group(&key, group),
             (Object::JobGroup(new), Some(Object::JobGroup(old))) => self.stale = new.spec != old.spec,
             (Object::JobGroup(group), None) => self.add_job(&key, group),
-            (Object::Workload(new), Some(Object::Workload(old))) => {
-                self.stale = (&new.spec, &new.status, &new.metadata.uid) != (&old.spec, &old.status, &old.metadata.uid);
-            }
+            (Object::Workload(new), Some(Object::Workload(old))) if same_workload(new, old) => {}
+            (Object::Workload(workload), _) => self.put_workload(&key, workload),
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
@@ -145,6 +158,10 @@ impl Live {
                 self.wanted.remove(key);
                 self.loader.groups.remove(&key.name);
                 self.loaded.names.group_ids.remove(&key.name);
+            }
+            Kind::Workload => {
+                self.stale |= self.wanted.remove(key).is_some() && self.behind;
+                self.remove_workload(key);
             }
             Kind::JobGroup if !self.members.contains_key(key) => {
                 self.wanted.remove(key);
@@ -182,6 +199,7 @@ impl Live {
             }
         };
         (self.loaded, self.loader) = (loaded, loader);
+        self.behind = refused.is_err();
         self.index();
         refused
     }
@@ -301,25 +319,30 @@ impl Live {
         for group in memberships(&object) {
             self.members.entry(group).or_default().insert(name.clone());
         }
-        self.pods.insert(name.clone(), Arc::clone(&object));
+        let old = self.pods.insert(name.clone(), Arc::clone(&object));
         if self.stale {
             return Ok(());
         }
-        self.enter(&name, &object)
+        let known = old.filter(|old| same_shape(old, &object)).and_then(|_| {
+            let Loaded { snapshot, names, .. } = &self.loaded;
+            names.pod_id(&name).map(|id| snapshot.pod(id).shape)
+        });
+        self.enter(&name, &object, known)
     }
 
-    /// Puts the pod into the tables, if they have a place for it.
-    fn enter(&mut self, name: &FullName, object: &ApiPod) -> Result<(), InputError> {
+    /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
+    fn enter(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
         let dynamic = !self.loader.tree.paths.is_empty()
             && queue_of(object).is_some_and(|path| self.loader.tree.queue_id(&path).is_none());
-        let Some(rank) = self.rank(name).filter(|_| !dynamic) else {
+        if dynamic {
             self.stale = true;
             return Ok(());
-        };
+        }
+        let rank = self.rank(name);
         if let Some(job) = job_of(object).filter(|job| !self.loader.jobs.contains_key(job)) {
             self.new_job(&job, 0);
         }
-        let converted = self.loader.pod(name, object);
+        let converted = self.loader.pod(name, object, shape);
         if self.stale || sizes(&self.loader) != self.sizes {
             self.stale = true;
             return Ok(());
@@ -339,8 +362,9 @@ impl Live {
         for shape in std::mem::take(&mut self.loader.new_shapes) {
             snapshot.add_shape(self.loader.filled(&shape));
         }
-        // Shapes of pods that are long gone are forgotten now and then.
-        self.stale |= snapshot.n_shapes() > 2 * self.pods.len() + FORGOTTEN_SHAPES;
+        // What only pods had that are long gone is forgotten now and then.
+        let kept = snapshot.n_shapes().max(names.groups.len()).max(names.jobs.len());
+        self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
         for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }
@@ -389,13 +413,19 @@ impl Live {
         }
     }
 
-    /// The pod's place in the order of names: its own, or one between its neighbours. `None` where there is none left.
-    fn rank(&self, name: &FullName) -> Option<u64> {
-        let Loaded { snapshot, names, .. } = &self.loaded;
+    /// The pod's place in the order of names: its own, or one between its neighbours. Where there is none left, all get new ones.
+    fn rank(&mut self, name: &FullName) -> u64 {
+        let Loaded { snapshot, names, .. } = &mut self.loaded;
         if let Some(&id) = names.pod_ids.get(name) {
-            return Some(snapshot.pod(id).rank);
+            return snapshot.pod(id).rank;
         }
-        between(&names.pod_ids, name, |id| snapshot.pod(*id).rank)
+        if let Some(rank) = between(&names.pod_ids, name, |id| snapshot.pod(*id).rank) {
+            return rank;
+        }
+        snapshot.set_ranks(names.pod_ids.values().enumerate().map(|(at, id)| (*id, nth_rank(at))));
+        self.index_applications();
+        let Loaded { snapshot, names, .. } = &self.loaded;
+        between(&names.pod_ids, name, |id| snapshot.pod(*id).rank).expect("there is room between any two")
     }
 
     fn add_group(&mut self, key: &Key, object: &PodGroup) {
@@ -434,13 +464,66 @@ impl Live {
         }
     }
 
+    /// Puts a workload into the tables. What cannot be understood is told with the next refresh.
+    fn put_workload(&mut self, key: &Key, object: &Arc<KueueWorkload>) {
+        if self.left_out.contains_key(key) {
+            return;
+        }
+        self.stale |= self.behind;
+        let Some(reader) = self.loader.workloads.as_ref().filter(|_| !self.behind) else { return };
+        if is_finished(object) {
+            self.remove_workload(key);
+            return;
+        }
+        let ranked_by = ranked_by(&key.name, object);
+        let id = self.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
+        let rank = match id {
+            Some(id) => Some(self.loaded.snapshot.workload(id).rank),
+            None => between(&reader.order, &ranked_by, |id| self.loaded.snapshot.workload(*id).rank),
+        };
+        let (Some(rank), Ok(workload)) = (rank, reader.read(&key.name, object)) else {
+            self.stale = true;
+            return;
+        };
+        let id = id.unwrap_or_else(|| {
+            self.remove_workload(key);
+            let Names { workloads, workload_ids, pod_sets, .. } = &mut self.loaded.names;
+            let id = self.free_workloads.pop().unwrap_or_else(|| {
+                workloads.push(key.name.clone());
+                pod_sets.push(Vec::new());
+                WorkloadId::new(workloads.len() - 1)
+            });
+            workloads[id.index()] = key.name.clone();
+            workload_ids.insert(key.name.clone(), id);
+            id
+        });
+        let Loaded { snapshot, names, .. } = &mut self.loaded;
+        names.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+        snapshot.put_workload(id, Workload { rank, ..workload });
+        if let Some(reader) = &mut self.loader.workloads {
+            reader.order.insert(ranked_by, id);
+        }
+        self.good.insert(key.clone(), Object::Workload(Arc::clone(object)));
+    }
+
+    /// Takes a workload out of the tables.
+    fn remove_workload(&mut self, key: &Key) {
+        let old = self.good.remove(key);
+        let Some(id) = self.loaded.names.workload_ids.remove(&key.name) else { return };
+        self.loaded.snapshot.remove_workload(id);
+        if let (Some(reader), Some(Object::Workload(old))) = (&mut self.loader.workloads, old) {
+            reader.order.remove(&ranked_by(&key.name, &old));
+        }
+        self.free_workloads.push(id);
+    }
+
     /// Pods that came before their group.
     fn enter_members(&mut self, group: &Key) {
         let members: Vec<FullName> = self.members(group).cloned().collect();
         for name in members {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {
-                let _ = self.enter(&name, &pod); // its fault was told when it came
+                let _ = self.enter(&name, &pod, None); // its fault was told when it came
             }
         }
     }
@@ -449,8 +532,13 @@ impl Live {
     fn index(&mut self) {
         self.sizes = sizes(&self.loader);
         self.free.clear();
+        self.free_workloads.clear();
+        self.index_applications();
+    }
+
+    fn index_applications(&mut self) {
         self.applications.clear();
-        for id in (0..self.loaded.names.pods.len()).map(PodId::new) {
+        for &id in self.loaded.names.pod_ids.values() {
             let pod = self.loaded.snapshot.pod(id);
             if let Some(application) = pod.application {
                 self.applications.entry(application).or_default().insert((pod.created, pod.rank, id));
@@ -490,11 +578,18 @@ impl Live {
 }
 
 /// A place between the neighbours of a name; `None` where they are too close.
-fn between<V>(ranked: &BTreeMap<FullName, V>, name: &FullName, rank: impl Fn(&V) -> u64) -> Option<u64> {
-    let before = ranked.range(..name.clone()).next_back().map_or(0, |(_, value)| rank(value));
-    let after = ranked.range(name.clone()..).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
-    let rank = before + (after - before) / 2;
+fn between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u64) -> Option<u64> {
+    let before = (Bound::Unbounded, Bound::Excluded(name));
+    let before = ranked.range::<K, _>(before).next_back().map_or(0, |(_, value)| rank(value));
+    let after = (Bound::Included(name), Bound::Unbounded);
+    let after = ranked.range::<K, _>(after).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
+    let rank = before + ((after - before) / 2).min(STEP);
     (rank > before).then_some(rank)
+}
+
+/// Whether two states of a workload are the same to a decision.
+fn same_workload(new: &KueueWorkload, old: &KueueWorkload) -> bool {
+    (&new.spec, &new.status, &new.metadata.uid) == (&old.spec, &old.status, &old.metadata.uid)
 }
 
 /// What of a node matters to a decision.

@@ -10,7 +10,7 @@ use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::queues::Queues;
 use reprieve_engine::snapshot::{Cluster, Job, Pod, Snapshot};
 use reprieve_engine::workloads::QuotaRules;
-use reprieve_engine::{ApplicationId, GroupId, NodeId, PodId, Timestamp};
+use reprieve_engine::{ApplicationId, GroupId, NodeId, PodId, Timestamp, WorkloadId};
 
 use crate::classes::Classes;
 use crate::groups::groups;
@@ -91,6 +91,7 @@ pub(crate) fn build_for(
         jobs,
         budgets: Vec::new(),
         protected: protected(objects),
+        workloads: None,
         warnings,
     };
     loader.quotas.intern_resources(&mut loader.vocabulary.resources);
@@ -161,7 +162,9 @@ pub(crate) fn build_for(
         cluster.quota_rules.flavors = flavors;
         joint::tie(&mut cluster.workloads, &kueue.workload_names, &kueue.pod_set_names, &ties, &pods);
     }
+    loader.workloads = kueue.reader.filter(|_| is_kueue);
     loader.add_budgets(objects, &mut cluster, &pods)?;
+    let workload_names = if is_kueue { kueue.workload_names } else { Vec::new() };
     let vocabulary = &loader.vocabulary;
     let names = Names {
         nodes: loader.nodes.keys().cloned().collect(),
@@ -177,7 +180,8 @@ pub(crate) fn build_for(
         } else {
             kueue.queue_names
         },
-        workloads: if is_kueue { kueue.workload_names } else { Vec::new() },
+        workload_ids: ids_of(&workload_names),
+        workloads: workload_names,
         flavors: kueue.flavor_names,
         quota_resources: kueue.resource_names,
         pod_sets: kueue.pod_set_names,
@@ -190,6 +194,10 @@ pub(crate) fn build_for(
     loader.new_shapes.clear();
     let warnings = std::mem::take(&mut loader.warnings);
     Ok((Loaded { snapshot: Snapshot::new(cluster), names, warnings }, loader))
+}
+
+fn ids_of(workloads: &[FullName]) -> BTreeMap<FullName, WorkloadId> {
+    workloads.iter().cloned().enumerate().map(|(at, name)| (name, WorkloadId::new(at))).collect()
 }
 
 /// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodStatus};
+use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodSpec, PodStatus};
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Topology};
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
@@ -13,6 +13,7 @@ use crate::intern::Interner;
 use crate::koordinator::{QuotaTree, job_of, words_of};
 use crate::load::{Strictness, nth_rank, timestamp};
 use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::quota::Workloads;
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Sourced};
@@ -35,6 +36,8 @@ pub(crate) struct Loader {
     pub budgets: Vec<BudgetRule>,
     /// The namespaces in which nobody is taken.
     pub protected: BTreeSet<String>,
+    /// Reads workloads; `None` where there is no ClusterQueue.
+    pub workloads: Option<Workloads>,
     pub warnings: Vec<String>,
 }
 
@@ -67,7 +70,7 @@ impl Loader {
             if matches!(phase, Some("Succeeded" | "Failed")) {
                 continue;
             }
-            match self.pod(&name, &sourced.object).map_err(located) {
+            match self.pod(&name, &sourced.object, None).map_err(located) {
                 Ok(Some(pod)) => {
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
@@ -87,11 +90,12 @@ impl Loader {
         Ok(pods)
     }
 
-    /// A pod, except for its rank and what others say of it. `None` where its node is missing.
-    pub fn pod(&mut self, name: &FullName, object: &ApiPod) -> Result<Option<Pod>, InputError> {
-        let spec = object.spec.clone().unwrap_or_default();
-        let empty = PodStatus::default();
-        let status = object.status.as_ref().unwrap_or(&empty);
+    /// A pod, except for its rank and what others say of it. `None` where its node is missing. Its shape need not be worked out
+    /// where it is known.
+    pub fn pod(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<Option<Pod>, InputError> {
+        let empty = (PodSpec::default(), PodStatus::default());
+        let spec = object.spec.as_ref().unwrap_or(&empty.0);
+        let status = object.status.as_ref().unwrap_or(&empty.1);
         let node = match spec.node_name.as_deref().filter(|node| !node.is_empty()) {
             None => None,
             Some(node) => match self.nodes.get(node) {
@@ -101,16 +105,9 @@ impl Loader {
         };
         let class = spec.priority_class_name.as_deref();
         let group = group_of(object);
-        let requests = request::requests(object)?;
-        let shape = self.vocabulary.shape(name, object, &requests)?;
-        let next = ShapeId::new(self.shapes.len());
-        let shape = match self.shapes.get(&shape) {
-            Some(&known) => known,
-            None => {
-                self.new_shapes.push(shape.clone());
-                self.shapes.insert(shape, next);
-                next
-            }
+        let shape = match shape {
+            Some(known) => known,
+            None => self.shape(name, object)?,
         };
         let annotations = object.metadata.annotations.as_ref();
         let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
@@ -155,6 +152,18 @@ impl Loader {
             preemption_disabled: words.disabled,
             can_preempt: words.can_preempt,
         }))
+    }
+
+    fn shape(&mut self, name: &FullName, object: &ApiPod) -> Result<ShapeId, InputError> {
+        let requests = request::requests(object)?;
+        let shape = self.vocabulary.shape(name, object, &requests)?;
+        if let Some(&known) = self.shapes.get(&shape) {
+            return Ok(known);
+        }
+        let next = ShapeId::new(self.shapes.len());
+        self.new_shapes.push(shape.clone());
+        self.shapes.insert(shape, next);
+        Ok(next)
     }
 
     pub fn nodes(

@@ -20,6 +20,7 @@ pub struct Names {
     pub(crate) jobs: Vec<FullName>,
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
+    pub(crate) workload_ids: BTreeMap<FullName, WorkloadId>,
     pub(crate) flavors: Vec<String>,
     pub(crate) quota_resources: Vec<String>,
     /// By workload.
@@ -75,7 +76,7 @@ impl Names {
 
     /// A workload by name.
     pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
-        self.workloads.binary_search(name).ok().map(WorkloadId::new)
+        self.workload_ids.get(name).copied()
     }
 
     /// A job's namespace and name.

@@ -1,28 +1,25 @@
 //! Kueue's objects become the quota tree, its rules, and workloads.
 
+mod workloads;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::workloads::{
-    Admission, BorrowWithin, Fungibility, PodSet, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within,
-    Workload,
+    BorrowWithin, Fungibility, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
 };
-use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Timestamp};
+use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId};
 use serde_json::Value;
 
 use crate::accounts::Account;
-use crate::disturbance::{milestones, on_preemption, sorting, waiting_since};
-use crate::kueue::{
-    ClusterQueue, KueueWorkload, PodSetSpec, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
-};
-use crate::load::timestamp;
+use crate::disturbance::sorting;
+use crate::kueue::{ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota};
 use crate::objects::{FullName, Objects, by_name};
 use crate::protected::protected;
 use crate::quantity;
-use crate::request;
 use crate::source::{InputError, Sourced};
 use crate::workload_classes::WorkloadClasses;
+pub(crate) use workloads::{Workloads, ranked_by};
 
 const BILLION: i64 = 1_000_000_000;
 
@@ -38,6 +35,8 @@ pub(crate) struct KueueWorld {
     pub resource_names: Vec<String>,
     /// By workload.
     pub pod_set_names: Vec<Vec<String>>,
+    /// Reads more of them.
+    pub reader: Option<Workloads>,
 }
 
 /// `None` where there is no ClusterQueue.
@@ -49,8 +48,9 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
     reading.add_cohorts(objects)?;
     reading.add_queues(objects)?;
     let (queues, rules) = reading.tree()?;
-    let (workload_names, workloads) = reading.workloads(objects, &rules)?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
+    let mut reader = Workloads::new(reading, &rules, objects)?;
+    let (workload_names, workloads) = reader.all(objects)?;
     let pod_set_names = pod_set_names(objects);
     let pod_set_names = workload_names.iter().map(|name| pod_set_names[name].clone()).collect();
     Ok(Some(KueueWorld {
@@ -59,9 +59,10 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
         workloads,
         queue_names,
         workload_names,
-        flavor_names: reading.flavors.into_keys().collect(),
-        resource_names: reading.resources.into_keys().collect(),
+        flavor_names: reader.flavor_names(),
+        resource_names: reader.resource_names(),
         pod_set_names,
+        reader: Some(reader),
     }))
 }
 
@@ -355,125 +356,6 @@ impl<'o> Reading<'o> {
         let rules = QuotaRules::new(rules, table, resource_of, self.resources.get("pods").copied());
         Ok((queues, rules))
     }
-
-    fn workloads(&self, objects: &Objects, rules: &QuotaRules) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
-        let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
-        let mut named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
-        named.retain(|_, workload| !is_finished(&workload.object));
-        let mut uids: Vec<(String, &FullName)> = named
-            .iter()
-            .map(|(name, workload)| (workload.object.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name))
-            .collect();
-        uids.sort();
-        let rank: BTreeMap<&FullName, u32> =
-            uids.iter().enumerate().map(|(at, (_, name))| (*name, at as u32)).collect();
-        let mut workloads = Vec::new();
-        for (name, Sourced { object, source }) in &named {
-            let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
-            let mut workload = self.workload(object, rules).map_err(located)?;
-            workload.rank = rank[name];
-            if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
-                let local = FullName::new(&name.namespace, &object.spec.queue_name);
-                let to = locals.get(&local).map(|queue| &queue.object.spec.cluster_queue);
-                workload.queue = to.and_then(|queue| self.queues.get(queue)).map(|&at| QueueId::new(at));
-                if workload.queue.is_none() {
-                    let problem = match to {
-                        None => format!("LocalQueue {local} is not in the input; add it, or name another"),
-                        Some(queue) => {
-                            format!("LocalQueue {local} leads to ClusterQueue {queue:?}, which is not in the input")
-                        }
-                    };
-                    return Err(located(InputError::new(problem).field("spec.queueName")));
-                }
-            }
-            workloads.push(workload);
-        }
-        Ok((named.into_keys().collect(), workloads))
-    }
-
-    fn workload(&self, object: &KueueWorkload, rules: &QuotaRules) -> Result<Workload, InputError> {
-        let status = object.status.clone().unwrap_or_default();
-        let condition = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind && one.status == "True");
-        let mut queue = None;
-        let admission = match &status.admission {
-            None => None,
-            Some(admission) => {
-                let Some(&at) = self.queues.get(&admission.cluster_queue) else {
-                    let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
-                    return Err(InputError::new(problem).field("status.admission.clusterQueue"));
-                };
-                queue = Some(QueueId::new(at));
-                let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
-                for set in &admission.pod_set_assignments {
-                    for (resource, amount) in &set.resource_usage {
-                        let named = set.flavors.get(resource);
-                        let flavor = named.and_then(|flavor| self.flavors.get(flavor));
-                        if let (Some(named), None) = (named, flavor) {
-                            let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
-                            let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
-                            return Err(InputError::new(problem).field(field));
-                        }
-                        let cell = flavor
-                            .zip(self.resources.get(resource))
-                            .and_then(|((flavor, _), of)| rules.cell(*flavor, *of));
-                        if let Some(cell) = cell {
-                            let field = format!("status.admission.podSetAssignments.resourceUsage.{resource}");
-                            *usage.entry(cell).or_default() +=
-                                amount_of(resource, amount).map_err(|error| error.field(field))?;
-                        }
-                    }
-                }
-                let since =
-                    condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
-                Some(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
-            }
-        };
-        let created = object.metadata.creation_timestamp.as_ref();
-        Ok(Workload {
-            queue,
-            admission,
-            rank: 0,
-            protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
-            active: object.spec.active != Some(false),
-            waiting_since: waiting_since(&status.conditions),
-            priority: self.classes.priority(&object.spec)?,
-            created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
-            pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
-            milestones: milestones(object)?,
-            on_preemption: on_preemption(object)?,
-        })
-    }
-
-    fn pod_set(&self, set: &PodSetSpec) -> Result<PodSet, InputError> {
-        let wrong =
-            |field: &str, problem| InputError::new(problem).field(format!("spec.podSets[{}].{field}", set.name));
-        if set.count < 0 {
-            return Err(wrong("count", format!("{} is below 0", set.count)));
-        }
-        if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
-            return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
-        }
-        let spec = set.template.spec.clone().unwrap_or_default();
-        let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
-        let amounts = request::requests(&pod).map_err(|error| {
-            let field = error.field.clone().unwrap_or_default();
-            error.field(format!("spec.podSets[{}].template.{field}", set.name))
-        })?;
-        let mut requests = Vec::new();
-        for (resource, amount) in amounts {
-            match self.resources.get(&resource) {
-                Some(&of) => requests.push((of, amount)),
-                // A resource that no queue covers has no number; asking for it is asking for what nobody has.
-                None if amount > 0 => requests.push((QuotaResourceId::new(self.resources.len()), amount)),
-                None => {}
-            }
-        }
-        let mut may_use = vec![false; self.flavors.len()];
-        for (id, flavor) in self.flavors.values() {
-            may_use[id.index()] = may_use_flavor(&spec, flavor);
-        }
-        Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
-    }
 }
 
 /// A workload that is done holds nothing, though its admission stays written.
@@ -575,50 +457,4 @@ fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");
     let exact = quantity::billionths(&text).map_err(wrong)?;
     i64::try_from(exact).map_err(|_| wrong(quantity::QuantityError::Overflow))
-}
-
-/// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.
-fn may_use_flavor(spec: &PodSpec, flavor: &ResourceFlavor) -> bool {
-    let tolerations: Vec<&Toleration> = spec.tolerations.iter().flatten().chain(&flavor.spec.tolerations).collect();
-    let closes = |taint: &&Taint| {
-        taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
-    };
-    if flavor.spec.node_taints.iter().any(|taint| closes(&taint)) {
-        return false;
-    }
-    let labels = &flavor.spec.node_labels;
-    let selector = spec.node_selector.iter().flatten();
-    if selector.into_iter().any(|(key, value)| labels.get(key).is_some_and(|own| own != value)) {
-        return false;
-    }
-    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
-    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, labels)))
-}
-
-fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>) -> bool {
-    term.match_expressions.iter().flatten().all(|requirement| {
-        let Some(own) = labels.get(&requirement.key) else {
-            return true;
-        };
-        let values = requirement.values.as_deref().unwrap_or_default();
-        let number = || own.parse::<i64>().ok().zip(values.first().and_then(|value| value.parse::<i64>().ok()));
-        match requirement.operator.as_str() {
-            "In" => values.contains(own),
-            "NotIn" => !values.contains(own),
-            "Exists" => true,
-            "Gt" => number().is_some_and(|(own, bound)| own > bound),
-            "Lt" => number().is_some_and(|(own, bound)| own < bound),
-            _ => false,
-        }
-    })
-}
-
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
-    let key = given(&toleration.key).is_none_or(|key| key == taint.key);
-    let value = toleration.operator.as_deref() == Some("Exists")
-        || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
-    effect && key && value
 }

@@ -27,9 +27,9 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let infeasible = is_resize_infeasible(status);
     let reported = status.resources.as_ref();
     let allocated = status.allocated_resources.as_ref();
-    let allocated = allocated.map(|list| exact(list, "status.allocatedResources")).transpose()?;
+    let allocated = allocated.map(|list| exact(list, || "status.allocatedResources".to_owned())).transpose()?;
     let actual = reported.and_then(|resources| resources.requests.as_ref());
-    let actual = actual.map(|list| exact(list, "status.resources.requests")).transpose()?;
+    let actual = actual.map(|list| exact(list, || "status.resources.requests".to_owned())).transpose()?;
     let mut total = containers_total(spec, status, View::Desired)?;
     if spec.node_name.is_some() {
         if infeasible {
@@ -44,7 +44,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
         }
     }
     if let Some(whole) = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-        let mut effective = exact(whole, "spec.resources.requests")?;
+        let mut effective = exact(whole, || "spec.resources.requests".to_owned())?;
         if reported.is_some() {
             if infeasible {
                 effective.clear();
@@ -55,9 +55,17 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
         total.extend(effective.into_iter().filter(|(resource, _)| is_pod_level(resource)));
     }
     if let Some(overhead) = &spec.overhead {
-        add(&mut total, &exact(overhead, "spec.overhead")?);
+        add(&mut total, &exact(overhead, || "spec.overhead".to_owned())?);
     }
     rounded(total, "spec.containers")
+}
+
+/// Whether the pod's status has a say in what it asks for.
+pub(crate) fn depends_on_status(pod: &Pod) -> bool {
+    pod.status.as_ref().is_some_and(|status| {
+        let whole = status.resources.is_some() || status.allocated_resources.is_some();
+        whole || reports_resources(status) || resize_pending(status).is_some()
+    })
 }
 
 /// Whether any container's status says what it was given.
@@ -68,7 +76,7 @@ fn reports_resources(status: &PodStatus) -> bool {
 
 /// The amounts of a resource list; `path` names it in an error.
 pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
-    rounded(exact(list, path)?, path)
+    rounded(exact(list, || path.to_owned())?, path)
 }
 
 /// Whose word counts for a container.
@@ -82,12 +90,12 @@ enum View {
 fn containers_total(spec: &PodSpec, status: &PodStatus, view: View) -> Result<Exact, InputError> {
     let mut total = Exact::new();
     for (at, container) in spec.containers.iter().enumerate() {
-        add(&mut total, &container_requests(container, status, view, &format!("spec.containers[{at}]"))?);
+        add(&mut total, &container_requests(container, status, view, || format!("spec.containers[{at}]"))?);
     }
     let mut sidecars = Exact::new();
     let mut initializing = Exact::new();
     for (at, container) in spec.init_containers.iter().flatten().enumerate() {
-        let mut own = container_requests(container, status, view, &format!("spec.initContainers[{at}]"))?;
+        let mut own = container_requests(container, status, view, || format!("spec.initContainers[{at}]"))?;
         if container.restart_policy.as_deref() == Some("Always") {
             add(&mut total, &own);
             add(&mut sidecars, &own);
@@ -101,10 +109,15 @@ fn containers_total(spec: &PodSpec, status: &PodStatus, view: View) -> Result<Ex
     Ok(total)
 }
 
-fn container_requests(container: &Container, status: &PodStatus, view: View, path: &str) -> Result<Exact, InputError> {
+fn container_requests(
+    container: &Container,
+    status: &PodStatus,
+    view: View,
+    path: impl Fn() -> String,
+) -> Result<Exact, InputError> {
     let desired = || {
         let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        requests.map_or(Ok(Exact::new()), |list| exact(list, &format!("{path}.resources.requests")))
+        requests.map_or(Ok(Exact::new()), |list| exact(list, || format!("{}.resources.requests", path())))
     };
     let infeasible = match view {
         View::Desired => return desired(),
@@ -121,18 +134,19 @@ fn container_requests(container: &Container, status: &PodStatus, view: View, pat
             View::Desired | View::Allocated { .. } => own.allocated_resources.as_ref(),
         };
         if let Some(reported) = reported {
-            return exact(reported, &format!("status of container {}", container.name));
+            return exact(reported, || format!("status of container {}", container.name));
         }
     }
     if infeasible { Ok(Exact::new()) } else { desired() }
 }
 
-fn exact(list: &Quantities, path: &str) -> Result<Exact, InputError> {
+/// The amounts as they are written; `path` names the list in an error.
+fn exact(list: &Quantities, path: impl Fn() -> String) -> Result<Exact, InputError> {
     let amount = |(resource, quantity): (&String, &Quantity)| {
         let text = quantity.0.as_str();
         let parsed = quantity::billionths(text);
-        let amount =
-            parsed.map_err(|error| InputError::new(format!("{text:?} {error}")).field(format!("{path}.{resource}")))?;
+        let amount = parsed
+            .map_err(|error| InputError::new(format!("{text:?} {error}")).field(format!("{}.{resource}", path())))?;
         Ok((resource.clone(), quantity::stored(amount)))
     };
     list.iter().map(amount).collect()

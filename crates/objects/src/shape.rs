@@ -14,7 +14,7 @@ use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, Resourc
 
 use crate::intern::Interner;
 use crate::objects::FullName;
-use crate::request::Amounts;
+use crate::request::{self, Amounts};
 use crate::source::InputError;
 
 /// The names that have numbers.
@@ -329,4 +329,23 @@ fn effect(name: &str) -> Option<Effect> {
 
 fn unknown_operator(operator: &str, known: &str) -> InputError {
     InputError::new(format!("{operator:?} is not an operator; write one of {known}"))
+}
+
+/// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
+pub(crate) fn same_shape(old: &Pod, new: &Pod) -> bool {
+    let (Some(before), Some(after)) = (&old.spec, &new.spec) else {
+        return false;
+    };
+    old.metadata.labels == new.metadata.labels
+        && !request::depends_on_status(old)
+        && !request::depends_on_status(new)
+        && before.containers == after.containers
+        && before.init_containers == after.init_containers
+        && before.resources == after.resources
+        && before.overhead == after.overhead
+        && before.host_network == after.host_network
+        && before.node_selector == after.node_selector
+        && before.affinity == after.affinity
+        && before.tolerations == after.tolerations
+        && before.topology_spread_constraints == after.topology_spread_constraints
 }

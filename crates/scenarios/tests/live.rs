@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use reprieve_engine::policy::Policy;
+use reprieve_objects::cycle::cycle_report;
 use reprieve_objects::live::Live;
-use reprieve_objects::load::{Strictness, load};
+use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
@@ -11,7 +13,7 @@ use reprieve_objects::read::documents;
 use reprieve_objects::test_file::TestSpec;
 use reprieve_scenarios::random::{self, Options};
 use reprieve_scenarios::random_queues::Rng;
-use reprieve_scenarios::{random_jobs, random_queues};
+use reprieve_scenarios::{random_cohorts, random_jobs, random_queues};
 
 const SEEDS: u64 = 400;
 
@@ -30,6 +32,12 @@ fn jobs() {
     lives_on(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
 }
 
+#[test]
+fn workloads() {
+    let sort = |seed: u64| random_cohorts::Sort::ALL[usize::try_from(seed % 3).unwrap_or_default()];
+    lives_on(|seed| random_cohorts::cluster(sort(seed), seed));
+}
+
 fn lives_on(cluster: impl Fn(u64) -> String) {
     let mut in_place = 0;
     for seed in 0..SEEDS {
@@ -42,10 +50,11 @@ fn lives_on(cluster: impl Fn(u64) -> String) {
 /// Whether it did so without making the tables anew at the end.
 fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let mut made = load(&objects, Strictness::Live).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    let expected = Question::new(spec, &made).expect("it has a preemptor").answer(&mut made);
+    let question = Question::new(spec, &made).expect("it has a preemptor");
+    let expected = (question.answer(&mut made), cycle(&question, &made));
 
     let mut rng = Rng::new(seed);
-    let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup);
+    let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
     let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.into_each().into_iter().partition(moves);
     rng.shuffle(&mut moving);
     let mut live = Live::default();
@@ -72,8 +81,15 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let in_place = !live.is_stale();
     live.refresh().expect("it is well formed");
     let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
-    assert_eq!(question.answer(live.loaded_mut()), expected, "seed {seed}");
+    let answer = (question.answer(live.loaded_mut()), cycle(&question, live.loaded()));
+    assert_eq!(answer, expected, "seed {seed}");
     in_place
+}
+
+/// What becomes of all heads, under policy Kueue.
+fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
+    let Policy::Kueue(policy) = &question.policy else { return None };
+    serde_json::to_string(&cycle_report(loaded, policy, question.now).heads).ok()
 }
 
 /// The object in another state.
@@ -87,6 +103,11 @@ fn changed(object: &Object, rng: &mut Rng) -> Object {
         if let Some(status) = pod.status.as_mut().filter(|_| rng.chance(50)) {
             (status.nominated_node_name, status.start_time) = (None, None);
         }
+    }
+    if let Object::Workload(workload) = &mut object
+        && rng.chance(50)
+    {
+        Arc::make_mut(workload).status = None;
     }
     object
 }

@@ -1,6 +1,6 @@
 //! A virtual API server: objects with versions, requests with preconditions, and a record of what changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,6 +19,8 @@ use reprieve_scheduler::{bind, mark, unmark};
 #[derive(Default)]
 pub struct Api {
     objects: BTreeMap<Key, Object>,
+    /// By the uid of an owner: what it owns.
+    owned: BTreeMap<String, BTreeSet<Key>>,
     version: u64,
     uids: u64,
     changes: Vec<Event>,
@@ -37,7 +39,7 @@ impl Api {
 
     /// All objects of a kind, as a list request gives them.
     pub fn list(&self, kind: Kind) -> Event {
-        let objects = self.objects.values().filter(|object| object.kind() == kind).cloned().collect();
+        let objects = self.of_kind(kind).cloned().collect();
         Event::Listed { kind, objects, version: self.version }
     }
 
@@ -63,6 +65,11 @@ impl Api {
     /// All objects.
     pub fn all(&self) -> impl Iterator<Item = &Object> {
         self.objects.values()
+    }
+
+    /// What the object of this uid owns.
+    pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Key> {
+        self.owned.get(uid).into_iter().flatten()
     }
 
     /// All pods.
@@ -99,14 +106,24 @@ impl Api {
     pub fn store(&mut self, mut object: Object) -> u64 {
         self.version += 1;
         object.metadata_mut().resource_version = Some(self.version.to_string());
-        self.objects.insert(object.key(), object.clone());
+        let key = object.key();
+        for owner in object.metadata().owner_references.iter().flatten() {
+            self.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        self.objects.insert(key, object.clone());
         self.changes.push(Event::Changed(object));
         self.version
     }
 
     /// Removes an object.
     pub fn remove(&mut self, key: &Key) {
-        if self.objects.remove(key).is_some() {
+        if let Some(object) = self.objects.remove(key) {
+            for owner in object.metadata().owner_references.iter().flatten() {
+                if let Some(owned) = self.owned.get_mut(&owner.uid) {
+                    owned.remove(key);
+                }
+            }
+            self.owned.remove(object.uid());
             self.version += 1;
             self.changes.push(Event::Gone { key: key.clone(), version: self.version });
         }

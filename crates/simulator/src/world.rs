@@ -113,8 +113,8 @@ pub struct World {
     jobs: Vec<Job>,
     /// By pod: its job, and the part of it.
     owners: BTreeMap<FullName, (usize, usize)>,
-    /// By name, the jobs that are `batch/v1` Jobs.
-    batch_jobs: BTreeMap<FullName, usize>,
+    /// By name.
+    job_names: BTreeMap<FullName, usize>,
     /// Those that their controller is about to look at.
     syncing: BTreeSet<usize>,
     /// By the uid of a workload: how often it was admitted.
@@ -147,7 +147,7 @@ impl World {
             life: 0,
             jobs: Vec::new(),
             owners: BTreeMap::new(),
-            batch_jobs: BTreeMap::new(),
+            job_names: BTreeMap::new(),
             syncing: BTreeSet::new(),
             admissions: BTreeMap::new(),
             usage: Usage::new(&setup.objects),

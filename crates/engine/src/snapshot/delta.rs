@@ -1,8 +1,9 @@
 //! Changes to a snapshot that lives on. Each costs in proportion to what it touches: a pod's node, and the nodes of its unit.
 
-use super::{DisruptionMode, Group, Job, Pod, Slot, Snapshot, Unit, importance};
-use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
+use super::{Cluster, DisruptionMode, Group, Job, Pod, Slot, Snapshot, Unit, importance};
+use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, Priority, ShapeId, Timestamp, UnitId, WorkloadId};
 use crate::shape::Shape;
+use crate::workloads::{OnPreemption, Workload};
 
 impl Snapshot {
     /// Adds a shape, with an amount for every resource.
@@ -54,6 +55,16 @@ impl Snapshot {
         self.cluster.budgets[budget.index()] = allowed;
     }
 
+    /// Gives pods new places in the order of names, in which they come here, without changing that order.
+    pub fn set_ranks(&mut self, ranks: impl Iterator<Item = (PodId, u64)>) {
+        for (pod, rank) in ranks {
+            self.cluster.pods[pod.index()].rank = rank;
+        }
+        for unit in self.units.iter_mut().filter(|unit| unit.workload.is_none() && !unit.pods.is_empty()) {
+            unit.rank = self.cluster.pods[unit.pods[0].index()].rank;
+        }
+    }
+
     /// Marks a pod as its application's first, or not.
     pub fn set_originator(&mut self, pod: PodId, originator: bool) {
         self.cluster.pods[pod.index()].originator = originator;
@@ -84,6 +95,56 @@ impl Snapshot {
         } else if let Some(node) = nominated {
             let at = self.place_of(&self.nominees[node.index()], id);
             self.nominees[node.index()].insert(at, id);
+        }
+    }
+
+    /// Puts a workload in, in the place of what had this id, with no pods of its own. The ids that were given out, and the next, are free
+    /// to use.
+    pub fn put_workload(&mut self, id: WorkloadId, workload: Workload) {
+        if id.index() == self.cluster.workloads.len() {
+            self.cluster.workloads.push(Workload::vacant());
+            self.unit_of_workload.push(None);
+        } else {
+            self.remove_workload(id);
+        }
+        self.cluster.workloads[id.index()] = workload;
+        let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
+        let workload = &workloads[id.index()];
+        let Some(admission) = &workload.admission else { return };
+        let unit = Unit {
+            priority: workload.priority,
+            start: admission.since,
+            workload: Some(id),
+            rank: workload.rank,
+            ..Unit::vacant()
+        };
+        if let Some(queue) = workload.queue {
+            quota_rules.admit(id, queue, workloads);
+            for &(cell, amount) in &admission.usage {
+                queues.add(queue, cell.index(), amount, false);
+            }
+        }
+        let free = self.free_units.pop().unwrap_or_else(|| {
+            self.units.push(Unit::vacant());
+            UnitId::new(self.units.len() - 1)
+        });
+        self.units[free.index()] = unit;
+        self.unit_of_workload[id.index()] = Some(free);
+    }
+
+    /// Takes a workload out.
+    pub fn remove_workload(&mut self, id: WorkloadId) {
+        if let Some(unit) = self.unit_of_workload[id.index()].take() {
+            self.units[unit.index()] = Unit::vacant();
+            self.free_units.push(unit);
+        }
+        let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
+        let gone = std::mem::replace(&mut workloads[id.index()], Workload::vacant());
+        if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
+            quota_rules.dismiss(id, queue, workloads);
+            for &(cell, amount) in &admission.usage {
+                queues.add(queue, cell.index(), -amount, false);
+            }
         }
     }
 
@@ -228,6 +289,25 @@ impl Pod {
             preemptible: None,
             preemption_disabled: false,
             can_preempt: false,
+        }
+    }
+}
+
+impl Workload {
+    /// Nobody: what stands where a workload was.
+    fn vacant() -> Self {
+        Self {
+            queue: None,
+            admission: None,
+            priority: Priority(0),
+            created: Timestamp(0),
+            active: false,
+            waiting_since: None,
+            rank: 0,
+            protected: false,
+            pod_sets: Vec::new(),
+            milestones: Vec::new(),
+            on_preemption: OnPreemption::Requeue,
         }
     }
 }

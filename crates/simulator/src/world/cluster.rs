@@ -27,9 +27,9 @@ impl World {
         let object = submission.job(&self.setup.policy, SCHEDULER);
         let job = Job::new(submission);
         let parts = job.parts.len();
+        self.job_names.entry(job.submission.name.clone()).or_insert(self.jobs.len());
         self.jobs.push(job);
         if let Some(object) = object {
-            self.batch_jobs.insert(object.key().name, self.jobs.len() - 1);
             self.api.create(object, self.timeline.now());
             return;
         }
@@ -225,11 +225,10 @@ impl World {
     pub(super) fn part_of(&self, unit: &UnitName) -> Option<(usize, usize)> {
         match unit {
             UnitName::Pod(pod) => self.owners.get(pod).copied(),
-            UnitName::Group(name) | UnitName::Job(name) => {
-                self.jobs.iter().position(|job| job.submission.name == *name).map(|job| (job, 0))
+            UnitName::Group(name) | UnitName::Job(name) | UnitName::BatchJob(name) => {
+                self.job_names.get(name).map(|job| (*job, 0))
             }
             UnitName::Workload(name) => self.job_of(name).map(|job| (job, 0)),
-            UnitName::BatchJob(name) => self.batch_jobs.get(name).map(|job| (*job, 0)),
         }
     }
 

@@ -80,7 +80,7 @@ impl World {
 
     /// The controller has heard that something about a Job changed.
     pub(super) fn sync_later(&mut self, name: &FullName) {
-        if let Some(&job) = self.batch_jobs.get(name) {
+        if let Some(&job) = self.job_names.get(name) {
             self.arrange_sync(job);
         }
     }
@@ -164,11 +164,7 @@ impl World {
     pub(super) fn collect(&mut self, job: usize) {
         let name = self.jobs[job].submission.name.clone();
         let Some(uid) = self.batch_job(&name).and_then(|job| job.metadata.uid.clone()) else { return };
-        let owned = |object: &&Object| {
-            let mut owners = object.metadata().owner_references.iter().flatten();
-            owners.any(|owner| owner.uid == uid)
-        };
-        let owned: Vec<Key> = self.api.all().filter(owned).map(Object::key).collect();
+        let owned: Vec<Key> = self.api.owned_by(&uid).cloned().collect();
         self.api.remove(&Key::new(Kind::Job, name));
         for key in owned {
             self.api.remove(&key);
@@ -210,6 +206,6 @@ impl World {
         let object = self.api.get(&Key::new(Kind::Workload, workload.clone()))?;
         let owner = object.metadata().owner_references.as_ref()?.first()?;
         let name = FullName::new(&workload.namespace, &owner.name);
-        self.batch_jobs.get(&name).copied()
+        self.job_names.get(&name).copied()
     }
 }

@@ -8,7 +8,7 @@ use crate::policy::kueue::fair::compare;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
 /// Where a candidate stands among all; the least is taken first.
-pub(super) type Order = (bool, bool, bool, i32, DisruptionCost, Reverse<i64>, i32, u32);
+pub(super) type Order = (bool, bool, bool, i32, DisruptionCost, Reverse<i64>, i32, u64);
 
 impl Search<'_> {
     /// Already evicted; preferred; of another queue; then lower priority, cheaper to disturb and later admitted, as far as the queue

@@ -26,7 +26,7 @@ struct Contender {
 }
 
 /// By what a branch's head comes before another's; the least is next.
-type Claim = (Share, Reverse<Priority>, Timestamp, u32);
+type Claim = (Share, Reverse<Priority>, Timestamp, u64);
 
 impl Turns {
     pub fn new(quota: &mut Quota<'_>, heads: Vec<Head>) -> Self {

@@ -1,0 +1,232 @@
+//! Workloads as the quota tree has them, one at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
+use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
+use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
+
+use super::{Reading, amount_of, is_finished};
+use crate::disturbance::{milestones, on_preemption, waiting_since};
+use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
+use crate::load::{nth_rank, timestamp};
+use crate::objects::{FullName, Objects, by_name};
+use crate::request;
+use crate::source::{InputError, Sourced};
+use crate::workload_classes::WorkloadClasses;
+
+/// What is known of Kueue's other objects.
+pub(crate) struct Workloads {
+    flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
+    resources: BTreeMap<String, QuotaResourceId>,
+    queues: BTreeMap<String, QueueId>,
+    /// By LocalQueue: its ClusterQueue.
+    locals: BTreeMap<FullName, String>,
+    classes: WorkloadClasses,
+    /// The namespaces in which nobody is taken.
+    protected: BTreeSet<String>,
+    cells: Vec<Vec<Option<CellId>>>,
+    /// In the order of their ranks.
+    pub order: BTreeMap<RankedBy, WorkloadId>,
+}
+
+/// What decides a workload's rank: its uid, or its name where it has none; then its name.
+pub(crate) type RankedBy = (String, FullName);
+
+/// What decides a workload's rank.
+pub(crate) fn ranked_by(name: &FullName, workload: &KueueWorkload) -> RankedBy {
+    (workload.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name.clone())
+}
+
+impl Workloads {
+    pub(super) fn new(reading: Reading<'_>, rules: &QuotaRules, objects: &Objects) -> Result<Self, InputError> {
+        let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let flavors = reading.flavors.into_iter().map(|(name, (id, flavor))| (name, (id, flavor.spec.clone())));
+        Ok(Self {
+            flavors: flavors.collect(),
+            resources: reading.resources,
+            queues: reading.queues.into_iter().map(|(name, at)| (name, QueueId::new(at))).collect(),
+            locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
+            classes: reading.classes,
+            protected: reading.protected,
+            cells: rules.cells.clone(),
+            order: BTreeMap::new(),
+        })
+    }
+
+    pub fn flavor_names(&self) -> Vec<String> {
+        self.flavors.keys().cloned().collect()
+    }
+
+    pub fn resource_names(&self) -> Vec<String> {
+        self.resources.keys().cloned().collect()
+    }
+
+    /// All that are not over, by name.
+    pub fn all(&mut self, objects: &Objects) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
+        let mut named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        named.retain(|_, workload| !is_finished(&workload.object));
+        let ids = named.iter().enumerate();
+        self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
+        let mut workloads = Vec::new();
+        for (name, Sourced { object, source }) in &named {
+            let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
+            workloads.push(self.read(name, object).map_err(located)?);
+        }
+        for (at, id) in self.order.values().enumerate() {
+            workloads[id.index()].rank = nth_rank(at);
+        }
+        Ok((named.into_keys().collect(), workloads))
+    }
+
+    /// One of them, except for its rank.
+    pub fn read(&self, name: &FullName, object: &KueueWorkload) -> Result<Workload, InputError> {
+        let mut workload = self.workload(object)?;
+        if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
+            let local = FullName::new(&name.namespace, &object.spec.queue_name);
+            let to = self.locals.get(&local);
+            workload.queue = to.and_then(|queue| self.queues.get(queue)).copied();
+            if workload.queue.is_none() {
+                let problem = match to {
+                    None => format!("LocalQueue {local} is not in the input; add it, or name another"),
+                    Some(queue) => {
+                        format!("LocalQueue {local} leads to ClusterQueue {queue:?}, which is not in the input")
+                    }
+                };
+                return Err(InputError::new(problem).field("spec.queueName"));
+            }
+        }
+        Ok(workload)
+    }
+
+    fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
+        let empty = KueueWorkloadStatus::default();
+        let status = object.status.as_ref().unwrap_or(&empty);
+        let condition = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind && one.status == "True");
+        let mut queue = None;
+        let admission = match &status.admission {
+            None => None,
+            Some(admission) => {
+                let Some(&at) = self.queues.get(&admission.cluster_queue) else {
+                    let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
+                    return Err(InputError::new(problem).field("status.admission.clusterQueue"));
+                };
+                queue = Some(at);
+                let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
+                for set in &admission.pod_set_assignments {
+                    for (resource, amount) in &set.resource_usage {
+                        let named = set.flavors.get(resource);
+                        let flavor = named.and_then(|flavor| self.flavors.get(flavor));
+                        if let (Some(named), None) = (named, flavor) {
+                            let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
+                            let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
+                            return Err(InputError::new(problem).field(field));
+                        }
+                        let cell = flavor
+                            .zip(self.resources.get(resource))
+                            .and_then(|((flavor, _), of)| self.cells[flavor.index()][of.index()]);
+                        if let Some(cell) = cell {
+                            let field = format!("status.admission.podSetAssignments.resourceUsage.{resource}");
+                            *usage.entry(cell).or_default() +=
+                                amount_of(resource, amount).map_err(|error| error.field(field))?;
+                        }
+                    }
+                }
+                let since =
+                    condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
+                Some(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
+            }
+        };
+        let created = object.metadata.creation_timestamp.as_ref();
+        Ok(Workload {
+            queue,
+            admission,
+            rank: 0,
+            protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
+            active: object.spec.active != Some(false),
+            waiting_since: waiting_since(&status.conditions),
+            priority: self.classes.priority(&object.spec)?,
+            created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
+            pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
+            milestones: milestones(object)?,
+            on_preemption: on_preemption(object)?,
+        })
+    }
+
+    fn pod_set(&self, set: &PodSetSpec) -> Result<PodSet, InputError> {
+        let wrong =
+            |field: &str, problem| InputError::new(problem).field(format!("spec.podSets[{}].{field}", set.name));
+        if set.count < 0 {
+            return Err(wrong("count", format!("{} is below 0", set.count)));
+        }
+        if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
+            return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
+        }
+        let spec = set.template.spec.clone().unwrap_or_default();
+        let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
+        let amounts = request::requests(&pod).map_err(|error| {
+            let field = error.field.clone().unwrap_or_default();
+            error.field(format!("spec.podSets[{}].template.{field}", set.name))
+        })?;
+        let mut requests = Vec::new();
+        for (resource, amount) in amounts {
+            match self.resources.get(&resource) {
+                Some(&of) => requests.push((of, amount)),
+                // A resource that no queue covers has no number; asking for it is asking for what nobody has.
+                None if amount > 0 => requests.push((QuotaResourceId::new(self.resources.len()), amount)),
+                None => {}
+            }
+        }
+        let mut may_use = vec![false; self.flavors.len()];
+        for (id, flavor) in self.flavors.values() {
+            may_use[id.index()] = may_use_flavor(&spec, flavor);
+        }
+        Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
+    }
+}
+
+/// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.
+fn may_use_flavor(spec: &PodSpec, flavor: &FlavorSpec) -> bool {
+    let tolerations: Vec<&Toleration> = spec.tolerations.iter().flatten().chain(&flavor.tolerations).collect();
+    let closes = |taint: &&Taint| {
+        taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
+    };
+    if flavor.node_taints.iter().any(|taint| closes(&taint)) {
+        return false;
+    }
+    let labels = &flavor.node_labels;
+    let selector = spec.node_selector.iter().flatten();
+    if selector.into_iter().any(|(key, value)| labels.get(key).is_some_and(|own| own != value)) {
+        return false;
+    }
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, labels)))
+}
+
+fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>) -> bool {
+    term.match_expressions.iter().flatten().all(|requirement| {
+        let Some(own) = labels.get(&requirement.key) else {
+            return true;
+        };
+        let values = requirement.values.as_deref().unwrap_or_default();
+        let number = || own.parse::<i64>().ok().zip(values.first().and_then(|value| value.parse::<i64>().ok()));
+        match requirement.operator.as_str() {
+            "In" => values.contains(own),
+            "NotIn" => !values.contains(own),
+            "Exists" => true,
+            "Gt" => number().is_some_and(|(own, bound)| own > bound),
+            "Lt" => number().is_some_and(|(own, bound)| own < bound),
+            _ => false,
+        }
+    })
+}
+
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
+    let key = given(&toleration.key).is_none_or(|key| key == taint.key);
+    let value = toleration.operator.as_deref() == Some("Exists")
+        || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
+    effect && key && value
+}
