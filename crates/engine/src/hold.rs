@@ -3,10 +3,10 @@
 use crate::decide::open;
 use crate::domains::domains;
 use crate::fit::{self, Ask, Placement};
-use crate::ids::{PodId, Priority, Timestamp, UnitId};
+use crate::ids::{NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
 use crate::laws::toleration;
 use crate::place::place;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Slot, Snapshot};
 
 /// Whether every pod of the placement would fit where it is placed, with these pods gone. Only those of higher priority hold room
 /// against it; quota plays no part.
@@ -46,4 +46,28 @@ pub fn next_toleration_end(snapshot: &Snapshot, preemptor: Priority, now: Timest
     let shielded = snapshot.unit_ids().map(|unit| snapshot.unit(unit));
     let shielded = shielded.filter(|unit| unit.shielded && unit.priority < preemptor);
     shielded.flat_map(|unit| &unit.pods).filter_map(|&pod| toleration::ends(snapshot.pod(pod), preemptor, now)).min()
+}
+
+/// The priority above which any preemptor of policy Kubernetes may take a bound pod with its unit; `None` where a law may spare it.
+pub fn yields_above(snapshot: &Snapshot, pod: PodId) -> Option<Priority> {
+    let unit = snapshot.unit(snapshot.unit_of(pod)?);
+    let stays = |&pod: &PodId| snapshot.pod(pod).leaving.is_none() && snapshot.pod(pod).daemon_of.is_none();
+    (!unit.shielded && unit.pods.iter().all(stays)).then_some(unit.priority)
+}
+
+/// Whether a node may have room for a pod of this shape and priority, as far as resources tell: beside those who hold room there against it,
+/// and, unless it preempts, beside everybody.
+pub fn may_have_room(snapshot: &Snapshot, shape: ShapeId, priority: Priority, preempts: bool, node: NodeId) -> bool {
+    let stays = |slot: &&Slot| !preempts || slot.priority >= priority;
+    let slots = snapshot.slots(node).iter().filter(stays).map(|slot| slot.shape);
+    let nominees = snapshot.nominees(node).iter().map(|&pod| snapshot.pod(pod));
+    let nominees = nominees.filter(|pod| pod.priority >= priority).map(|pod| pod.shape);
+    let mut free = snapshot.allocatable(node).to_vec();
+    for taken in slots.chain(nominees) {
+        for (free, amount) in free.iter_mut().zip(snapshot.requests(taken)) {
+            *free -= amount;
+        }
+    }
+    let wants = snapshot.requests(shape).iter().zip(&free);
+    wants.into_iter().all(|(want, free)| *want == 0 || want <= free)
 }

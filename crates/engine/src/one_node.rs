@@ -83,11 +83,10 @@ impl Arithmetic {
     pub fn new(snapshot: &Snapshot, pod: PodId) -> Option<Self> {
         let requests = snapshot.requests(snapshot.pod(pod).shape);
         let (mut resources, mut wants) = ([0; LANES], [0; LANES]);
-        let mut lane = 0;
-        for (resource, &request) in requests.iter().enumerate().filter(|(_, request)| **request > 0) {
+        let wanted = requests.iter().enumerate().filter(|(_, request)| **request > 0);
+        for (lane, (resource, &request)) in wanted.enumerate() {
             *resources.get_mut(lane)? = resource;
             wants[lane] = request;
-            lane += 1;
         }
         let n_shapes = snapshot.n_shapes();
         let worth = if n_shapes <= MOST_SHAPES { n_shapes } else { 0 };

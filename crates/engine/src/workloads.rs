@@ -74,7 +74,7 @@ pub struct Admission {
 }
 
 /// Pods of one kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSet {
     /// How many.
     pub count: i64,

@@ -62,6 +62,7 @@ pub struct Live {
     behind: bool,
     /// Whose settings say what is read.
     policy: Policy,
+    times_made: u64,
     /// Workloads that cannot be understood, as things are, and why.
     left_out: BTreeMap<Key, InputError>,
     /// Those of which nobody was told yet.
@@ -87,6 +88,7 @@ impl Default for Live {
             stale: false,
             behind: false,
             policy,
+            times_made: 0,
             left_out: BTreeMap::new(),
             untold: Vec::new(),
         };
@@ -145,6 +147,13 @@ impl Live {
         Ok(())
     }
 
+    /// A pod is as it was, but for what is not read.
+    pub fn renew(&mut self, name: &FullName, pod: Arc<ApiPod>) {
+        if let Some(known) = self.pods.get_mut(name) {
+            *known = pod;
+        }
+    }
+
     /// Takes an object out.
     pub fn remove(&mut self, key: &Key) {
         self.stale |= self.is_joint();
@@ -200,6 +209,7 @@ impl Live {
         };
         (self.loaded, self.loader) = (loaded, loader);
         self.behind = refused.is_err();
+        self.times_made += 1;
         self.index();
         refused
     }
@@ -243,6 +253,11 @@ impl Live {
     /// The tables may be wrong: the next refresh makes them anew.
     pub fn distrust(&mut self) {
         self.stale = true;
+    }
+
+    /// How often the snapshot was made anew: numbers from before mean nothing now.
+    pub fn times_made(&self) -> u64 {
+        self.times_made
     }
 
     /// Whether the next refresh has something to do.

@@ -1,19 +1,21 @@
 //! What holds for every decision under Kueue's quota, over random cohorts, flat, in trees and under fair sharing. Use and room are worked out
 //! again here, from the workloads and the tree, without the engine's own.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::explain::explain;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Assignment, decide};
+use reprieve_engine::policy::kueue::{Assignment, Likeness, Verdict, cycle, decide};
 use reprieve_engine::snapshot::Snapshot;
 use reprieve_engine::{CellId, Outcome, QueueId, WorkloadId};
-use reprieve_objects::kueue::{DisturbanceSpec, MilestoneSpec};
+use reprieve_objects::kueue::{DisturbanceSpec, KueueWorkload, MilestoneSpec};
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
+use reprieve_objects::source::Sourced;
 use reprieve_objects::test_file::TestSpec;
 use reprieve_scenarios::random_cohorts::{Rng, Sort, cluster};
 
@@ -209,4 +211,43 @@ fn the_order_of_the_objects_plays_no_part() {
         let (mut loaded, question) = case.load();
         assert_eq!(question.answer(&mut loaded), answer, "{}", case.name);
     }
+}
+
+#[test]
+fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
+    let mut left_out = 0;
+    for mut case in Case::all() {
+        let pending = |workload: &Sourced<KueueWorkload>| {
+            workload.object.status.as_ref().is_none_or(|status| status.admission.is_none())
+        };
+        let again: Vec<_> = case.objects.kueue_workloads.iter().filter(|workload| pending(workload)).cloned().collect();
+        for mut workload in again {
+            let name = format!("{}-again", workload.object.metadata.name.unwrap_or_default());
+            workload.object.metadata.uid = Some(name.clone());
+            workload.object.metadata.name = Some(name);
+            case.objects.kueue_workloads.push(workload);
+        }
+        let (loaded, question) = case.load();
+        let Policy::Kueue(policy) = question.policy else { panic!("{}: it is policy Kueue", case.name) };
+        let snapshot = &loaded.snapshot;
+        let mut waiting: Vec<WorkloadId> =
+            snapshot.workload_ids().filter(|&id| snapshot.workload(id).admission.is_none()).collect();
+        waiting.sort_by_key(|&id| {
+            let workload = snapshot.workload(id);
+            (Reverse(workload.priority), workload.created, workload.rank)
+        });
+        let mut firsts = BTreeMap::new();
+        for &id in &waiting {
+            firsts.entry(Likeness::of(snapshot, &policy, id)).or_insert(id);
+        }
+        let firsts: Vec<WorkloadId> = firsts.into_values().collect();
+        left_out += waiting.len() - firsts.len();
+        let gets = |pending: &[WorkloadId]| {
+            let mut heads = cycle(snapshot, &policy, pending, question.now);
+            heads.retain(|head| !matches!(head.verdict, Verdict::Decided(Outcome::Unschedulable(_))));
+            heads
+        };
+        assert_eq!(gets(&waiting), gets(&firsts), "{}", case.name);
+    }
+    assert!(left_out > 300, "only {left_out} were like another");
 }

@@ -12,6 +12,8 @@ mod assumed;
 mod bug;
 pub mod change;
 pub mod event;
+mod footing;
+mod likeness;
 mod pending;
 mod scheduler;
 mod unit;

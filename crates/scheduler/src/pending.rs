@@ -4,29 +4,42 @@
 //! priority, then age, then name; one that cannot be scheduled steps aside. So that a large unit is not overtaken for ever, one that
 //! has waited for [`PATIENCE_SECONDS`], and would fit were nobody there but those above it, holds back those behind it for as long
 //! again; then it gives way for as long, and so on.
+//!
+//! Units that are alike stand in a crowd once one of them was refused: the first speaks for all.
+
+mod crowds;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::sync::Arc;
 
 use reprieve_engine::{Priority, Timestamp};
 
 use crate::action::ActionId;
+use crate::footing::Footing;
+use crate::likeness::Likeness;
 use crate::unit::UnitName;
+use crowds::Crowds;
+pub(crate) use crowds::{CrowdId, Waits};
 
 /// How long a unit of several pods is overtaken before it holds back others, and how long it does so.
 pub const PATIENCE_SECONDS: i64 = 300;
 
 /// Where a unit stands among others.
-type Place = (Reverse<Priority>, Timestamp, UnitName);
+pub(crate) type Place = (Reverse<Priority>, Timestamp, UnitName);
 
 /// All units that wait.
 #[derive(Default)]
 pub(crate) struct Pending {
     units: BTreeMap<UnitName, Waiting>,
     active: BTreeSet<Place>,
-    /// Units of several pods.
-    large: BTreeSet<Place>,
+    /// Those that wait for a change, each for itself; workloads do not.
+    alone: BTreeSet<UnitName>,
+    /// Whether quota is used or free since workloads were last looked at.
+    quota_news: bool,
+    crowds: Crowds,
+    /// Units of several pods that would fit, were nobody there but those above them.
+    holders: BTreeSet<Place>,
     /// Times at which somebody is to be woken.
     timers: BTreeSet<(Timestamp, UnitName)>,
 }
@@ -52,7 +65,11 @@ pub(crate) enum State {
     /// Its turn.
     Active,
     /// The world to change, or a moment, whichever is first.
-    Change { until: Option<Timestamp>, why: String },
+    Change { until: Option<Timestamp>, why: Arc<str> },
+    /// Others to leave from where it is to land.
+    Landing { footing: Arc<Footing>, why: Arc<str> },
+    /// The same as others that are like it.
+    Alike(CrowdId),
     /// A moment.
     Backoff { until: Timestamp },
     /// A moment, because its decision failed by a fault: nothing else wakes it.
@@ -65,12 +82,13 @@ impl Pending {
     /// A unit that is there, or has changed. A new one is active.
     pub fn put(&mut self, unit: &UnitName, priority: Priority, since: Timestamp, size: usize) {
         let known = self.units.get(unit).map(|waiting| (waiting.state.clone(), waiting.failures));
-        let (state, failures) = known.unwrap_or((State::Active, 0));
+        let (state, failures) = match known {
+            Some((State::Alike(_), failures)) => (State::Active, failures),
+            Some(known) => known,
+            None => (State::Active, 0),
+        };
         self.remove(unit);
         let waiting = Waiting { priority, since, size, state: State::Active, failures, could_fit: None };
-        if size > 1 {
-            self.large.insert(waiting.place(unit));
-        }
         self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
@@ -78,11 +96,8 @@ impl Pending {
     pub fn remove(&mut self, unit: &UnitName) {
         if let Some(waiting) = self.units.remove(unit) {
             let place = waiting.place(unit);
-            self.active.remove(&place);
-            self.large.remove(&place);
-            if let Some(until) = waiting.state.until() {
-                self.timers.remove(&(until, unit.clone()));
-            }
+            self.leave(unit, &waiting.state, &place);
+            self.holders.remove(&place);
         }
     }
 
@@ -94,44 +109,116 @@ impl Pending {
         self.units.iter()
     }
 
+    /// What whoever is in this state waits for.
+    pub fn why<'a>(&'a self, state: &'a State) -> &'a str {
+        match state {
+            State::Active => "its turn is near",
+            State::Change { why, .. } | State::Landing { why, .. } => why,
+            State::Alike(crowd) => self.crowds.waits(*crowd).map_or("its turn is near", |waits| &waits.why),
+            State::Backoff { .. } => "what it asked for failed; it will ask again",
+            State::Aside { .. } => "the decision failed by a fault of the scheduler; its log says more",
+            State::Busy(_) => "what it asked for is being done",
+        }
+    }
+
     /// What the unit waits for from now on.
     pub fn set(&mut self, unit: &UnitName, state: State) {
         let Some(waiting) = self.units.get_mut(unit) else { return };
-        if let Some(until) = waiting.state.until() {
-            self.timers.remove(&(until, unit.clone()));
+        let place = waiting.place(unit);
+        let before = std::mem::replace(&mut waiting.state, state.clone());
+        if before != state {
+            self.leave(unit, &before, &place);
         }
         if let Some(until) = state.until() {
             self.timers.insert((until, unit.clone()));
         }
-        let place = waiting.place(unit);
-        match &state {
-            State::Active => self.active.insert(place),
-            State::Change { .. } | State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => {
-                self.active.remove(&place)
+        match state {
+            State::Active => {
+                self.active.insert(place);
             }
-        };
-        waiting.state = state;
+            State::Change { .. } if matches!(unit, UnitName::Workload(_)) => {}
+            State::Change { .. } | State::Landing { .. } => {
+                self.alone.insert(unit.clone());
+            }
+            State::Alike(crowd) => self.crowds.join(crowd, place),
+            State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => {}
+        }
+    }
+
+    fn leave(&mut self, unit: &UnitName, state: &State, place: &Place) {
+        if let Some(until) = state.until() {
+            self.timers.remove(&(until, unit.clone()));
+        }
+        match state {
+            State::Active => {
+                self.active.remove(place);
+            }
+            State::Change { .. } | State::Landing { .. } => {
+                self.alone.remove(unit);
+            }
+            State::Alike(crowd) => self.crowds.leave(*crowd, place),
+            State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => {}
+        }
+    }
+
+    /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be told.
+    pub fn wait_with(&mut self, unit: &UnitName, likeness: Likeness, waits: Waits, now: Timestamp) -> Vec<UnitName> {
+        let crowd = self.crowds.of(likeness);
+        let untold = self.crowds.lull(crowd, waits, now);
+        self.set(unit, State::Alike(crowd));
+        untold
+    }
+
+    /// The law by which others that are like it wait for a change, and why; then it does so with them.
+    pub fn waits_already(&mut self, unit: &UnitName, likeness: &Likeness) -> Option<(&'static str, Arc<str>)> {
+        let crowd = self.crowds.asleep(likeness)?;
+        self.set(unit, State::Alike(crowd));
+        self.crowds.waits(crowd).map(|waits| (waits.law, Arc::clone(&waits.why)))
+    }
+
+    /// What the members of a crowd have in common.
+    pub fn likeness(&self, crowd: CrowdId) -> &Likeness {
+        self.crowds.likeness(crowd)
+    }
+
+    /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
+    pub fn part(&mut self) {
+        self.wake_alone(|state| matches!(state, State::Landing { .. }));
+        for unit in self.crowds.all() {
+            self.set(&unit, State::Active);
+        }
     }
 
     /// The world changed: whoever waits for that is active.
     pub fn wake_all(&mut self) {
-        self.wake_those(|_| true);
+        self.wake_alone(|_| true);
+        self.crowds.wake(|_, _| true);
+        self.quota_news = true;
     }
 
-    /// Nodes have more or less room: whoever needs a node is active.
-    pub fn wake_pods(&mut self) {
-        self.wake_those(|unit| !matches!(unit, UnitName::Workload(_)));
+    /// Nodes have more or less room: whoever needs a node is active, except for crowds that this is no help to, and those who do not mind
+    /// while they wait for others to leave.
+    pub fn wake_pods(&mut self, helps: impl Fn(&Likeness) -> bool, touches: impl Fn(&Footing) -> bool) {
+        self.wake_alone(|state| match state {
+            State::Landing { footing, .. } => touches(footing),
+            _ => true,
+        });
+        self.crowds.wake(|likeness, waits| waits.held_back || helps(likeness));
     }
 
-    /// Quota is used or free: whoever needs quota is active.
+    /// Quota is used or free: workloads are looked at.
     pub fn wake_workloads(&mut self) {
-        self.wake_those(|unit| matches!(unit, UnitName::Workload(_)));
+        self.quota_news = true;
     }
 
-    fn wake_those(&mut self, is_meant: impl Fn(&UnitName) -> bool) {
-        let wakes =
-            |(unit, waiting): &(&UnitName, &Waiting)| matches!(waiting.state, State::Change { .. }) && is_meant(unit);
-        let units: Vec<UnitName> = self.units.iter().filter(wakes).map(|(unit, _)| unit.clone()).collect();
+    /// Whether workloads are to be looked at; then they are.
+    pub fn take_quota_news(&mut self) -> bool {
+        std::mem::take(&mut self.quota_news)
+    }
+
+    fn wake_alone(&mut self, is_meant: impl Fn(&State) -> bool) {
+        let wakes = |unit: &&UnitName| self.units.get(unit).is_some_and(|waiting| is_meant(&waiting.state));
+        let units: Vec<UnitName> = self.alone.iter().filter(wakes).cloned().collect();
         for unit in units {
             self.set(&unit, State::Active);
         }
@@ -139,7 +226,8 @@ impl Pending {
 
     /// One unit's own state changed.
     pub fn wake(&mut self, unit: &UnitName) {
-        if self.units.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Change { .. })) {
+        let waits = |state: &State| matches!(state, State::Change { .. } | State::Landing { .. } | State::Alike(_));
+        if self.units.get(unit).is_some_and(|waiting| waits(&waiting.state)) {
             self.set(unit, State::Active);
         }
     }
@@ -149,11 +237,13 @@ impl Pending {
         while let Some((_, unit)) = self.timers.first().filter(|(until, _)| *until <= now).cloned() {
             self.set(&unit, State::Active);
         }
+        self.crowds.wake_due(now);
     }
 
     /// The next moment at which somebody is to be woken.
     pub fn next_timer(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(until, _)| *until)
+        let first = self.timers.first().map(|(until, _)| *until);
+        first.into_iter().chain(self.crowds.next_timer()).min()
     }
 
     /// Counts a failure, and backs off: a second, then twice as long each time, up to a minute.
@@ -172,7 +262,7 @@ impl Pending {
         }
     }
 
-    /// All who are active, the next first.
+    /// All who are active each for itself, the next first.
     pub fn active(&self) -> impl Iterator<Item = &UnitName> {
         self.active.iter().map(|(_, _, unit)| unit)
     }
@@ -183,13 +273,34 @@ impl Pending {
         place(unit).is_some_and(|first| place(other).is_none_or(|second| first < second))
     }
 
+    /// Whose turn it is, in order: units that are active each for itself, and the first of every crowd that is.
+    pub fn turns(&self) -> impl Iterator<Item = (&Place, Option<CrowdId>)> {
+        self.active.iter().map(|place| (place, None)).chain(self.crowds.heads())
+    }
+
+    /// The first of them.
+    pub fn first(&self) -> Option<(UnitName, Option<CrowdId>)> {
+        let alone = self.active.first().map(|place| (place, None));
+        let (place, crowd) = alone.into_iter().chain(self.crowds.heads().next()).min_by_key(|(place, _)| *place)?;
+        Some((place.2.clone(), crowd))
+    }
+
+    /// The members of a crowd, in order, if it is its turn.
+    pub fn crowd(&self, crowd: CrowdId) -> impl Iterator<Item = &Place> {
+        self.crowds.turns(crowd)
+    }
+
     /// The unit that holds this one back, and until when.
     pub fn held_back(&self, unit: &UnitName, now: Timestamp) -> Option<(&UnitName, Timestamp)> {
         let waiting = self.units.get(unit)?;
         let place = waiting.place(unit);
-        self.large.range(..place).find_map(|(_, _, other)| {
+        self.holders.range(..place).find_map(|(_, _, other)| {
             let holder = self.units.get(other)?;
-            let waits = matches!(holder.state, State::Change { .. }) && holder.could_fit == Some(true);
+            let waits = match holder.state {
+                State::Change { .. } | State::Landing { .. } => true,
+                State::Alike(crowd) => self.crowds.waits(crowd).is_some(),
+                State::Active | State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => false,
+            };
             Some((other, holder.holds_until(now).filter(|_| waits)?))
         })
     }
@@ -202,33 +313,32 @@ impl Pending {
         })
     }
 
+    /// When that time will come.
+    pub fn patience_ends(&self, unit: &UnitName, now: Timestamp) -> Option<Timestamp> {
+        let waiting = self.units.get(unit).filter(|waiting| waiting.size > 1 && waiting.could_fit.is_none())?;
+        Some(waiting.since.plus_seconds(PATIENCE_SECONDS)).filter(|at| *at > now)
+    }
+
     /// It would fit, were nobody there but those above it, or it would not.
     pub fn set_could_fit(&mut self, unit: &UnitName, could_fit: bool) {
         if let Some(waiting) = self.units.get_mut(unit) {
             waiting.could_fit = Some(could_fit);
+            let place = waiting.place(unit);
+            match could_fit && waiting.size > 1 {
+                true => self.holders.insert(place),
+                false => self.holders.remove(&place),
+            };
         }
     }
 }
 
 impl State {
-    /// The moment at which it ends at the latest, if there is one.
-    pub fn until(&self) -> Option<Timestamp> {
+    /// The moment at which it ends at the latest, if there is one of its own.
+    fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Active | Self::Busy(_) => None,
+            Self::Active | Self::Landing { .. } | Self::Alike(_) | Self::Busy(_) => None,
             Self::Change { until, .. } => *until,
             Self::Backoff { until } | Self::Aside { until } => Some(*until),
-        }
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Active => f.write_str("its turn is near"),
-            Self::Change { why, .. } => f.write_str(why),
-            Self::Backoff { .. } => f.write_str("what it asked for failed; it will ask again"),
-            Self::Aside { .. } => f.write_str("the decision failed by a fault of the scheduler; its log says more"),
-            Self::Busy(_) => f.write_str("what it asked for is being done"),
         }
     }
 }

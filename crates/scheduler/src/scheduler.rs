@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::fit::Preemptor;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::shape::Shape;
-use reprieve_engine::{Labels, NamespaceId, Outcome, PodId, Priority, QueueId, Timestamp};
+use reprieve_engine::{Outcome, PodId, QueueId, Timestamp};
 use reprieve_objects::live::Live;
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
@@ -29,7 +28,8 @@ use reprieve_objects::words;
 use crate::action::{Action, ActionId, Target};
 use crate::assumed::Assumed;
 use crate::bug::{Bug, FATAL};
-use crate::pending::{Pending, State};
+use crate::likeness::{Likeness, Looks};
+use crate::pending::{CrowdId, Pending, Place, State, Waits};
 use crate::unit::UnitName;
 use workloads::Work;
 
@@ -38,8 +38,8 @@ pub use outside::Recorded;
 /// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
 pub const SETTLE_SECONDS: i64 = 1;
 
-/// How many refusals are remembered at most.
-const MOST_REFUSALS: usize = 10_000;
+/// The law by which a unit waits for another that has waited longer.
+const HELD_BACK: &str = "HeldBack";
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -77,32 +77,19 @@ pub struct Scheduler {
     next_action: u64,
     timer: Option<Timestamp>,
     settling: Settling,
-    /// Counts changes of the cluster, so that a question need not be asked twice of the same.
+    /// Counts changes of the cluster.
     generation: u64,
-    /// With the name of the law.
-    refused: BTreeMap<Likeness, (u64, State, &'static str)>,
-    /// Who is next under YuniKorn, as of a generation.
-    fair_order: (u64, VecDeque<UnitName>),
     /// Who is being decided: it is known even if that fails by a fault.
     deciding: Option<UnitName>,
     /// How the policy is written where every decision is recorded.
     recorded_as: Option<Profile>,
+    looks: Looks,
+    /// For which tables that is good.
+    looks_of: u64,
+    /// Who is next under YuniKorn, as of a generation: by the place of its queue.
+    fair_order: (u64, BTreeSet<(usize, Place, Option<CrowdId>)>),
     #[cfg(feature = "deliberate-bugs")]
     bug: Option<Bug>,
-}
-
-/// What tells a unit from others.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Likeness {
-    /// Of its pods that need a place, but for names and labels.
-    shapes: Vec<Shape>,
-    needed: usize,
-    priority: Priority,
-    preempts: bool,
-    group: bool,
-    queue: Option<QueueId>,
-    /// Whether it has waited as long as its queue asks of those who preempt.
-    waited: bool,
 }
 
 /// A version of an object, and which of its name it was.
@@ -227,10 +214,11 @@ impl Scheduler {
             timer: None,
             settling: Settling::Started,
             generation: 0,
-            refused: BTreeMap::new(),
-            fair_order: (0, VecDeque::new()),
             deciding: None,
             recorded_as: None,
+            looks: Looks::default(),
+            looks_of: 0,
+            fair_order: (0, BTreeSet::new()),
             #[cfg(feature = "deliberate-bugs")]
             bug: None,
         }
@@ -277,7 +265,7 @@ impl Scheduler {
 
     /// All units that wait, and what each waits for.
     pub fn waiting(&self) -> impl Iterator<Item = (&UnitName, String)> {
-        self.pending.iter().map(|(unit, waiting)| (unit, waiting.state.to_string()))
+        self.pending.iter().map(|(unit, waiting)| (unit, self.pending.why(&waiting.state).to_owned()))
     }
 
     /// The next step; `None` when there is nothing to do until the next event.
@@ -369,59 +357,86 @@ impl Scheduler {
         })
     }
 
-    /// The next unit whose turn it is. Those that are held back wait.
+    /// The next unit whose turn it is. Those that are held back wait, and so do those that are like others who do.
     fn next(&mut self, now: Timestamp) -> Option<UnitName> {
+        self.look_again();
         loop {
-            let unit = match self.policy {
+            let (unit, crowd) = match self.policy {
                 Policy::YuniKorn => self.next_by_queue()?,
-                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => {
-                    self.pending.active().next()?.clone()
-                }
+                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => self.pending.first()?,
             };
-            match self.pending.held_back(&unit, now) {
-                Some((holder, until)) => {
-                    let why = format!("held back for {holder}, which has waited longer");
-                    self.say_why(&unit, "HeldBack", &why, now);
-                    self.pending.set(&unit, State::Change { until: Some(until), why });
-                }
-                None => match self.refused_before(&unit, now) {
-                    Some((state, law)) => {
-                        self.say_why(&unit, law, &state.to_string(), now);
-                        self.pending.set(&unit, state);
+            let likeness = self.likeness(&unit, now);
+            let speaks = crowd.is_some_and(|crowd| likeness.as_ref() == Some(self.pending.likeness(crowd)));
+            if let Some((holder, until)) = self.pending.held_back(&unit, now) {
+                let why = format!("held back for {holder}, which has waited longer");
+                self.say_why(&unit, HELD_BACK, &why, now);
+                let why = why.into();
+                match likeness {
+                    Some(likeness) if self.pending.waits_already(&unit, &likeness).is_some() => {}
+                    Some(likeness) => {
+                        let waits = Waits { until: Some(until), law: HELD_BACK, why, held_back: true };
+                        self.pending.wait_with(&unit, likeness, waits, now);
                     }
-                    None => return Some(unit),
-                },
+                    None => self.pending.set(&unit, State::Change { until: Some(until), why }),
+                }
+                continue;
             }
+            let others = likeness.filter(|_| !speaks);
+            if let Some((law, why)) = others.and_then(|likeness| self.pending.waits_already(&unit, &likeness)) {
+                self.say_why(&unit, law, &why, now);
+                continue;
+            }
+            self.pending.set(&unit, State::Active);
+            return Some(unit);
+        }
+    }
+
+    /// What makes units alike is in the tables: with new ones, they part.
+    fn look_again(&mut self) {
+        if self.looks_of != self.live.times_made() {
+            (self.looks, self.looks_of) = (Looks::default(), self.live.times_made());
+            self.pending.part();
+        } else if self.live.loaded().snapshot.has_aversions() {
+            self.pending.part();
         }
     }
 
     /// Fair among queues: from the root down, the queue that uses least of what it is guaranteed; then by priority, age and name. The
     /// order holds until the cluster changes.
-    fn next_by_queue(&mut self) -> Option<UnitName> {
-        let is_active = |pending: &Pending, unit: &UnitName| {
-            pending.get(unit).is_some_and(|waiting| waiting.state == State::Active)
-        };
+    fn next_by_queue(&mut self) -> Option<(UnitName, Option<CrowdId>)> {
         loop {
             if self.fair_order.0 != self.generation || self.fair_order.1.is_empty() {
                 self.fair_order = (self.generation, self.by_queue());
             }
-            let unit = self.fair_order.1.pop_front()?;
-            if is_active(&self.pending, &unit) {
-                return Some(unit);
+            let (queue, place, crowd) = self.fair_order.1.pop_first()?;
+            let is_next = match crowd {
+                None => self.pending.get(&place.2).is_some_and(|waiting| waiting.state == State::Active),
+                Some(crowd) => {
+                    let mut turns = self.pending.crowd(crowd);
+                    let is_next = turns.next() == Some(&place);
+                    // The next of the crowd has its turn after this one, if the crowd still has it then.
+                    let next = turns.next().filter(|_| is_next).cloned();
+                    self.fair_order.1.extend(next.map(|next| (queue, next, Some(crowd))));
+                    is_next
+                }
+            };
+            if is_next {
+                return Some((place.2, crowd));
             }
         }
     }
 
-    fn by_queue(&self) -> VecDeque<UnitName> {
+    fn by_queue(&self) -> BTreeSet<(usize, Place, Option<CrowdId>)> {
         let Loaded { snapshot, names, .. } = self.live.loaded();
         let queues = snapshot.queues();
-        let mut by_queue: BTreeMap<Option<QueueId>, Vec<UnitName>> = BTreeMap::new();
-        for unit in self.pending.active() {
-            let queue = match unit {
-                UnitName::Pod(name) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
-                UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_) => None,
+        let mut by_queue: BTreeMap<Option<QueueId>, Vec<(Place, Option<CrowdId>)>> = BTreeMap::new();
+        for (place, crowd) in self.pending.turns() {
+            let queue = match (crowd, &place.2) {
+                (Some(crowd), _) => self.pending.likeness(crowd).queue(),
+                (None, UnitName::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
+                (None, UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_)) => None,
             };
-            by_queue.entry(queue).or_default().push(unit.clone());
+            by_queue.entry(queue).or_default().push((place.clone(), crowd));
         }
         let mut order: Vec<_> = by_queue.into_iter().collect();
         order.sort_by_cached_key(|(queue, _)| {
@@ -429,19 +444,20 @@ impl Scheduler {
             path.reverse();
             path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
         });
-        order.into_iter().flat_map(|(_, units)| units).collect()
+        let numbered = order.into_iter().enumerate();
+        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(place, crowd)| (at, place, crowd))).collect()
     }
 
     fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Decided {
         let Some((preemptor, _)) = self.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Incomplete", why }.into();
         };
         let is_unknown = |pod: &FullName| self.unsettled.contains(pod) || self.assumed.is_binding(pod);
         if self.members(unit).iter().any(is_unknown) {
             let why = "waits to know what became of its pods".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why }.into();
         }
         self.fail_on_purpose(unit);
@@ -475,7 +491,12 @@ impl Scheduler {
                 };
                 let words = words::law(&law, &self.live.loaded().names);
                 self.finish_marked(unit, now);
-                self.wait(unit, State::Change { until, why: words.text.clone() });
+                match law {
+                    // Those that are like it came later, and wait for longer.
+                    Law::Delay { .. } => self.wait_alike(unit, until, (words.name, &words.text), now),
+                    Law::Underway { .. } => self.wait_to_land(unit, &words.text),
+                    _ => self.wait(unit, State::Change { until, why: words.text.as_str().into() }),
+                }
                 Verdict::Wait { law: words.name, why: words.text }.into()
             }
             Outcome::Unschedulable(law) => {
@@ -484,16 +505,15 @@ impl Scheduler {
                     if self.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
                 let (law, why) = words.map_or(("NoPlan", none.to_owned()), |words| (words.name, words.text));
                 let priority = question.ask(self.live.loaded()).priority;
-                let until = next_toleration_end(&self.live.loaded().snapshot, priority, now);
+                let tolerated = next_toleration_end(&self.live.loaded().snapshot, priority, now);
+                let until = tolerated.into_iter().chain(self.pending.patience_ends(unit, now)).min();
                 if self.pending.is_impatient(unit, now) {
                     let ask = question.ask(self.live.loaded());
                     let could_fit = could_fit(&mut self.live.loaded_mut().snapshot, &ask);
                     self.pending.set_could_fit(unit, could_fit);
                 }
                 self.give_up(unit, now);
-                let state = State::Change { until, why: why.clone() };
-                self.remember_refusal(unit, &state, law, now);
-                self.wait(unit, state);
+                self.wait_alike(unit, until, (law, &why), now);
                 Verdict::Unschedulable { law, why }.into()
             }
         }
@@ -616,64 +636,33 @@ impl Scheduler {
         }
     }
 
-    /// What became of a unit just like this one since the cluster last changed.
-    fn refused_before(&self, unit: &UnitName, now: Timestamp) -> Option<(State, &'static str)> {
-        if self.refused.is_empty() || self.marks.contains_key(unit) {
-            return None;
-        }
-        let (generation, state, law) = self.refused.get(&self.likeness(unit, now)?)?;
-        let is_over = state.until().is_some_and(|until| until <= now);
-        (*generation == self.generation && !is_over).then(|| (state.clone(), *law))
-    }
-
-    fn remember_refusal(&mut self, unit: &UnitName, state: &State, law: &'static str, now: Timestamp) {
-        if self.refused.len() > MOST_REFUSALS {
-            self.refused.clear();
-        }
-        if let Some(likeness) = self.likeness(unit, now) {
-            self.refused.insert(likeness, (self.generation, state.clone(), law));
+    /// The unit waits with all that are like it, unless it waits for what it asked for already.
+    fn wait_alike(
+        &mut self,
+        unit: &UnitName,
+        until: Option<Timestamp>,
+        (law, why): (&'static str, &str),
+        now: Timestamp,
+    ) {
+        let is_busy = self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_)));
+        match self.likeness(unit, now).filter(|_| !is_busy) {
+            Some(likeness) => {
+                let waits = Waits { until, law, why: why.into(), held_back: false };
+                for other in self.pending.wait_with(unit, likeness, waits, now) {
+                    self.say_why(&other, law, why, now);
+                }
+            }
+            None => self.wait(unit, State::Change { until, why: why.into() }),
         }
     }
 
     /// What tells a unit from others, where nothing but resources, nodes, priorities and queues matters.
-    fn likeness(&self, unit: &UnitName, now: Timestamp) -> Option<Likeness> {
-        let snapshot = &self.live.loaded().snapshot;
-        if !matches!(self.policy, Policy::Kubernetes(_) | Policy::YuniKorn | Policy::Kueue(_))
-            || snapshot.has_aversions()
-        {
+    fn likeness(&mut self, unit: &UnitName, now: Timestamp) -> Option<Likeness> {
+        if self.marks.contains_key(unit) {
             return None;
         }
-        let (preemptor, members) = self.preemptor(unit)?;
-        let ask = Ask::new(snapshot, preemptor);
-        let mut shapes = Vec::with_capacity(ask.members.len());
-        for &pod in &ask.members {
-            let pod = snapshot.pod(pod);
-            let shape = snapshot.shape(pod.shape);
-            let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-            if minds || pod.nominated.is_some() || pod.resizing || pod.daemon_of.is_some() {
-                return None;
-            }
-            shapes.push(Shape { labels: Labels::default(), namespace: NamespaceId(0), ..shape.clone() });
-        }
-        let (preempts, group) = match preemptor {
-            Preemptor::Group(group) => (snapshot.group(group).preempts, Some(snapshot.group(group))),
-            Preemptor::Pod(pod) => (snapshot.pod(pod).preempts, None),
-            Preemptor::Workload(_) => return None,
-        };
-        let queue = ask.members.first().and_then(|&pod| snapshot.pod(pod).queue);
-        let waits_until = |queue: QueueId, pod: PodId| {
-            snapshot.pod(pod).created.plus_micros(snapshot.queues().get(queue).delay_micros)
-        };
-        let waited = queue.is_none_or(|queue| ask.members.iter().all(|&pod| waits_until(queue, pod) <= now));
-        let is_plain = group.is_none_or(|group| group.topology.is_none() && members.len() == ask.members.len());
-        is_plain.then_some(Likeness {
-            shapes,
-            needed: ask.needed,
-            priority: ask.priority,
-            preempts,
-            group: group.is_some(),
-            queue,
-            waited,
-        })
+        let (preemptor, pods) = self.preemptor(unit)?;
+        let snapshot = &self.live.loaded().snapshot;
+        Likeness::of(&mut self.looks, snapshot, &self.policy, (preemptor, &pods), now)
     }
 }

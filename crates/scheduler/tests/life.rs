@@ -14,7 +14,7 @@ use reprieve_objects::read::documents;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::change::{say_of_group, say_of_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Scheduler, Step, Verdict, mark};
+use reprieve_scheduler::{Scheduler, Step, Verdict, mark, unmark};
 
 const NODE: &str = "
 apiVersion: v1
@@ -139,6 +139,7 @@ impl Life {
                 Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
                 Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
                 Action::Mark { preemptor, .. } => mark(pod, preemptor),
+                Action::Unmark { .. } => unmark(pod),
                 Action::Condition { said, .. } => say_of_pod(pod, said, Timestamp(0)),
                 Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
                 _ => {}
@@ -279,6 +280,59 @@ fn who_cannot_be_scheduled_does_not_block_those_behind() {
 }
 
 #[test]
+fn one_speaks_for_all_that_are_like_it() {
+    let high = pod("high", 100, 3, Some("node"));
+    let low = pod("low", 0, 1, Some("node"));
+    let waiting = ["a", "b", "c"].map(|name| pod(name, 10, 2, None));
+    let mut life = Life::new(with([high, low].into_iter().chain(waiting).collect()));
+    let decided = |life: &mut Life| {
+        let step = life.step();
+        (step.unit.as_ref().map(ToString::to_string), matches!(step.verdict, Verdict::Unschedulable { .. }))
+    };
+    assert_eq!(decided(&mut life), (Some("Pod default/a".to_owned()), true));
+    let others = life.scheduler.step(life.now).expect("b and c are told");
+    assert!(others.unit.is_none() && others.actions.len() == 2, "they need not ask: {others:?}");
+    assert_eq!(life.scheduler.waiting().filter(|(_, why)| why.contains("no lawful set of victims")).count(), 3);
+
+    life.goes("low");
+    assert!(life.scheduler.step(life.now).is_none(), "they could have taken it, and it was not enough");
+
+    life.goes("high");
+    for name in ["a", "b"] {
+        assert_eq!(decided(&mut life), (Some(format!("Pod default/{name}")), false));
+    }
+    assert_eq!(decided(&mut life), (Some("Pod default/c".to_owned()), true));
+    assert!(life.scheduler.step(life.now).is_none());
+}
+
+#[test]
+fn who_waits_to_land_minds_only_what_happens_there() {
+    let nodes = ["node", "other"].map(|name| read(&NODE.replace("name: node", &format!("name: {name}"))).remove(0));
+    let pods = vec![
+        pod("low", 0, 4, Some("node")),
+        pod("high", 50, 3, Some("other")),
+        pod("small", 50, 1, Some("other")),
+        pod("a", 10, 4, None),
+    ];
+    let mut life = Life::new(nodes.into_iter().chain(pods).collect());
+    for _ in 0..2 {
+        let step = life.step();
+        life.works(&step);
+    }
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    life.goes("small");
+    assert!(life.scheduler.step(life.now).is_none(), "there is no room for it there");
+    life.goes("high");
+    let step = life.step();
+    assert!(
+        matches!(&step.verdict, Verdict::Schedule { placement } if placement[0].1 == "other"),
+        "{:?}",
+        step.verdict
+    );
+}
+
+#[test]
 fn a_gang_enters_when_its_minimum_is_there() {
     let group = "
 apiVersion: scheduling.k8s.io/v1beta1
@@ -312,6 +366,31 @@ fn nobody_is_evicted_on_a_word_that_was_given_to_another() {
     let step = life.step();
     assert_eq!(step.unit.as_ref().map(ToString::to_string).as_deref(), Some("Pod default/first"));
     assert_eq!(evicted(&step), ["low"]);
+}
+
+#[test]
+fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
+    let group = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}, disruptionMode: {all: {}}}
+";
+    let on_node = |name: &str, node: Option<&str>| {
+        let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
+        let mut pod = Pod::clone(&pod);
+        pod.spec.get_or_insert_default().node_name = node.map(str::to_owned);
+        mark(&mut pod, "Pod default/high");
+        Object::from(pod)
+    };
+    let pods = vec![on_node("bound", Some("node")), on_node("lost", None), pod("high", 10, 4, None)];
+    let mut life = Life::new(with(read(group).into_iter().chain(pods).collect()));
+    let mut all = Vec::new();
+    while let Some(step) = life.scheduler.step(life.now) {
+        all.extend(evicted(&step).into_iter().map(str::to_owned));
+        life.works(&step);
+    }
+    assert_eq!(all, ["bound"]);
 }
 
 #[test]

@@ -160,6 +160,22 @@ fn a_workload_that_cannot_be_understood_is_left_out_and_the_others_go_on() {
 }
 
 #[test]
+fn of_workloads_that_ask_for_the_same_the_first_is_decided_and_all_are_told() {
+    let waiting: String = ["b", "c", "d"].map(|name| workload(name, "team", 0, 2, "{}")).concat();
+    let text = format!("{CLUSTER}{}{waiting}", workload("a", "team", 0, 3, &admitted(3)));
+    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let steps = steps(&mut scheduler, NOW);
+    let decided: Vec<String> = steps.iter().filter_map(|step| Some(step.unit.as_ref()?.to_string())).collect();
+    assert_eq!(decided, ["Workload default/b"]);
+    let actions = steps.iter().flat_map(|step| &step.actions);
+    let told = actions.filter_map(|(_, action)| match action {
+        Action::Refuse { workload, .. } => Some(workload.name.name.as_str()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["b", "c", "d"]);
+}
+
+#[test]
 fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
     let text = [CLUSTER, &workload("wide", "team", 0, 4, "{}"), &workload("narrow", "team", 0, 2, "{}")].concat();
     assert_eq!(admits(&steps(&mut settled(&text, Placing::QuotaOnly), NOW)), ["narrow"]);

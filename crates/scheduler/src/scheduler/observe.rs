@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use reprieve_engine::hold::yields_above;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::load::timestamp;
+use reprieve_objects::load::{Loaded, timestamp};
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
@@ -15,6 +16,7 @@ use crate::action::{Action, ActionId, PREEMPTED_FOR};
 use crate::assumed::unmark;
 use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
+use crate::likeness::Room;
 use crate::pending::State;
 use crate::unit::UnitName;
 
@@ -151,9 +153,14 @@ impl Scheduler {
         {
             unmark(Arc::make_mut(pod));
         }
-        if before == after || says_otherwise(before.as_deref(), after.as_deref()) {
+        if before == after {
             return;
         }
+        if let Some(pod) = after.as_ref().filter(|after| says_otherwise(before.as_deref(), Some(after))) {
+            self.live.renew(name, Arc::clone(pod));
+            return;
+        }
+        let room = self.room(name, before.as_deref(), after.as_deref());
         match &after {
             Some(pod) => {
                 if let Err(error) = self.live.put(Object::Pod(Arc::clone(pod))) {
@@ -173,9 +180,43 @@ impl Scheduler {
             self.say_scheduled(unit, now);
         }
         self.note_left_behind(after.as_deref());
-        if takes_room(before.as_deref()) != takes_room(after.as_deref()) {
-            self.pending.wake_pods();
+        if let Some(room) = room {
+            for unit in [&before, &after].into_iter().filter_map(|pod| preemptor_of(pod.as_deref())) {
+                self.pending.wake(&unit);
+            }
+            self.wake_pods(room);
         }
+    }
+
+    /// How the room on nodes is about to change as a pod does; `None` where it is not.
+    fn room(&self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Room> {
+        let (before, after) = (takes_room(before), takes_room(after));
+        if before == after {
+            return None;
+        }
+        let Loaded { snapshot, names, .. } = self.live.loaded();
+        Some(match (before, after) {
+            (None, Some((on, meant, _))) => Room::Taken(on.or(meant).and_then(|node| names.node_id(node))),
+            (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
+                Room::Taken(names.node_id(on))
+            }
+            (Some((None, Some(meant), _)), Some((Some(on), _, _))) if meant == on => Room::Taken(names.node_id(on)),
+            (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
+                Room::Freed(node, names.pod_id(name).and_then(|pod| yields_above(snapshot, pod)))
+            }
+            _ => Room::Changed,
+        })
+    }
+
+    /// Wakes whoever a change of room could help.
+    fn wake_pods(&mut self, room: Room) {
+        let Self { pending, looks, live, policy, .. } = self;
+        let is_known = self.looks_of == live.times_made() && !live.is_stale();
+        let snapshot = &live.loaded().snapshot;
+        pending.wake_pods(
+            |likeness| !is_known || likeness.is_helped(looks, snapshot, policy, room),
+            |footing| !is_known || footing.is_touched(snapshot, room),
+        );
     }
 
     /// An object that the scheduler changes, or what is assumed of it, changed.
@@ -206,7 +247,7 @@ impl Scheduler {
             if marked.is_empty() {
                 self.marks.remove(&unit);
             }
-            self.pending.wake_pods();
+            self.wake_pods(Room::Unmarked);
         }
         if let Some(unit) = after {
             self.marks.entry(unit).or_default().insert(name.clone());

@@ -48,7 +48,7 @@ impl Scheduler {
         self.pending.iter().map(|(unit, waiting)| {
             let reason = match waiting.state {
                 State::Active => "Active",
-                State::Change { .. } => "Waiting",
+                State::Change { .. } | State::Landing { .. } | State::Alike(_) => "Waiting",
                 State::Backoff { .. } => "Backoff",
                 State::Aside { .. } => "Fault",
                 State::Busy(_) => "Underway",
@@ -78,7 +78,7 @@ impl Scheduler {
         let unit = self.deciding.take()?;
         self.live.distrust();
         let aside = State::Aside { until: now.plus_seconds(FAULT_SECONDS) };
-        let why = aside.to_string();
+        let why = self.pending.why(&aside).to_owned();
         self.pending.set(&unit, aside);
         self.say_why(&unit, "Fault", &why, now);
         self.record(unit.key(), None, "DecisionFailed", why, now);

@@ -3,6 +3,7 @@
 //! stands, nobody else is taken.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::Placement;
@@ -19,6 +20,7 @@ use super::observe::preemptor_of;
 use super::{Scheduler, Verdict};
 use crate::action::{Action, SOFT_EVICTION, Target};
 use crate::bug::Bug;
+use crate::footing::Footing;
 use crate::pending::State;
 use crate::unit::UnitName;
 
@@ -28,7 +30,7 @@ impl Scheduler {
         let victims = self.victims(plan);
         if victims.iter().any(|victim| self.unsettled.contains(victim)) {
             let why = "waits to know what became of its victims".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why };
         }
         let asked = self.outbox.len();
@@ -39,13 +41,13 @@ impl Scheduler {
         }
         if let Some(other) = yields_first {
             let why = format!("its victims are to yield for {other} first");
-            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Underway", why };
         }
         self.evict(unit, &victims, now);
         if self.outbox.len() == asked {
             let why = "its victims are leaving".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.clone() });
+            self.wait_to_land(unit, &why);
             return Verdict::Wait { law: "Underway", why };
         }
         Verdict::Preempt { placement, victims }
@@ -81,8 +83,24 @@ impl Scheduler {
         }
         self.finish_marked(unit, now);
         let why = "its victims are leaving".to_owned();
-        self.wait(unit, State::Change { until: None, why: why.clone() });
+        self.wait_to_land(unit, &why);
         Some(why)
+    }
+
+    /// The unit waits for others to leave from where it is to land, unless it waits for what it asked for already.
+    pub(super) fn wait_to_land(&mut self, unit: &UnitName, why: &str) {
+        let footing = match self.policy {
+            Policy::Kubernetes(_) if self.looks_of == self.live.times_made() => {
+                self.preemptor(unit).and_then(|(preemptor, _)| Footing::of(&self.live.loaded().snapshot, preemptor))
+            }
+            _ => None,
+        };
+        let why = why.into();
+        let state = match footing {
+            Some(footing) => State::Landing { footing: Arc::new(footing), why },
+            None => State::Change { until: None, why },
+        };
+        self.wait(unit, state);
     }
 
     /// Evicts whoever was told to yield for the unit and is of a group that yields whole, part of which is leaving or gone.
@@ -217,11 +235,11 @@ impl Scheduler {
         })
     }
 
-    /// Whether the pod's group yields whole, and part of it is leaving or gone.
+    /// Whether the pod is on a node, its group yields whole, and part of it is leaving or gone.
     fn is_of_broken_group(&self, pod: &FullName) -> bool {
         let loaded = self.live.loaded();
-        let group = loaded.names.pod_id(pod).and_then(|pod| loaded.snapshot.pod(pod).group);
-        group.is_some_and(|group| {
+        let pod = loaded.names.pod_id(pod).map(|pod| loaded.snapshot.pod(pod)).filter(|pod| pod.node.is_some());
+        pod.and_then(|pod| pod.group).is_some_and(|group| {
             let group = loaded.snapshot.group(group);
             let members = || group.members.iter().map(|pod| loaded.snapshot.pod(*pod));
             let stay = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();

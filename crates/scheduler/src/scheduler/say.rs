@@ -170,18 +170,18 @@ fn find<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
 /// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
 pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
-    let (was, is) = (find(before, SCHEDULED), find(after, SCHEDULED));
-    if was == is || is.is_none_or(|condition| condition.status == "True") || before.spec != after.spec {
+    let is_bound = find(after, SCHEDULED).is_some_and(|condition| condition.status == "True");
+    if is_bound || before.spec != after.spec {
         return false;
     }
-    let mut like = before.clone();
-    like.metadata.resource_version.clone_from(&after.metadata.resource_version);
-    like.metadata.managed_fields.clone_from(&after.metadata.managed_fields);
+    let mut metadata = before.metadata.clone();
+    metadata.resource_version.clone_from(&after.metadata.resource_version);
+    metadata.managed_fields.clone_from(&after.metadata.managed_fields);
     let without = |pod: &Pod| {
         let mut status = pod.status.clone().unwrap_or_default();
         let conditions = status.conditions.get_or_insert_default();
         conditions.retain(|condition| condition.type_ != SCHEDULED);
         status
     };
-    like.metadata == after.metadata && without(before) == without(after)
+    metadata == after.metadata && without(before) == without(after)
 }

@@ -4,6 +4,7 @@
 //! What is to be done next follows from these two and from the pods that there are, so it does not matter who began.
 
 mod chore;
+mod claims;
 mod cycle;
 mod make;
 
@@ -14,7 +15,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::kueue::{FlavorSpec, KueueWorkload};
+use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
@@ -25,6 +26,7 @@ use crate::bug::Bug;
 use crate::change::is_true;
 use crate::unit::UnitName;
 use chore::{Chore, Standing, chore};
+use claims::Claims;
 
 /// The workloads and Jobs that the scheduler knows.
 #[derive(Default)]
@@ -37,6 +39,7 @@ pub(super) struct Work {
     workload_of: BTreeMap<String, FullName>,
     /// By the uid of a Job: its pods that are not over.
     pods_of: BTreeMap<String, BTreeSet<FullName>>,
+    claims: Claims,
 }
 
 impl Scheduler {
@@ -96,11 +99,7 @@ impl Scheduler {
                     }
                 }
                 self.reconsider_claim(&key.name, after.as_ref());
-                let status = |object: &Option<Object>| match object {
-                    Some(Object::Workload(workload)) => Some((workload.spec.clone(), workload.status.clone())),
-                    _ => None,
-                };
-                if status(&before) != status(&after) {
+                if !matters_alike(&before, &after) {
                     self.pending.wake_workloads();
                 }
             }
@@ -111,17 +110,22 @@ impl Scheduler {
     fn reconsider_claim(&mut self, name: &FullName, workload: Option<&Object>) {
         let unit = UnitName::Workload(name.clone());
         let claims = |workload: &KueueWorkload| {
-            let status = workload.status.clone().unwrap_or_default();
-            let over = is_true(&status.conditions, "Finished") || workload.spec.active == Some(false);
-            status.admission.is_none() && !over
+            let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
+            let waits =
+                |status: &KueueWorkloadStatus| status.admission.is_none() && !is_true(&status.conditions, "Finished");
+            !off && status.is_none_or(waits)
         };
         match workload {
             Some(Object::Workload(workload)) if claims(workload) => {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 self.pending.put(&unit, Priority(workload.spec.priority.unwrap_or(0)), since, 1);
+                self.work.claims.put(name);
             }
-            _ => self.pending.remove(&unit),
+            _ => {
+                self.pending.remove(&unit);
+                self.work.claims.remove(name);
+            }
         }
     }
 
@@ -244,6 +248,19 @@ impl Scheduler {
         let by_class = || class(Kind::PriorityClass, pod?.priority_class_name.as_deref()?);
         by_label.or_else(by_class).or_else(|| pod?.priority).unwrap_or(0)
     }
+}
+
+/// Whether two states of a workload are the same to others. Since when it knows that it has no quota is its own business.
+fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
+    let (Some(Object::Workload(before)), Some(Object::Workload(after))) = (before, after) else {
+        return before.is_none() && after.is_none();
+    };
+    let admission = |workload: &KueueWorkload| workload.status.as_ref().and_then(|status| status.admission.clone());
+    let conditions = |workload: &KueueWorkload| {
+        let conditions = workload.status.iter().flat_map(|status| status.conditions.clone());
+        conditions.filter(|one| one.type_ != "QuotaReserved").collect::<Vec<_>>()
+    };
+    before.spec == after.spec && admission(before) == admission(after) && conditions(before) == conditions(after)
 }
 
 /// The name and the uid of the Job that an object belongs to.

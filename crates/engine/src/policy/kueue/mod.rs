@@ -8,6 +8,7 @@ mod fair;
 mod flavors;
 mod joint;
 mod lanes;
+mod likeness;
 mod order;
 mod quota;
 mod standing;
@@ -24,6 +25,7 @@ use crate::workloads::{Reclaim, Within, Workload};
 pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
 pub(crate) use explain::explain;
 pub use flavors::{Mode, Tried};
+pub use likeness::Likeness;
 pub use standing::{CellStanding, QueueStanding, Thousandths, standings};
 
 use flavors::Assigned;

@@ -1,7 +1,7 @@
 //! What is to be done next for a Job, from what the API says of it and its workload alone.
 
 use k8s_openapi::api::batch::v1::Job;
-use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, PodSetSpec};
+use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 
 use super::make::QUEUE;
 use crate::action::Launch;
@@ -34,7 +34,8 @@ pub(super) fn chore<'f>(standing: &Standing<'_>, flavor: impl Fn(&str) -> Option
         let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && is_over(job).is_none();
         return is_ours.then(|| if is_suspended(job) { Chore::Create } else { Chore::Suspend });
     };
-    let status = workload.status.clone().unwrap_or_default();
+    let empty = KueueWorkloadStatus::default();
+    let status = workload.status.as_ref().unwrap_or(&empty);
     if is_true(&status.conditions, "Finished") {
         return None;
     }
@@ -74,13 +75,13 @@ fn launch<'f>(
     count: Option<i64>,
     flavors: impl Iterator<Item = &'f FlavorSpec>,
 ) -> Launch {
-    let pod = set.template.spec.clone().unwrap_or_default();
+    let pod = set.template.spec.as_ref();
     let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
     let mut launch = Launch {
         parallelism: fewer.unwrap_or(submitted),
-        node_selector: pod.node_selector.unwrap_or_default(),
-        tolerations: pod.tolerations.unwrap_or_default(),
+        node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
+        tolerations: pod.and_then(|pod| pod.tolerations.clone()).unwrap_or_default(),
     };
     for flavor in flavors {
         launch.node_selector.extend(flavor.node_labels.clone());
@@ -94,12 +95,12 @@ fn launch<'f>(
 }
 
 fn current(job: &Job) -> Launch {
-    let spec = job.spec.clone().unwrap_or_default();
-    let pod = spec.template.spec.unwrap_or_default();
+    let spec = job.spec.as_ref();
+    let pod = spec.and_then(|spec| spec.template.spec.as_ref());
     Launch {
-        parallelism: spec.parallelism.unwrap_or(1),
-        node_selector: pod.node_selector.unwrap_or_default(),
-        tolerations: pod.tolerations.unwrap_or_default(),
+        parallelism: spec.and_then(|spec| spec.parallelism).unwrap_or(1),
+        node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
+        tolerations: pod.and_then(|pod| pod.tolerations.clone()).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who gets quota: the cycle of policy Kueue over all workloads that wait, run when something changed that it reads.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::laws::Law;
@@ -17,7 +17,7 @@ use reprieve_objects::question::Question;
 use reprieve_objects::report::report;
 
 use super::super::{Scheduler, Step, Verdict};
-use crate::action::Action;
+use crate::action::{Action, Target};
 use crate::bug::{Bug, FATAL};
 use crate::change::preempted_for;
 use crate::pending::{PATIENCE_SECONDS, State};
@@ -27,7 +27,13 @@ use crate::unit::UnitName;
 enum Head {
     Admit(Box<AdmissionSpec>),
     Preempt(Vec<(FullName, Ground)>),
-    Wait { law: &'static str, why: String, until: Option<Timestamp> },
+    Wait {
+        law: &'static str,
+        why: String,
+        until: Option<Timestamp>,
+        /// Whether that is true of all that ask for the same.
+        for_all: bool,
+    },
 }
 
 impl Scheduler {
@@ -41,20 +47,25 @@ impl Scheduler {
 
     fn run_cycle(&mut self, now: Timestamp) {
         let Policy::Kueue(policy) = self.policy else { return };
-        if !self.pending.active().any(is_workload) {
+        let woken: Vec<UnitName> = self.pending.active().filter(|unit| is_workload(unit)).cloned().collect();
+        if !self.pending.take_quota_news() && woken.is_empty() {
             return;
         }
-        let all: Vec<UnitName> =
-            self.pending.iter().map(|(unit, _)| unit).filter(|unit| is_workload(unit)).cloned().collect();
-        let held = self.held_back(&all, now);
-        let is_aside =
-            |unit: &&UnitName| self.pending.get(unit).is_some_and(|one| matches!(one.state, State::Aside { .. }));
         let fails = self.has(Bug::Panic);
+        let is_aside = |name: &FullName| {
+            let one = self.pending.get(&UnitName::Workload(name.clone()));
+            one.is_some_and(|one| matches!(one.state, State::Aside { .. }))
+        };
+        let unknown = self.work.claims.sort(&self.live, &policy, is_aside);
+        let next: Vec<UnitName> = self.work.claims.next().cloned().map(UnitName::Workload).collect();
+        let held = self.held_back(&next, now);
         let loaded = self.live.loaded();
-        let ids: Vec<WorkloadId> = all
+        let ids: Vec<WorkloadId> = next
             .iter()
-            .filter(|unit| !held.contains_key(unit) && !is_aside(unit))
-            .filter_map(|unit| loaded.names.workload_id(&unit.key().name))
+            .filter(|unit| !held.contains_key(unit))
+            .map(|unit| unit.key().name)
+            .filter(|name| !is_aside(name))
+            .filter_map(|name| loaded.names.workload_id(&name))
             .collect();
         let deciding = &mut self.deciding;
         let mut note = |workload| {
@@ -69,21 +80,20 @@ impl Scheduler {
                 (head.workload, unit, self.named_head(&head))
             })
             .collect();
+        for unit in &woken {
+            self.wait_for_quota(unit, State::Change { until: None, why: "others of its queue come first".into() });
+        }
+        for (unit, (victim, until)) in &held {
+            let why = format!("{victim} was preempted for a workload that has yet to get its quota");
+            self.wait_for_quota(unit, State::Change { until: Some(*until), why: why.into() });
+        }
         let mut misunderstood: Vec<(UnitName, String)> = Vec::new();
-        for unit in &all {
-            let state = match held.get(unit) {
-                Some((victim, until)) => {
-                    let why = format!("{victim} was preempted for a workload that has yet to get its quota");
-                    State::Change { until: Some(*until), why }
-                }
-                None if let Some(fault) = self.live.fault_of(&unit.key()) => {
-                    let why = format!("it cannot be understood: {}", fault.problem);
-                    misunderstood.push((unit.clone(), why.clone()));
-                    State::Change { until: None, why }
-                }
-                None => State::Change { until: None, why: "others of its queue come first".to_owned() },
-            };
-            self.wait_for_quota(unit, state);
+        for unit in unknown.into_iter().map(UnitName::Workload) {
+            if let Some(fault) = self.live.fault_of(&unit.key()) {
+                let why = format!("it cannot be understood: {}", fault.problem);
+                self.wait_for_quota(&unit, State::Change { until: None, why: why.as_str().into() });
+                misunderstood.push((unit, why));
+            }
         }
         // An action changes the tables, so whatever reads them comes first.
         let explained = heads.into_iter().map(|(id, unit, head)| {
@@ -108,18 +118,18 @@ impl Scheduler {
         }
         self.deciding = None;
         for (unit, message) in misunderstood {
-            if let Some(workload) = self.work_target(&unit.key()).filter(|_| !self.was_refused(&unit.key())) {
-                self.send(Action::Refuse { workload, message }, Some(&unit), now);
+            if let Some(workload) = self.work_target(&unit.key()) {
+                self.refuse(&unit, workload, &message, now);
             }
         }
     }
 
     /// Those who were preempted lately, while whoever they yielded to waits: what they left is not for them. In a queue that is
-    /// strict nobody goes before them. By unit: who was preempted, and until when that counts.
-    fn held_back(&self, all: &[UnitName], now: Timestamp) -> BTreeMap<UnitName, (UnitName, Timestamp)> {
+    /// strict nobody goes before them. By unit of those who are next: who was preempted, and until when that counts.
+    fn held_back(&self, next: &[UnitName], now: Timestamp) -> BTreeMap<UnitName, (UnitName, Timestamp)> {
         let loaded = self.live.loaded();
         let mut held = BTreeMap::new();
-        for unit in all {
+        for unit in &self.work.claims.alone().cloned().map(UnitName::Workload).collect::<Vec<_>>() {
             let Some(Object::Workload(workload)) = self.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preempted_for(workload) else { continue };
             let until = since.plus_seconds(PATIENCE_SECONDS);
@@ -134,7 +144,7 @@ impl Scheduler {
             let Some((own, place)) = queue(unit) else { continue };
             if loaded.snapshot.quota_rules().queues[own.index()].queueing == Queueing::StrictFifo {
                 let behind = |other: &&UnitName| queue(other).is_some_and(|(of, at)| of == own && at > place);
-                for other in all.iter().filter(behind) {
+                for other in next.iter().filter(behind) {
                     held.entry(other.clone()).or_insert_with(|| (unit.clone(), until));
                 }
             }
@@ -172,7 +182,8 @@ impl Scheduler {
             _ => None,
         };
         let (law, why) = reason(loaded, head);
-        Head::Wait { law: law.unwrap_or("NoPlan"), why, until }
+        let for_all = matches!(head.verdict, kueue::Verdict::Decided(_));
+        Head::Wait { law: law.unwrap_or("NoPlan"), why, until, for_all }
     }
 
     fn carry_out(&mut self, unit: &UnitName, head: Head, now: Timestamp) -> Verdict {
@@ -188,13 +199,25 @@ impl Scheduler {
                 Verdict::Schedule { placement: Vec::new() }
             }
             Head::Preempt(victims) => self.evict_workloads(unit, &victims, now),
-            Head::Wait { law, why, until } => {
-                if !self.was_refused(&key) {
-                    self.send(Action::Refuse { workload: target, message: why.clone() }, Some(unit), now);
+            Head::Wait { law, why, until, for_all } => {
+                self.refuse(unit, target, &why, now);
+                self.wait_for_quota(unit, State::Change { until, why: why.as_str().into() });
+                let others = if for_all { self.work.claims.tell(&key.name) } else { BTreeSet::new() };
+                for other in others.into_iter().map(UnitName::Workload).filter(|other| other != unit) {
+                    match self.work_target(&other.key()) {
+                        Some(target) => self.refuse(&other, target, &why, now),
+                        None => self.work.claims.put(&other.key().name),
+                    }
                 }
-                self.wait_for_quota(unit, State::Change { until, why: why.clone() });
                 Verdict::Wait { law, why }
             }
+        }
+    }
+
+    /// Says on a workload that it has no quota, and why, unless that is said already.
+    fn refuse(&mut self, unit: &UnitName, workload: Target, why: &str, now: Timestamp) {
+        if !self.was_refused(&unit.key()) {
+            self.send(Action::Refuse { workload, message: why.to_owned() }, Some(unit), now);
         }
     }
 
@@ -218,13 +241,13 @@ impl Scheduler {
             self.record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it"), now);
         }
         let why = "its victims are leaving".to_owned();
-        self.wait_for_quota(unit, State::Change { until: None, why });
+        self.wait_for_quota(unit, State::Change { until: None, why: why.into() });
         Verdict::Preempt { placement: Vec::new(), victims: victims.iter().map(|(name, _)| name.clone()).collect() }
     }
 
     fn unsettled(&mut self, unit: &UnitName) -> Verdict {
         let why = "waits to know what became of it, or of its victims".to_owned();
-        self.wait_for_quota(unit, State::Change { until: None, why: why.clone() });
+        self.wait_for_quota(unit, State::Change { until: None, why: why.as_str().into() });
         Verdict::Wait { law: "Unsettled", why }
     }
 

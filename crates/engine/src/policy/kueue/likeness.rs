@@ -1,0 +1,40 @@
+//! Workloads that wait and ask for the same. As long as the first of them gets nothing, neither do the others.
+
+use crate::ids::{Priority, QueueId, Timestamp, WorkloadId};
+use crate::policy::kueue::{Kueue, Placing};
+use crate::snapshot::Snapshot;
+use crate::workloads::{PodSet, Within};
+
+/// What tells a workload that waits for quota from others, as far as a cycle minds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Likeness {
+    queue: Option<QueueId>,
+    priority: Priority,
+    active: bool,
+    pod_sets: Vec<PodSet>,
+    /// Where it may take those that are newer.
+    created: Option<Timestamp>,
+    /// Where it may take others only after a while.
+    waiting_since: Option<Option<Timestamp>>,
+}
+
+impl Likeness {
+    /// Of a workload that holds no quota; `None` where its pods matter, too.
+    pub fn of(snapshot: &Snapshot, policy: &Kueue, id: WorkloadId) -> Option<Self> {
+        if policy.placement == Placing::Joint {
+            return None;
+        }
+        let workload = snapshot.workload(id);
+        let rules = workload.queue.map(|queue| &snapshot.quota_rules().queues[queue.index()]);
+        let minds_age = rules.is_some_and(|rules| rules.within == Within::LowerOrNewerEqualPriority);
+        let minds_wait = rules.is_some_and(|rules| rules.trigger_after_seconds > 0);
+        Some(Self {
+            queue: workload.queue,
+            priority: workload.priority,
+            active: workload.active,
+            pod_sets: workload.pod_sets.clone(),
+            created: minds_age.then_some(workload.created),
+            waiting_since: minds_wait.then_some(workload.waiting_since),
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! Units that are alike, and wait for the same: what one of them is told is true of all. When the world changes it is the turn of the
+//! first; if that is refused again, all wait on, and nobody has to go through them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use reprieve_engine::Timestamp;
+
+use super::{PATIENCE_SECONDS, Place};
+use crate::likeness::Likeness;
+use crate::unit::UnitName;
+
+/// The number of a crowd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CrowdId(u64);
+
+/// What a crowd waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// The moment at which it ends at the latest.
+    pub until: Option<Timestamp>,
+    /// The law's name.
+    pub law: &'static str,
+    pub why: Arc<str>,
+    /// Whether it waits only for another unit to give way.
+    pub held_back: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Crowds {
+    crowds: BTreeMap<CrowdId, Crowd>,
+    by_likeness: BTreeMap<Likeness, CrowdId>,
+    /// The first members of crowds whose turn it is.
+    heads: BTreeSet<(Place, CrowdId)>,
+    timers: BTreeSet<(Timestamp, CrowdId)>,
+    next: u64,
+}
+
+struct Crowd {
+    likeness: Likeness,
+    members: BTreeSet<Place>,
+    /// `None` where it is its turn.
+    waits: Option<Waits>,
+    told: Option<Told>,
+}
+
+/// What the members of a crowd were told.
+#[derive(Clone, Copy)]
+struct Told {
+    law: &'static str,
+    /// When they may be told of another law, and how long they wait for that: twice as long each time.
+    again: Timestamp,
+    pause: i64,
+}
+
+impl Crowds {
+    /// The crowd of those that are so.
+    pub fn of(&mut self, likeness: Likeness) -> CrowdId {
+        if let Some(&crowd) = self.by_likeness.get(&likeness) {
+            return crowd;
+        }
+        let id = CrowdId(self.next);
+        self.next += 1;
+        self.by_likeness.insert(likeness.clone(), id);
+        self.crowds.insert(id, Crowd { likeness, members: BTreeSet::new(), waits: None, told: None });
+        id
+    }
+
+    /// The crowd of those that are so, if it waits.
+    pub fn asleep(&self, likeness: &Likeness) -> Option<CrowdId> {
+        let crowd = *self.by_likeness.get(likeness)?;
+        self.crowds[&crowd].waits.is_some().then_some(crowd)
+    }
+
+    pub fn likeness(&self, crowd: CrowdId) -> &Likeness {
+        &self.crowds[&crowd].likeness
+    }
+
+    /// What a crowd waits for; `None` where it is its turn.
+    pub fn waits(&self, crowd: CrowdId) -> Option<&Waits> {
+        self.crowds.get(&crowd)?.waits.as_ref()
+    }
+
+    pub fn join(&mut self, id: CrowdId, place: Place) {
+        let Some(crowd) = self.crowds.get_mut(&id) else { return };
+        let first = crowd.members.first().cloned();
+        crowd.members.insert(place);
+        self.head_changed(id, first);
+    }
+
+    /// A crowd that nobody is in any more is no more.
+    pub fn leave(&mut self, id: CrowdId, place: &Place) {
+        let Some(crowd) = self.crowds.get_mut(&id) else { return };
+        let first = crowd.members.first().cloned();
+        crowd.members.remove(place);
+        self.head_changed(id, first);
+        if self.crowds[&id].members.is_empty()
+            && let Some(crowd) = self.crowds.remove(&id)
+        {
+            self.by_likeness.remove(&crowd.likeness);
+            if let Some(until) = crowd.waits.and_then(|waits| waits.until) {
+                self.timers.remove(&(until, id));
+            }
+        }
+    }
+
+    fn head_changed(&mut self, id: CrowdId, before: Option<Place>) {
+        let crowd = &self.crowds[&id];
+        let now = crowd.members.first().filter(|_| crowd.waits.is_none());
+        if let Some(before) = before {
+            self.heads.remove(&(before, id));
+        }
+        if let Some(now) = now.cloned() {
+            self.heads.insert((now, id));
+        }
+    }
+
+    /// From now on the crowd waits for this. Returns its members where they are to be told of another law; that somebody holds them back
+    /// for a while need not be told to all.
+    pub fn lull(&mut self, id: CrowdId, waits: Waits, now: Timestamp) -> Vec<UnitName> {
+        let (law, held_back) = (waits.law, waits.held_back);
+        self.set(id, Some(waits));
+        let Some(crowd) = self.crowds.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
+        let pause = match crowd.told {
+            None => PATIENCE_SECONDS,
+            Some(told) if told.law != law && told.again <= now => 2 * told.pause,
+            Some(_) => return Vec::new(),
+        };
+        crowd.told = Some(Told { law, again: now.plus_seconds(pause), pause });
+        crowd.members.iter().map(|(_, _, unit)| unit.clone()).collect()
+    }
+
+    fn set(&mut self, id: CrowdId, waits: Option<Waits>) {
+        let Some(crowd) = self.crowds.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut crowd.waits, waits);
+        let until = crowd.waits.as_ref().and_then(|waits| waits.until);
+        let head = crowd.members.first().cloned();
+        if let Some(until) = before.and_then(|waits| waits.until) {
+            self.timers.remove(&(until, id));
+        }
+        if let Some(until) = until {
+            self.timers.insert((until, id));
+        }
+        self.head_changed(id, head);
+    }
+
+    /// Whoever of them this is meant for has its turn.
+    pub fn wake(&mut self, is_meant: impl Fn(&Likeness, &Waits) -> bool) {
+        let wakes = |crowd: &Crowd| crowd.waits.as_ref().is_some_and(|waits| is_meant(&crowd.likeness, waits));
+        let woken: Vec<CrowdId> = self.crowds.iter().filter(|(_, crowd)| wakes(crowd)).map(|(id, _)| *id).collect();
+        for id in woken {
+            self.set(id, None);
+        }
+    }
+
+    pub fn wake_due(&mut self, now: Timestamp) {
+        while let Some(&(_, id)) = self.timers.first().filter(|(until, _)| *until <= now) {
+            self.set(id, None);
+        }
+    }
+
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(until, _)| *until)
+    }
+
+    /// The first members of crowds whose turn it is, in order.
+    pub fn heads(&self) -> impl Iterator<Item = (&Place, Option<CrowdId>)> {
+        self.heads.iter().map(|(place, id)| (place, Some(*id)))
+    }
+
+    /// The members of a crowd, in order, if it is its turn.
+    pub fn turns(&self, crowd: CrowdId) -> impl Iterator<Item = &Place> {
+        let crowd = self.crowds.get(&crowd).filter(|crowd| crowd.waits.is_none());
+        crowd.into_iter().flat_map(|crowd| &crowd.members)
+    }
+
+    /// All who are in a crowd.
+    pub fn all(&self) -> Vec<UnitName> {
+        self.crowds.values().flat_map(|crowd| &crowd.members).map(|(_, _, unit)| unit.clone()).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! Who waits for quota. Workloads that ask for the same stand in a line: as long as the first gets nothing, neither do those behind it, so a
+//! cycle looks at the first alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::kueue::{Kueue, Likeness};
+use reprieve_objects::live::Live;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::FullName;
+
+use crate::change::preempted_for;
+
+/// All workloads that wait for quota.
+#[derive(Default)]
+pub(in crate::scheduler) struct Claims {
+    lines: BTreeMap<Arc<Likeness>, Line>,
+    /// Where each stands, if it stands in a line.
+    places: BTreeMap<FullName, Option<Place>>,
+    /// Those that stand in none: they were preempted lately, stepped aside, or their pods matter, too.
+    alone: BTreeSet<FullName>,
+    /// Those that are new, or have changed.
+    unsorted: BTreeSet<FullName>,
+    /// For which tables the lines are good.
+    made: u64,
+}
+
+type Place = (Arc<Likeness>, Timestamp, u64);
+
+#[derive(Default)]
+struct Line {
+    /// The first is next.
+    members: BTreeSet<(Timestamp, u64, FullName)>,
+    /// Those who do not know yet why they wait.
+    untold: BTreeSet<FullName>,
+}
+
+impl Claims {
+    /// A workload waits for quota; it is new, or has changed.
+    pub fn put(&mut self, workload: &FullName) {
+        self.unsorted.insert(workload.clone());
+    }
+
+    pub fn remove(&mut self, workload: &FullName) {
+        self.unsorted.remove(workload);
+        self.leave(workload);
+    }
+
+    fn leave(&mut self, workload: &FullName) {
+        self.alone.remove(workload);
+        let Some(Some((likeness, created, rank))) = self.places.remove(workload) else { return };
+        let Some(line) = self.lines.get_mut(&likeness) else { return };
+        line.members.remove(&(created, rank, workload.clone()));
+        line.untold.remove(workload);
+        if line.members.is_empty() {
+            self.lines.remove(&likeness);
+        }
+    }
+
+    /// Gives those who are new, or have changed, their places; those who step aside stand alone. Returns those that the tables do not know.
+    pub fn sort(&mut self, live: &Live, policy: &Kueue, is_aside: impl Fn(&FullName) -> bool) -> Vec<FullName> {
+        if self.made != live.times_made() {
+            self.made = live.times_made();
+            self.unsorted.extend(std::mem::take(&mut self.places).into_keys());
+            self.lines.clear();
+            self.alone.clear();
+        }
+        let loaded = live.loaded();
+        let mut unknown = Vec::new();
+        for name in std::mem::take(&mut self.unsorted) {
+            self.leave(&name);
+            let place = match loaded.names.workload_id(&name) {
+                None => {
+                    unknown.push(name.clone());
+                    None
+                }
+                Some(id) => {
+                    let stands_alone = was_preempted(live, &name) || is_aside(&name);
+                    let likeness = Likeness::of(&loaded.snapshot, policy, id).filter(|_| !stands_alone);
+                    let workload = loaded.snapshot.workload(id);
+                    let place = likeness.map(|likeness| self.join(likeness, workload.created, workload.rank, &name));
+                    if place.is_none() {
+                        self.alone.insert(name.clone());
+                    }
+                    place
+                }
+            };
+            self.places.insert(name, place);
+        }
+        unknown
+    }
+
+    fn join(&mut self, likeness: Likeness, created: Timestamp, rank: u64, name: &FullName) -> Place {
+        let known = self.lines.get_key_value(&likeness).map(|(likeness, _)| Arc::clone(likeness));
+        let likeness = known.unwrap_or_else(|| Arc::new(likeness));
+        let line = self.lines.entry(Arc::clone(&likeness)).or_default();
+        line.members.insert((created, rank, name.clone()));
+        line.untold.insert(name.clone());
+        (likeness, created, rank)
+    }
+
+    /// Those who are next: the first of each line, and whoever stands alone.
+    pub fn next(&self) -> impl Iterator<Item = &FullName> {
+        let firsts = self.lines.values().filter_map(|line| line.members.first()).map(|(_, _, name)| name);
+        firsts.chain(&self.alone)
+    }
+
+    /// Whoever was preempted.
+    pub fn alone(&self) -> impl Iterator<Item = &FullName> {
+        self.alone.iter()
+    }
+
+    /// Those who stand in line with a workload that is told why it waits, and were not told before.
+    pub fn tell(&mut self, workload: &FullName) -> BTreeSet<FullName> {
+        let Some(Some((likeness, ..))) = self.places.get(workload) else { return BTreeSet::new() };
+        self.lines.get_mut(likeness).map(|line| std::mem::take(&mut line.untold)).unwrap_or_default()
+    }
+}
+
+fn was_preempted(live: &Live, workload: &FullName) -> bool {
+    match live.get(&Key::new(Kind::Workload, workload.clone())) {
+        Some(Object::Workload(workload)) => preempted_for(workload).is_some(),
+        _ => false,
+    }
+}
