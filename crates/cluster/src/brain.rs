@@ -18,6 +18,7 @@ use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};
 use tracing::{error, info, warn};
 
+use crate::absent::spell_out;
 use crate::audit::Audit;
 use crate::hands::References;
 use crate::metrics::{Metrics, PendingLabels};
@@ -161,7 +162,7 @@ impl Brain {
     fn hear(&mut self, input: Input) {
         match input {
             Input::Event(mut event) => {
-                self.protect(&mut event);
+                self.complete(&mut event);
                 let seen = self.note_pods(&event);
                 for profile in self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind_of(&event))) {
                     profile.scheduler.observe(event.clone(), now());
@@ -181,15 +182,16 @@ impl Brain {
         }
     }
 
-    /// Says on namespaces that are protected by the configuration that they are.
-    fn protect(&self, event: &mut Event) {
+    /// Says on namespaces that are protected by the configuration that they are, and on others what the API leaves out.
+    fn complete(&self, event: &mut Event) {
         let objects = match event {
             Event::Changed(object) => std::slice::from_mut(object),
             Event::Listed { objects, .. } => objects.as_mut_slice(),
             Event::Gone { .. } | Event::Timer | Event::Done { .. } => return,
         };
         for object in objects {
-            let Object::Namespace(namespace) = object else { return };
+            spell_out(object);
+            let Object::Namespace(namespace) = object else { continue };
             if namespace.metadata.name.as_ref().is_some_and(|name| self.protected.contains(name)) {
                 let labels = object.metadata_mut().labels.get_or_insert_default();
                 labels.insert(PROTECTED.to_owned(), "true".to_owned());

@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod absent;
 mod audit;
 mod brain;
 pub mod client;

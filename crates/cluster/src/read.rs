@@ -4,6 +4,7 @@ use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::source::Source;
 
+use crate::absent::spell_out;
 use crate::client::Cluster;
 use crate::error::Error;
 use crate::watch::list_all;
@@ -37,8 +38,9 @@ pub fn read(cluster: &Cluster) -> Result<Objects, Error> {
     })?;
     let mut objects = Objects::default();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
-    for object in found.iter().filter(|object| !is_over(object)) {
-        objects.push(object, &source);
+    for mut object in found.into_iter().filter(|object| !is_over(object)) {
+        spell_out(&mut object);
+        objects.push(&object, &source);
     }
     Ok(objects)
 }

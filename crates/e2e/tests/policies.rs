@@ -205,14 +205,40 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     cluster.runs("train", 2).await;
 }
 
+/// A queue that is not for a namespace gives its Jobs nothing and says so; once the namespace has the label, it does.
+#[tokio::test]
+async fn kueue_gives_quota_to_the_namespaces_that_a_queue_selects() {
+    let cluster = ControlPlane::start("kueue_gives_quota_to_the_namespaces_that_a_queue_selects").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(&KUEUE.replace("namespaceSelector: {}", "namespaceSelector: {matchLabels: {team: a}}")).await;
+    cluster.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a100}}").await;
+    let _scheduler = cluster.run("reprieve", User::Admin, "Kueue", "");
+    cluster.apply(&kueue_job("train", "low").replace("nodeSelector: {zone: a}", "")).await;
+    let jobs: Api<Job> = Api::default_namespaced(cluster.client().clone());
+    let message = eventually("the workload is refused", async || {
+        let workload = find_workload_of(&cluster, &jobs.get("train").await.ok()?).await?;
+        let conditions = workload.data["status"]["conditions"].as_array()?.clone();
+        let waits = conditions.into_iter().find(|one| one["type"] == "QuotaReserved" && one["status"] == "False")?;
+        Some(waits["message"].to_string())
+    })
+    .await;
+    assert!(message.contains("namespaceSelector of ClusterQueue team"), "{message}");
+    cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: a}}}").await;
+    cluster.runs("train", 2).await;
+}
+
 async fn workload_of(cluster: &ControlPlane, job: &Job) -> DynamicObject {
+    find_workload_of(cluster, job).await.expect("the Job has a workload")
+}
+
+async fn find_workload_of(cluster: &ControlPlane, job: &Job) -> Option<DynamicObject> {
     let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta2", "Workload");
     let api: Api<DynamicObject> = Api::default_namespaced_with(cluster.client().clone(), &ApiResource::from_gvk(&kind));
     let all = api.list(&ListParams::default()).await.unwrap();
     let owns = |one: &DynamicObject| {
         one.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
     };
-    all.into_iter().find(owns).expect("the Job has a workload")
+    all.into_iter().find(owns)
 }
 
 fn selector(job: &Job) -> Vec<(&str, &str)> {

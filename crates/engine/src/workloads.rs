@@ -15,6 +15,8 @@ pub struct Workload {
     pub admission: Option<Admission>,
     /// Its priority.
     pub priority: Priority,
+    /// Whether its queue takes workloads of its namespace.
+    pub namespace_fits: bool,
     /// Whether nobody is taken in its namespace.
     pub protected: bool,
     /// When it was created.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use serde::{Deserialize, Serialize};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 macro_rules! object {
@@ -108,6 +108,10 @@ pub struct ClusterQueueSpec {
     pub cohort_name: Option<String>,
     /// Its quota.
     pub resource_groups: Vec<ResourceGroupSpec>,
+    /// Of which namespaces it takes workloads: `{}` is all, null none. Left out it is null; in a file, where no example need say it, `{}`.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
+    pub namespace_selector: Option<Option<LabelSelector>>,
     /// `BestEffortFIFO` or `StrictFIFO`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queueing_strategy: Option<String>,
@@ -117,6 +121,11 @@ pub struct ClusterQueueSpec {
     pub flavor_fungibility: FungibilitySpec,
     /// Its weight.
     pub fair_sharing: FairSharingSpec,
+}
+
+/// A field that is there, if only as null.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// A cohort's own quota.

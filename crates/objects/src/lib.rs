@@ -19,6 +19,7 @@ pub mod live;
 pub mod load;
 mod loader;
 pub mod names;
+mod namespace_selector;
 pub mod object;
 pub mod objects;
 pub mod preemption_priority;

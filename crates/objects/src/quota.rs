@@ -4,6 +4,7 @@ mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::workloads::{
     BorrowWithin, Fungibility, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::accounts::Account;
 use crate::disturbance::sorting;
 use crate::kueue::{ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota};
+use crate::namespace_selector::{self, Namespaces};
 use crate::objects::{FullName, Objects, by_name};
 use crate::protected::protected;
 use crate::quantity;
@@ -104,6 +106,7 @@ struct Node {
     quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
     groups: Vec<ResourceGroup>,
     preemption: PreemptionSpec,
+    namespace_selector: Option<Option<LabelSelector>>,
     when_can_borrow: Fungibility,
     when_can_preempt: Fungibility,
     preempts_before_borrowing: bool,
@@ -125,6 +128,7 @@ struct Reading<'o> {
     cohorts: BTreeMap<String, usize>,
     queues: BTreeMap<String, usize>,
     classes: WorkloadClasses,
+    namespaces: Namespaces,
     protected: BTreeSet<String>,
 }
 
@@ -147,6 +151,7 @@ impl<'o> Reading<'o> {
             cohorts: BTreeMap::new(),
             queues: BTreeMap::new(),
             classes: WorkloadClasses::new(objects)?,
+            namespaces: Namespaces::new(objects),
             protected: protected(objects),
         })
     }
@@ -200,6 +205,7 @@ impl<'o> Reading<'o> {
                     quota,
                     groups,
                     preemption: PreemptionSpec::default(),
+                    namespace_selector: None,
                     when_can_borrow: Fungibility::MayStopSearch,
                     when_can_preempt: Fungibility::TryNextFlavor,
                     preempts_before_borrowing: false,
@@ -236,6 +242,7 @@ impl<'o> Reading<'o> {
             }
         };
         let chosen = &spec.flavor_fungibility;
+        namespace_selector::check(&spec.namespace_selector)?;
         Ok(Node {
             name: name.to_owned(),
             is_cohort: false,
@@ -243,6 +250,7 @@ impl<'o> Reading<'o> {
             quota,
             groups,
             preemption: spec.preemption.clone(),
+            namespace_selector: spec.namespace_selector.clone(),
             when_can_borrow: fungibility(
                 chosen.when_can_borrow.as_deref(),
                 ["MayStopSearch", "Borrow"],

@@ -65,6 +65,10 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let (queue, over) = (names.queue(*queue), written(name, *over));
             words("QuotaLimit", format!("its job would pass the limit of quota {queue} by {over} {}", unit(name)))
         }
+        Law::Namespace { queue } => words(
+            "Namespace",
+            format!("the namespaceSelector of ClusterQueue {} does not take its namespace", names.queue(*queue)),
+        ),
         Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
         Law::NotContested => words("NotContested", "it holds nothing of what is short"),
         Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),

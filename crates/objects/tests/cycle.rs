@@ -250,3 +250,16 @@ fn who_waits_for_pods_to_leave_keeps_quota_and_nodes() {
     let world = World(world.0 + leaving);
     assert_eq!(world.heads_under(joint), ["waits Wait Underway", "other Skipped RoomTaken"]);
 }
+
+#[test]
+fn whoever_is_of_another_namespace_is_in_nobodys_way() {
+    let selects = format!("{STRICT}\n  namespaceSelector: {{matchLabels: {{team: a}}}}");
+    let world = World::new().queue("a", 4, &selects).pending("stranger", "a", 4, 100);
+    assert_eq!(world.heads(), ["stranger Unschedulable Namespace"]);
+    let world = world.pending("own", "a", 4, 0);
+    let own = world.0.replace("namespace: default, name: own", "namespace: own, name: own");
+    let queue = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {namespace: own, name: a}\nspec: {clusterQueue: a}\n";
+    let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: own, labels: {team: a}}\n";
+    let world = World(format!("{own}{queue}{namespace}"));
+    assert_eq!(world.heads(), ["own/own Schedule", "stranger Unschedulable Namespace"]);
+}

@@ -80,6 +80,11 @@ pub enum Law {
         /// By how much.
         over: i64,
     },
+    /// The workload's queue takes none of its namespace.
+    Namespace {
+        /// The queue.
+        queue: QueueId,
+    },
     /// The workload's queue is in another cohort, or in none.
     OtherCohort,
     /// The workload holds nothing of what is short.

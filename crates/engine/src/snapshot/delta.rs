@@ -304,6 +304,7 @@ impl Workload {
             active: false,
             waiting_since: None,
             rank: 0,
+            namespace_fits: true,
             protected: false,
             pod_sets: Vec::new(),
             milestones: Vec::new(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
 
@@ -10,6 +11,7 @@ use super::{Reading, amount_of, is_finished};
 use crate::disturbance::{milestones, on_preemption, waiting_since};
 use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 use crate::load::{nth_rank, timestamp};
+use crate::namespace_selector::Namespaces;
 use crate::objects::{FullName, Objects, by_name};
 use crate::request;
 use crate::source::{InputError, Sourced};
@@ -22,6 +24,9 @@ pub(crate) struct Workloads {
     queues: BTreeMap<String, QueueId>,
     /// By LocalQueue: its ClusterQueue.
     locals: BTreeMap<FullName, String>,
+    /// By queue: of which namespaces it takes workloads.
+    selectors: Vec<Option<Option<LabelSelector>>>,
+    namespaces: Namespaces,
     classes: WorkloadClasses,
     /// The namespaces in which nobody is taken.
     protected: BTreeSet<String>,
@@ -47,6 +52,8 @@ impl Workloads {
             resources: reading.resources,
             queues: reading.queues.into_iter().map(|(name, at)| (name, QueueId::new(at))).collect(),
             locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
+            selectors: reading.nodes.into_iter().map(|node| node.namespace_selector).collect(),
+            namespaces: reading.namespaces,
             classes: reading.classes,
             protected: reading.protected,
             cells: rules.cells.clone(),
@@ -95,6 +102,8 @@ impl Workloads {
                 };
                 return Err(InputError::new(problem).field("spec.queueName"));
             }
+            let selector = workload.queue.map(|queue| &self.selectors[queue.index()]);
+            workload.namespace_fits = selector.is_none_or(|one| self.namespaces.fits(one, &name.namespace));
         }
         Ok(workload)
     }
@@ -142,6 +151,7 @@ impl Workloads {
             queue,
             admission,
             rank: 0,
+            namespace_fits: true,
             protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),

@@ -114,7 +114,8 @@ impl Head {
     }
 }
 
-/// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can.
+/// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can. Whoever's
+/// namespace is not for the queue is in nobody's way.
 fn heads<'a>(
     quota: &mut Quota<'a>,
     policy: &'a Kueue,
@@ -142,8 +143,9 @@ fn heads<'a>(
             let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut());
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
+            let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo;
             heads.push(head);
-            if found || snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo {
+            if found || (is_strict && snapshot.workload(workload).namespace_fits) {
                 break;
             }
         }

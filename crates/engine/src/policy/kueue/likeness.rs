@@ -11,6 +11,7 @@ pub struct Likeness {
     queue: Option<QueueId>,
     priority: Priority,
     active: bool,
+    namespace_fits: bool,
     pod_sets: Vec<PodSet>,
     /// Where it may take those that are newer.
     created: Option<Timestamp>,
@@ -32,6 +33,7 @@ impl Likeness {
             queue: workload.queue,
             priority: workload.priority,
             active: workload.active,
+            namespace_fits: workload.namespace_fits,
             pod_sets: workload.pod_sets.clone(),
             created: minds_age.then_some(workload.created),
             waiting_since: minds_wait.then_some(workload.waiting_since),

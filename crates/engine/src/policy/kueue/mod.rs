@@ -148,14 +148,18 @@ impl Nomination {
     ) -> Self {
         let snapshot = quota.snapshot;
         let workload = snapshot.workload(preemptor);
-        let Some(queue) = workload.queue else {
-            return Self {
-                outcome: Outcome::Unschedulable(Some(Law::NoQueue)),
-                asks: None,
-                victims: Vec::new(),
-                later: Vec::new(),
-            };
+        let refused = |law| Self {
+            outcome: Outcome::Unschedulable(Some(law)),
+            asks: None,
+            victims: Vec::new(),
+            later: Vec::new(),
         };
+        let Some(queue) = workload.queue else {
+            return refused(Law::NoQueue);
+        };
+        if !workload.namespace_fits {
+            return refused(Law::Namespace { queue });
+        }
         let search = Search::new(snapshot, policy, preemptor, queue, now);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
         let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut());
