@@ -2,49 +2,13 @@
 
 #![no_main]
 
+#[path = "../../crates/objects/tests/ask/mod.rs"]
+mod ask;
+
 use libfuzzer_sys::fuzz_target;
-use reprieve_objects::accounts::{Accounts, Keeper, Plain};
-use reprieve_objects::load::{Strictness, load, load_for};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::read::documents;
-use reprieve_objects::report::report;
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::TestSpec;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return;
-    };
-    let mut objects = Objects::default();
-    let mut test = None;
-    for document in documents("fuzz", text) {
-        match document.read(&mut objects) {
-            Ok(found) => test = found.or(test),
-            Err(_) => return,
-        }
-    }
-    if let Some(test) = test {
-        let _ = answered(&objects, &test.object.spec);
-        let _ = mapped(&objects);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        ask::ask(text);
     }
 });
-
-/// Decided as it is.
-fn answered(objects: &Objects, spec: &TestSpec) -> Result<(), InputError> {
-    let mut loaded = load_for(objects, Strictness::Live, &policy(&spec.profile)?)?;
-    report(&Question::new(spec, &loaded)?, &mut loaded);
-    Ok(())
-}
-
-/// The cluster in the words of every policy.
-fn mapped(objects: &Objects) -> Result<(), InputError> {
-    let plain = Plain::of(objects)?;
-    let loaded = load(&plain.objects, Strictness::Live)?;
-    if let Some(accounts) = Accounts::of(objects, &plain)? {
-        for keeper in [Keeper::YuniKorn, Keeper::Koordinator, Keeper::Kueue] {
-            load(&accounts.under(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
-        }
-    }
-    Ok(())
-}

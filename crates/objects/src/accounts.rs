@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::koordinator::{QUOTA, label, quota_tree};
 use crate::load::Loaded;
+use crate::made_up::ROOT;
 use crate::objects::{FullName, Objects};
 use crate::quota;
 use crate::request::Amounts;
@@ -159,7 +160,7 @@ fn leaves_below_parents(accounts: &mut Vec<Account>, used: BTreeSet<usize>) -> B
 
 /// The last part of each account's path, lowercase, with a number where another has it already.
 fn names(accounts: &[Account]) -> Vec<String> {
-    let mut taken: BTreeSet<String> = BTreeSet::from(["root".to_owned(), kueue::ROOT.to_owned()]);
+    let mut taken: BTreeSet<String> = BTreeSet::from(["root".to_owned(), ROOT.to_owned()]);
     let mut unique = |account: &Account| {
         let last = account.name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         let plain: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

@@ -18,6 +18,7 @@ pub mod kueue;
 pub mod live;
 pub mod load;
 mod loader;
+pub mod made_up;
 pub mod names;
 mod namespace_selector;
 pub mod object;

@@ -5,24 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Account, Accounts, Mapped, made, named};
 use crate::groups::group_of;
 use crate::joint::{POD_SET, WORKLOAD};
 use crate::kueue::{
-    AdmissionSpec, ClusterQueue, Cohort, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue,
-    LocalQueueSpec, PodSetAssignment, PodSetSpec, ResourceFlavor,
+    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
+    PodSetSpec,
 };
 use crate::load::{Loaded, allocatables, time};
+use crate::made_up::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
 use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::quantity::written;
 use crate::request::{Amounts, requests};
 use crate::source::{InputError, Sourced};
-
-/// The cohort above all accounts.
-pub(super) const ROOT: &str = "cluster";
-const FLAVOR: &str = "default";
 
 /// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
 /// borrows from nobody.
@@ -61,29 +58,26 @@ impl Accounts {
     /// the root cohort's, for everybody to borrow.
     pub(super) fn as_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
         let mut mapped = plain.clone();
-        let flavor = ResourceFlavor { metadata: named(FLAVOR, None), ..ResourceFlavor::default() };
-        mapped.resource_flavors.push(made(flavor));
+        mapped.resource_flavors.push(made(flavor()));
         let mut offered = Amounts::new();
         for (resource, amount) in allocatables(&by_name("Node", &plain.nodes, plain_name)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }
-        let rest = |resource: &str| {
+        let rest = |resource: &String| {
             let guaranteed = self.guaranteed_below(None, resource);
             (offered.get(resource).copied().unwrap_or(0).saturating_sub(guaranteed).max(0), None)
         };
-        let spec = json!({ "resourceGroups": self.resource_groups(rest) });
-        mapped.cohorts.push(made(cohort(ROOT, spec)));
+        mapped.cohorts.push(made(cohort(ROOT, None, quota(self.resources(), rest))));
         for (at, account) in self.accounts.iter().enumerate() {
             let above = account.parent.map_or(ROOT, |parent| self.names[parent].as_str());
-            let groups = self.resource_groups(|resource| {
+            let groups = quota(self.resources(), |resource| {
                 let guaranteed = self.guaranteed(at, resource);
                 let limit = account.ceiling.get(resource).map(|ceiling| ceiling.saturating_sub(guaranteed).max(0));
                 (guaranteed - self.guaranteed_below(Some(at), resource), limit)
             });
             if self.is_parent(at) {
-                let spec = json!({ "parentName": above, "resourceGroups": groups });
-                mapped.cohorts.push(made(cohort(&self.names[at], spec)));
+                mapped.cohorts.push(made(cohort(&self.names[at], Some(above), groups)));
             } else {
                 mapped.cluster_queues.push(made(cluster_queue(&self.names[at], above, groups)));
             }
@@ -116,20 +110,6 @@ impl Accounts {
     /// What quotas are about; nothing else is counted, as if Kueue had been told to leave it out.
     fn resources(&self) -> BTreeSet<&String> {
         self.accounts.iter().flat_map(|account| account.guarantee.keys().chain(account.ceiling.keys())).collect()
-    }
-
-    fn resource_groups(&self, quota: impl Fn(&str) -> (i64, Option<i64>)) -> Value {
-        let resources = self.resources();
-        let quotas = resources.iter().map(|resource| {
-            let (nominal, limit) = quota(resource);
-            let mut quota = json!({ "name": resource, "nominalQuota": written(resource, nominal) });
-            if let Some(limit) = limit {
-                quota["borrowingLimit"] = json!(written(resource, limit));
-            }
-            quota
-        });
-        let quotas: Vec<Value> = quotas.collect();
-        json!([{ "coveredResources": resources, "flavors": [{ "name": FLAVOR, "resources": quotas }] }])
     }
 
     /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
@@ -218,21 +198,6 @@ impl Accounts {
             count: Some(1),
         }
     }
-}
-
-fn cohort(name: &str, spec: Value) -> Cohort {
-    let spec = serde_json::from_value(spec).expect("it is written as it is read");
-    Cohort { metadata: named(name, None), spec, ..Cohort::default() }
-}
-
-fn cluster_queue(name: &str, cohort: &str, groups: Value) -> ClusterQueue {
-    let spec = json!({
-        "cohortName": cohort,
-        "resourceGroups": groups,
-        "preemption": { "withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any" },
-    });
-    let spec = serde_json::from_value(spec).expect("it is written as it is read");
-    ClusterQueue { metadata: named(name, None), spec, ..ClusterQueue::default() }
 }
 
 fn pod_set(name: &str, amounts: &Amounts) -> PodSetSpec {

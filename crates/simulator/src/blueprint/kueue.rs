@@ -5,16 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_objects::kueue::{ClusterQueue, Cohort, LocalQueue, LocalQueueSpec, ResourceFlavor};
+use reprieve_objects::kueue::{LocalQueue, LocalQueueSpec};
+use reprieve_objects::made_up::{ROOT, cluster_queue, cohort, flavor, quota};
 use reprieve_objects::object::Object;
-use reprieve_objects::quantity::written;
 use reprieve_objects::request::{self, Amounts};
-use serde_json::{Value, json};
 
 use super::Queue;
 
-const ROOT: &str = "cluster";
-const FLAVOR: &str = "default";
 /// The namespace of all that is submitted.
 const NAMESPACE: &str = "default";
 
@@ -23,19 +20,8 @@ pub(super) fn objects(queues: &[Queue], nodes: &[Object]) -> Vec<Object> {
     let accounts: Vec<Account> = queues.iter().map(Account::new).collect();
     let spoken_of: BTreeSet<&String> =
         accounts.iter().flat_map(|account| account.guarantee.keys().chain(account.ceiling.keys())).collect();
-    let groups = |quota: &dyn Fn(&String) -> (i64, Option<i64>)| {
-        let resources: BTreeSet<&String> = offered.keys().chain(spoken_of.iter().copied()).collect();
-        let quotas = resources.iter().map(|resource| {
-            let (nominal, limit) = quota(resource);
-            let mut quota = json!({ "name": resource, "nominalQuota": written(resource, nominal) });
-            if let Some(limit) = limit {
-                quota["borrowingLimit"] = json!(written(resource, limit));
-            }
-            quota
-        });
-        let quotas: Vec<Value> = quotas.collect();
-        json!([{ "coveredResources": resources, "flavors": [{ "name": FLAVOR, "resources": quotas }] }])
-    };
+    let resources: BTreeSet<&String> = offered.keys().chain(spoken_of.iter().copied()).collect();
+    let resources = || resources.iter().copied();
     let below = |parent: Option<&str>, resource: &String| -> i64 {
         let children = accounts.iter().filter(|account| account.queue.parent.as_deref() == parent);
         children.map(|account| account.guaranteed(resource)).sum()
@@ -45,10 +31,7 @@ pub(super) fn objects(queues: &[Queue], nodes: &[Object]) -> Vec<Object> {
         true => ((offered.get(resource).copied().unwrap_or(0) - below(None, resource)).max(0), None),
         false => (0, None),
     };
-    let mut objects = vec![
-        Object::from(ResourceFlavor { metadata: named(FLAVOR, None), ..ResourceFlavor::default() }),
-        cohort(ROOT, json!({ "resourceGroups": groups(&rest) })),
-    ];
+    let mut objects = vec![Object::from(flavor()), Object::from(cohort(ROOT, None, quota(resources(), rest)))];
     for account in &accounts {
         let name = account.queue.name.as_str();
         let own = |resource: &String| {
@@ -61,18 +44,13 @@ pub(super) fn objects(queues: &[Queue], nodes: &[Object]) -> Vec<Object> {
         };
         let above = account.queue.parent.as_deref().unwrap_or(ROOT);
         if has_children(name) {
-            objects.push(cohort(name, json!({ "parentName": above, "resourceGroups": groups(&own) })));
+            objects.push(Object::from(cohort(name, Some(above), quota(resources(), own))));
             continue;
         }
-        let spec = json!({
-            "cohortName": above,
-            "resourceGroups": groups(&own),
-            "preemption": { "withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any" },
-        });
-        let spec = serde_json::from_value(spec).expect("it is written as it is read");
-        objects.push(Object::from(ClusterQueue { metadata: named(name, None), spec, ..ClusterQueue::default() }));
+        objects.push(Object::from(cluster_queue(name, above, quota(resources(), own))));
         let spec = LocalQueueSpec { cluster_queue: name.to_owned() };
-        let metadata = named(name, Some(NAMESPACE));
+        let metadata =
+            ObjectMeta { name: Some(name.to_owned()), namespace: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() };
         objects.push(Object::from(LocalQueue { metadata, spec, ..LocalQueue::default() }));
     }
     objects
@@ -110,13 +88,4 @@ fn offered(nodes: &[Object]) -> Amounts {
         }
     }
     offered
-}
-
-fn cohort(name: &str, spec: Value) -> Object {
-    let spec = serde_json::from_value(spec).expect("it is written as it is read");
-    Object::from(Cohort { metadata: named(name, None), spec, ..Cohort::default() })
-}
-
-fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
 }
