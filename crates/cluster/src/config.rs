@@ -48,14 +48,13 @@ pub struct Configuration {
 
 /// The pods that name a scheduler, and the policy for them.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Profile {
     /// The `schedulerName` of its pods.
     pub name: String,
     /// The policy.
     pub policy: String,
     /// The policy's settings.
-    #[serde(default)]
     pub args: Map<String, Value>,
 }
 
@@ -122,8 +121,14 @@ impl Default for Ports {
     }
 }
 
+impl Default for Profile {
+    fn default() -> Self {
+        Self { name: "reprieve".to_owned(), policy: "Kubernetes".to_owned(), args: Map::new() }
+    }
+}
+
 fn default_profiles() -> Vec<Profile> {
-    vec![Profile { name: "reprieve".to_owned(), policy: "Kubernetes".to_owned(), args: Map::new() }]
+    vec![Profile::default()]
 }
 
 fn default_protected() -> BTreeSet<String> {
@@ -203,6 +208,11 @@ mod tests {
     fn what_is_left_out_has_a_default() {
         let config = Configuration::parse(HEAD).expect("it is whole");
         assert_eq!(config.profiles[0].name, "reprieve");
+        let config = Configuration::parse(&format!("{HEAD}profiles: [{{policy: Kueue}}, {{name: other}}]"));
+        let profiles = config.expect("it is whole").profiles;
+        let named = profiles.iter().map(|profile| (profile.name.as_str(), profile.policy.as_str()));
+        assert_eq!(named.collect::<Vec<_>>(), [("reprieve", "Kueue"), ("other", "Kubernetes")]);
+        let config = Configuration::parse(HEAD).expect("it is whole");
         assert!(config.protected_namespaces.contains("kube-system"));
         assert!(config.leader_election.enabled);
     }

@@ -56,7 +56,13 @@ pub enum Error {
 impl Error {
     /// The API server's answer, in words.
     pub fn api(doing: impl Into<String>, error: &kube::Error) -> Self {
-        Self::Api { doing: doing.into(), problem: problem(error) }
+        let problem = match error {
+            kube::Error::Service(_) => {
+                format!("{}; is the API server up, and its address in the kubeconfig right?", problem(error))
+            }
+            _ => problem(error),
+        };
+        Self::Api { doing: doing.into(), problem }
     }
 }
 
@@ -71,7 +77,8 @@ pub fn problem(error: &kube::Error) -> String {
             _ => status.message.clone(),
         },
         other => {
-            let mut text = other.to_string();
+            let text = other.to_string();
+            let mut text = text.trim_start_matches("ServiceError: ").to_owned();
             let mut source = std::error::Error::source(other);
             while let Some(error) = source {
                 let more = error.to_string();

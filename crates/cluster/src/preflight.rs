@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use reprieve_engine::policy::Policy;
@@ -37,6 +38,7 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
             Err(error) => missing.push(format!("  {}: {}", resource.plural, crate::error::problem(&error))),
         }
     }
+    missing.extend(no_place_for_the_lease(client, config).await.filter(|_| !dry_run));
     if missing.is_empty() {
         let rights = rights(config, policies, dry_run);
         for (right, allowed) in rights.iter().zip(join_all(rights.iter().map(|right| allowed(client, right))).await) {
@@ -46,6 +48,18 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(Error::NotReady(missing)) }
+}
+
+async fn no_place_for_the_lease(client: &Client, config: &Configuration) -> Option<String> {
+    let LeaderElection { enabled: true, namespace, name, .. } = &config.leader_election else { return None };
+    let found = Api::<Namespace>::all(client.clone()).get_opt(namespace).await;
+    // Whether it may be looked at is another question.
+    matches!(found, Ok(None)).then(|| {
+        format!(
+            "  there is no namespace {namespace} for the lease {name}: kubectl create namespace {namespace}, or set \
+             leaderElection.namespace, or leaderElection.enabled: false where there is only one replica"
+        )
+    })
 }
 
 fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Right> {

@@ -57,6 +57,9 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
         }
     }
     metrics.set_leader(true);
+    for Profile { name, policy, .. } in &profiles {
+        info!(schedulerName = name, policy, dry_run, "scheduling the pods that name it");
+    }
     let audit = config.audit_folder.as_deref().map(Audit::new).transpose()?;
     let hands = Arc::new(Hands::new(client.clone(), config, &identity, dry_run, Arc::clone(&metrics)));
     let (inputs, mut ended) = begin(&client, profiles, &hands, &metrics, audit, config)?;
