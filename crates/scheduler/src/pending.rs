@@ -57,6 +57,8 @@ pub(crate) struct Waiting {
     pub failures: u32,
     /// Whether it would fit, were nobody there but those above it; `None` while that was not asked.
     pub could_fit: Option<bool>,
+    /// By which law it waits, as of the last decision about it; `None` before the first.
+    pub law: Option<&'static str>,
 }
 
 /// What a unit waits for.
@@ -81,14 +83,14 @@ pub(crate) enum State {
 impl Pending {
     /// A unit that is there, or has changed. A new one is active.
     pub fn put(&mut self, unit: &UnitName, priority: Priority, since: Timestamp, size: usize) {
-        let known = self.units.get(unit).map(|waiting| (waiting.state.clone(), waiting.failures));
-        let (state, failures) = match known {
-            Some((State::Alike(_), failures)) => (State::Active, failures),
+        let known = self.units.get(unit).map(|waiting| (waiting.state.clone(), waiting.failures, waiting.law));
+        let (state, failures, law) = match known {
+            Some((State::Alike(_), failures, law)) => (State::Active, failures, law),
             Some(known) => known,
-            None => (State::Active, 0),
+            None => (State::Active, 0, None),
         };
         self.remove(unit);
-        let waiting = Waiting { priority, since, size, state: State::Active, failures, could_fit: None };
+        let waiting = Waiting { priority, since, size, state: State::Active, failures, could_fit: None, law };
         self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
@@ -252,6 +254,21 @@ impl Pending {
             let seconds = 1 << waiting.failures.min(6);
             waiting.failures += 1;
             self.set(unit, State::Backoff { until: now.plus_seconds(seconds.min(60)) });
+        }
+    }
+
+    /// By which law whoever waits does so; `None` before the first decision.
+    pub fn law(&self, waiting: &Waiting) -> Option<&'static str> {
+        match waiting.state {
+            State::Alike(crowd) => self.crowds.waits(crowd).map(|waits| waits.law),
+            _ => waiting.law,
+        }
+    }
+
+    /// By which law it waits from now on.
+    pub fn refused_by(&mut self, unit: &UnitName, law: &'static str) {
+        if let Some(waiting) = self.units.get_mut(unit) {
+            waiting.law = Some(law);
         }
     }
 

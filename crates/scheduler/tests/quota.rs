@@ -185,6 +185,28 @@ fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
     assert_eq!(admits(&steps(&mut settled(&text, Placing::Joint), NOW)), ["narrow"]);
 }
 
+/// It can be seen from outside by which law a workload waits, and in which queue.
+#[test]
+fn who_waits_and_why_is_told_by_queue() {
+    let waiting = [workload("large", "team", 1, 5, "{}"), workload("strange", "nowhere", 1, 1, "{}")].concat();
+    let mut scheduler =
+        settled(&format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))), Placing::QuotaOnly);
+    steps(&mut scheduler, NOW);
+    let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
+    told.sort();
+    assert_eq!(told, [("nowhere".to_owned(), "Underway"), ("team".to_owned(), "Underway")], "they are being told so");
+    let refused = workload("large", "team", 1, 5, REFUSED);
+    let mut scheduler =
+        settled(&format!("{CLUSTER}{refused}{}", workload("strange", "nowhere", 1, 1, REFUSED)), Placing::QuotaOnly);
+    steps(&mut scheduler, NOW);
+    let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
+    told.sort();
+    assert_eq!(told, [("nowhere".to_owned(), "Misunderstood"), ("team".to_owned(), "NoPlan")]);
+}
+
+const REFUSED: &str = "{conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: a, \
+                       lastTransitionTime: '2026-01-01T00:00:00Z'}]}";
+
 #[cfg(feature = "deliberate-bugs")]
 mod faults {
     use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -43,12 +43,15 @@ impl Scheduler {
             && self.in_flight.values().all(|flight| flight.action.changes().is_none())
     }
 
-    /// For each unit that waits: its queue, or nothing, and why it waits, in one word.
+    /// For each unit that waits: its queue, or nothing, and why it waits, in one word: the law of the last decision about it, or what it
+    /// waits for otherwise.
     pub fn waiting_by_queue(&self) -> impl Iterator<Item = (String, &'static str)> {
         self.pending.iter().map(|(unit, waiting)| {
             let reason = match waiting.state {
                 State::Active => "Active",
-                State::Change { .. } | State::Landing { .. } | State::Alike(_) => "Waiting",
+                State::Change { .. } | State::Landing { .. } | State::Alike(_) => {
+                    self.pending.law(waiting).unwrap_or("Active")
+                }
                 State::Backoff { .. } => "Backoff",
                 State::Aside { .. } => "Fault",
                 State::Busy(_) => "Underway",

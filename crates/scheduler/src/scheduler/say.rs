@@ -26,7 +26,8 @@ const UNSCHEDULABLE: &str = "Unschedulable";
 
 impl Scheduler {
     /// Says on a unit that it waits, by which law, and why. What is over in a moment is not told.
-    pub(super) fn say_why(&mut self, unit: &UnitName, law: &str, why: &str, now: Timestamp) {
+    pub(super) fn say_why(&mut self, unit: &UnitName, law: &'static str, why: &str, now: Timestamp) {
+        self.pending.refused_by(unit, law);
         if law == "Unsettled" {
             return;
         }

@@ -16,7 +16,7 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::report;
 
-use super::super::{Scheduler, Step, Verdict};
+use super::super::{HELD_BACK, Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
 use crate::bug::{Bug, FATAL};
 use crate::change::preempted_for;
@@ -81,17 +81,17 @@ impl Scheduler {
             })
             .collect();
         for unit in &woken {
-            self.wait_for_quota(unit, State::Change { until: None, why: "others of its queue come first".into() });
+            self.wait_for_quota(unit, "NotFirst", None, "others of its queue come first");
         }
         for (unit, (victim, until)) in &held {
             let why = format!("{victim} was preempted for a workload that has yet to get its quota");
-            self.wait_for_quota(unit, State::Change { until: Some(*until), why: why.into() });
+            self.wait_for_quota(unit, HELD_BACK, Some(*until), &why);
         }
         let mut misunderstood: Vec<(UnitName, String)> = Vec::new();
         for unit in unknown.into_iter().map(UnitName::Workload) {
             if let Some(fault) = self.live.fault_of(&unit.key()) {
                 let why = format!("it cannot be understood: {}", fault.problem);
-                self.wait_for_quota(&unit, State::Change { until: None, why: why.as_str().into() });
+                self.wait_for_quota(&unit, "Misunderstood", None, &why);
                 misunderstood.push((unit, why));
             }
         }
@@ -153,10 +153,11 @@ impl Scheduler {
     }
 
     /// What a unit waits for from now on, unless it waits for an action, or backs off.
-    fn wait_for_quota(&mut self, unit: &UnitName, state: State) {
+    fn wait_for_quota(&mut self, unit: &UnitName, law: &'static str, until: Option<Timestamp>, why: &str) {
+        self.pending.refused_by(unit, law);
         let state_now = self.pending.get(unit).map(|waiting| &waiting.state);
         if matches!(state_now, Some(State::Active | State::Change { .. })) {
-            self.pending.set(unit, state);
+            self.pending.set(unit, State::Change { until, why: why.into() });
         }
     }
 
@@ -201,7 +202,7 @@ impl Scheduler {
             Head::Preempt(victims) => self.evict_workloads(unit, &victims, now),
             Head::Wait { law, why, until, for_all } => {
                 self.refuse(unit, target, &why, now);
-                self.wait_for_quota(unit, State::Change { until, why: why.as_str().into() });
+                self.wait_for_quota(unit, law, until, &why);
                 let others = if for_all { self.work.claims.tell(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitName::Workload).filter(|other| other != unit) {
                     match self.work_target(&other.key()) {
@@ -240,14 +241,13 @@ impl Scheduler {
             self.record(key.clone(), Some(unit.key()), "Preempted", message, now);
             self.record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it"), now);
         }
-        let why = "its victims are leaving".to_owned();
-        self.wait_for_quota(unit, State::Change { until: None, why: why.into() });
+        self.wait_for_quota(unit, "Underway", None, "its victims are leaving");
         Verdict::Preempt { placement: Vec::new(), victims: victims.iter().map(|(name, _)| name.clone()).collect() }
     }
 
     fn unsettled(&mut self, unit: &UnitName) -> Verdict {
         let why = "waits to know what became of it, or of its victims".to_owned();
-        self.wait_for_quota(unit, State::Change { until: None, why: why.as_str().into() });
+        self.wait_for_quota(unit, "Unsettled", None, &why);
         Verdict::Wait { law: "Unsettled", why }
     }
 
