@@ -6,6 +6,7 @@
 mod access;
 mod control_plane;
 mod etcd;
+pub mod final_state;
 mod objects;
 pub mod plain;
 mod process;
