@@ -115,6 +115,8 @@ struct Flight {
     unit: Option<UnitName>,
     /// The action whose outcome this one is to find out.
     settles: Option<ActionId>,
+    /// Of an eviction: for whom, and why. It is recorded once it is known to have worked.
+    preempts: Option<(Key, String)>,
 }
 
 /// A step: who was decided, what came of it, what is to be done.
@@ -602,7 +604,7 @@ impl Scheduler {
             busy.insert(id);
             self.pending.set(unit, State::Busy(busy));
         }
-        let flight = Flight { action: action.clone(), unit: unit.cloned(), settles: None };
+        let flight = Flight { action: action.clone(), unit: unit.cloned(), settles: None, preempts: None };
         self.in_flight.insert(id, flight);
         self.outbox.push((id, action));
     }

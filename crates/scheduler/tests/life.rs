@@ -172,6 +172,17 @@ fn evicted(step: &Step) -> Vec<&str> {
     names.collect()
 }
 
+/// What a step records about which object and another, and with which words.
+fn recorded(step: &Step) -> Vec<(String, String)> {
+    let records = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Record { about, related: Some(related), message, .. } => {
+            Some((format!("{} {}", about.name.name, related.name.name), message.clone()))
+        }
+        _ => None,
+    });
+    records.collect()
+}
+
 /// What a step says of which object.
 fn said(step: &Step) -> Vec<String> {
     let conditions = step.actions.iter().filter_map(|(_, action)| match action {
@@ -218,11 +229,41 @@ fn victims_are_told_before_they_are_evicted_and_waited_for_after() {
     assert!(matches!(step.verdict, Verdict::Preempt { .. }), "{:?}", step.verdict);
     assert_eq!(evicted(&step), ["low"]);
     life.works(&step);
+    assert_eq!(recorded(&life.step()).len(), 1, "it worked");
     let step = life.step();
     assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
     life.goes("low");
     let step = life.step();
     assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+}
+
+/// Each victim that goes says for whom it yields, and the preemptor once who is to.
+#[test]
+fn a_preemption_is_recorded_on_both_sides() {
+    let lows = (0..4).map(|at| pod(&format!("low-{at}"), 0, 1, Some("node")));
+    let mut life = Life::new(with(lows.chain([pod("high", 10, 3, None)]).collect()));
+    let prepared = life.step();
+    life.works(&prepared);
+    let step = life.step();
+    let evictions: Vec<(ActionId, String)> = step
+        .actions
+        .iter()
+        .filter_map(|(id, action)| match action {
+            Action::Evict { pod } => Some((*id, pod.name.name.clone())),
+            _ => None,
+        })
+        .collect();
+    let [first, second, third] = evictions.as_slice() else { panic!("three yield: {evictions:?}") };
+    let own = recorded(&step);
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert_eq!(own[0].0, format!("high {}", first.1));
+    assert_eq!(own[0].1.matches(" yields for it: its priority 0 is below 10").count(), 3, "{own:?}");
+    life.answer(first.0, ActionResult::Ok { version: 90 });
+    life.answer(second.0, ActionResult::Conflict);
+    life.answer(third.0, ActionResult::Ok { version: 91 });
+    let why = "preempted for Pod default/high: its priority 0 is below 10";
+    let told = [first, third].map(|(_, name)| (format!("{name} high"), why.to_owned()));
+    assert_eq!(recorded(&life.step()), told, "who was not evicted does not yield");
 }
 
 #[test]
@@ -319,6 +360,7 @@ fn who_waits_to_land_minds_only_what_happens_there() {
         let step = life.step();
         life.works(&step);
     }
+    assert_eq!(recorded(&life.step()).len(), 1, "low yields");
     let step = life.step();
     assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
     life.goes("small");

@@ -286,7 +286,7 @@ impl Scheduler {
     }
 
     fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
-        let Some(Flight { action, unit, settles }) = self.in_flight.remove(&id) else {
+        let Some(Flight { action, unit, settles, preempts }) = self.in_flight.remove(&id) else {
             return;
         };
         if self.has(Bug::TrustedTimeout) && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
@@ -306,6 +306,9 @@ impl Scheduler {
                     self.assumed.seen(kind, &name, known.uid(), known.version());
                 }
                 self.reconsider_any(kind, &name, now);
+                if let Some((preemptor, why)) = preempts {
+                    self.record(Key::new(kind, name), Some(preemptor), "Preempted", why, now);
+                }
             }
             (ActionResult::Forbidden(_), Some((kind, name))) => {
                 failed = true;
@@ -378,7 +381,7 @@ impl Scheduler {
             Kind::Pod => self.unsettled.insert(key.name),
             _ => self.work.unsettled.insert(key),
         };
-        self.in_flight.insert(id, Flight { action: action.clone(), unit, settles });
+        self.in_flight.insert(id, Flight { action: action.clone(), unit, settles, preempts: None });
         self.outbox.push((id, action));
     }
 

@@ -24,6 +24,9 @@ use crate::footing::Footing;
 use crate::pending::State;
 use crate::unit::UnitName;
 
+/// How many victims the event of a preemption names.
+const MOST_NAMED: usize = 5;
+
 impl Scheduler {
     pub(super) fn preempt(&mut self, unit: &UnitName, plan: &Plan, now: Timestamp) -> Verdict {
         let placement = self.named(&plan.placement);
@@ -179,8 +182,9 @@ impl Scheduler {
         if self.has(Bug::ForgottenNomination) && !staying.is_empty() {
             self.nominate(unit, &[], now);
         }
+        let mut yielding: Vec<(Key, String)> = Vec::new();
         for pod in staying {
-            let (about, related) = (Key::new(Kind::Pod, pod.name.clone()), unit.key());
+            let about = Key::new(Kind::Pod, pod.name.clone());
             let message = format!("preempted for {unit}");
             let action = match self.is_soft() {
                 true => Action::SoftEvict { pod, preemptor: unit.to_string(), message: message.clone() },
@@ -189,9 +193,13 @@ impl Scheduler {
             let waits = self.pending.get(unit).is_some().then_some(unit);
             self.send(action, waits, now);
             let ground = self.ground(unit, &about.name);
-            let yields = format!("{about} yields for it: {ground}");
-            self.record(about.clone(), Some(related.clone()), "Preempted", format!("{message}: {ground}"), now);
-            self.record(related, Some(about), "Preempting", yields, now);
+            if let Some(flight) = self.outbox.last().and_then(|(id, _)| self.in_flight.get_mut(id)) {
+                flight.preempts = Some((unit.key(), format!("{message}: {ground}")));
+            }
+            yielding.push((about, ground));
+        }
+        if let Some((first, _)) = yielding.first().cloned() {
+            self.record(unit.key(), Some(first), "Preempting", told(&yielding), now);
         }
     }
 
@@ -247,4 +255,12 @@ impl Scheduler {
             group.mode == DisruptionMode::All && (evicted || stay < group.min_count)
         })
     }
+}
+
+/// Who yields and why, in one sentence for each of the first few.
+fn told(yielding: &[(Key, String)]) -> String {
+    let named = yielding.iter().take(MOST_NAMED).map(|(victim, ground)| format!("{victim} yields for it: {ground}"));
+    let others = yielding.len().saturating_sub(MOST_NAMED);
+    let rest = (others > 0).then(|| format!("and {others} others"));
+    named.chain(rest).collect::<Vec<_>>().join("; ")
 }
