@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
 use reprieve_objects::protected::PROTECTED;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
@@ -20,6 +19,7 @@ use tracing::{error, info, warn};
 
 use crate::absent::spell_out;
 use crate::audit::Audit;
+use crate::bindings::Bindings;
 use crate::hands::References;
 use crate::metrics::{Metrics, PendingLabels};
 use crate::resources::resource;
@@ -27,8 +27,6 @@ use crate::watch::Listener;
 
 /// How long a profile acts while others want to.
 const TURN: Duration = Duration::from_millis(200);
-/// How long it may take until a pod that was bound is seen to be.
-const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// How often it is said how many wait.
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// How long what is under way at the end is waited for.
@@ -87,22 +85,12 @@ pub struct Brain {
     /// Namespaces in which nobody is taken, besides those that say so themselves.
     protected: BTreeSet<String>,
     timers: BTreeSet<(Timestamp, usize)>,
-    /// Bindings that were asked for and are yet to be seen.
-    bindings: BTreeMap<FullName, Binding>,
+    bindings: Bindings,
     /// How many orders are under way.
     under_way: usize,
     turn: (usize, Instant),
     published: Option<Instant>,
     stopping: Option<Instant>,
-}
-
-/// A binding that is yet to be seen: the API does not say in which version it shows.
-struct Binding {
-    profile: usize,
-    id: ActionId,
-    uid: String,
-    worked: Option<Instant>,
-    seen_in: Option<u64>,
 }
 
 impl Brain {
@@ -127,7 +115,7 @@ impl Brain {
             audit,
             protected,
             timers: BTreeSet::new(),
-            bindings: BTreeMap::new(),
+            bindings: Bindings::default(),
             under_way: 0,
             turn: (0, Instant::now()),
             published: None,
@@ -163,12 +151,10 @@ impl Brain {
         match input {
             Input::Event(mut event) => {
                 self.complete(&mut event);
-                let seen = self.note_pods(&event);
-                for profile in self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind_of(&event))) {
-                    profile.scheduler.observe(event.clone(), now());
-                }
-                for (profile, id, result) in seen {
-                    self.profiles[profile].scheduler.observe(Event::Done { action: id, result }, now());
+                let shown = self.bindings.shown_by(&event);
+                self.tell(event);
+                for ((profile, action), result) in shown {
+                    self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
                 }
             }
             Input::Listed { profile, event } => self.profiles[profile].scheduler.observe(event, now()),
@@ -179,6 +165,18 @@ impl Brain {
                 }
             }
             Input::Stop => self.stopping = Some(Instant::now()),
+        }
+    }
+
+    /// Tells every profile that reads such objects.
+    fn tell(&mut self, event: Event) {
+        let kind = kind_of(&event);
+        let mut readers = self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind)).peekable();
+        while let Some(profile) = readers.next() {
+            if readers.peek().is_none() {
+                return profile.scheduler.observe(event, now());
+            }
+            profile.scheduler.observe(event.clone(), now());
         }
     }
 
@@ -199,67 +197,18 @@ impl Brain {
         }
     }
 
-    fn done(&mut self, profile: usize, action: ActionId, mut result: ActionResult) {
-        let binding = self.bindings.iter_mut().find(|(_, one)| (one.profile, one.id) == (profile, action));
-        if let Some((name, binding)) = binding {
-            if matches!(result, ActionResult::Ok { version } if version != u64::MAX) {
-                match binding.seen_in {
-                    Some(version) => result = ActionResult::Ok { version },
-                    None => {
-                        binding.worked = Some(Instant::now());
-                        return;
-                    }
-                }
-            }
-            let name = name.clone();
-            self.bindings.remove(&name);
+    fn done(&mut self, profile: usize, action: ActionId, result: ActionResult) {
+        if let Some(result) = self.bindings.answered((profile, action), result, Instant::now()) {
+            self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
         }
-        self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
-    }
-
-    /// The bindings that an event shows to have been made, or to be about a pod that is gone.
-    fn note_pods(&mut self, event: &Event) -> Vec<(usize, ActionId, ActionResult)> {
-        let mut done = Vec::new();
-        match event {
-            Event::Changed(object) => done.extend(self.note_pod(object)),
-            Event::Listed { objects, .. } if !self.bindings.is_empty() => {
-                done.extend(objects.iter().filter_map(|object| self.note_pod(object)));
-            }
-            Event::Gone { key, version } if key.kind == Kind::Pod => {
-                if let Some(binding) = self.bindings.remove(&key.name).filter(|binding| binding.worked.is_some()) {
-                    done.push((binding.profile, binding.id, ActionResult::Ok { version: *version }));
-                }
-            }
-            _ => {}
-        }
-        done
-    }
-
-    fn note_pod(&mut self, object: &Object) -> Option<(usize, ActionId, ActionResult)> {
-        let Object::Pod(pod) = object else { return None };
-        let name = FullName::of(&pod.metadata);
-        let binding = self.bindings.get_mut(&name)?;
-        let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-        if !bound || object.uid() != binding.uid {
-            return None;
-        }
-        binding.seen_in = Some(object.version());
-        binding.worked?;
-        let Binding { profile, id, .. } = self.bindings.remove(&name)?;
-        Some((profile, id, ActionResult::Ok { version: object.version() }))
     }
 
     /// Bindings that worked and are not seen: the scheduler reads the pod anew.
     fn give_up_bindings(&mut self) {
-        let late = |binding: &Binding| binding.worked.is_some_and(|worked| worked.elapsed() > SEEN_WITHIN);
-        let names: Vec<FullName> =
-            self.bindings.iter().filter(|(_, binding)| late(binding)).map(|(name, _)| name.clone()).collect();
-        for name in names {
-            if let Some(Binding { profile, id, .. }) = self.bindings.remove(&name) {
-                warn!(pod = %name, "a binding that worked is not seen; the pod is read anew");
-                let event = Event::Done { action: id, result: ActionResult::TimedOut };
-                self.profiles[profile].scheduler.observe(event, now());
-            }
+        for ((profile, action), pod) in self.bindings.late(Instant::now()) {
+            warn!(%pod, "a binding that worked is not seen; the pod is read anew");
+            let event = Event::Done { action, result: ActionResult::TimedOut };
+            self.profiles[profile].scheduler.observe(event, now());
         }
     }
 
@@ -342,8 +291,7 @@ impl Brain {
                 }
                 Action::Record { about, reason: "Refused", message, .. } => warn!(%about, message, "refused"),
                 Action::Bind { pod, .. } => {
-                    let binding = Binding { profile, id, uid: pod.uid.clone(), worked: None, seen_in: None };
-                    self.bindings.insert(pod.name.clone(), binding);
+                    self.bindings.begin((profile, id), pod);
                 }
                 _ => {}
             }

@@ -3,10 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::retry::RetryLayer;
+use tower::{BoxError, ServiceBuilder};
+use tower_http::decompression::DecompressionLayer;
 
 use crate::error::Error;
+
+/// How often a sign of life is asked of the server, and how soon it has to come.
+const ALIVE_EVERY: Duration = Duration::from_secs(30);
+const ALIVE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Which cluster.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +49,39 @@ impl Cluster {
             })?,
         };
         config.connect_timeout = Some(Duration::from_secs(10));
-        Client::try_from(config).map_err(|error| Error::Kubeconfig(format!("the kubeconfig cannot be used: {error}")))
+        connected(config).map_err(|error| Error::Kubeconfig(format!("the kubeconfig cannot be used: {error}")))
     }
+}
+
+/// A client that makes all its requests on one connection, as far as the server allows: what is asked for in parallel needs no further
+/// ones, each of which would take a handshake and memory on both sides.
+fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
+    if config.proxy_url.is_some() {
+        return Ok(Client::try_from(config)?);
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(config.connect_timeout);
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into()?));
+    }
+    let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(ALIVE_EVERY)
+        .http2_keep_alive_timeout(ALIVE_WITHIN)
+        .http2_keep_alive_while_idle(true)
+        .build::<_, Body>(https.enable_all_versions().wrap_connector(connector));
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(DecompressionLayer::new())
+        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace))
 }
 
 fn unreadable(path: &Path, error: &kube::config::KubeconfigError) -> Error {

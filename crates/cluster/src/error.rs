@@ -45,9 +45,6 @@ pub enum Error {
         /// Why.
         error: std::io::Error,
     },
-    /// The lease went to another.
-    #[error("the lease {0} was lost: another replica schedules now")]
-    LeaseLost(String),
     /// A thread ended that must not.
     #[error("the scheduler stopped: {0}")]
     Stopped(String),

@@ -10,37 +10,45 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::runtime::events::{Event as Note, EventType, Recorder, Reporter};
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Kind, Object};
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION, Said, Target};
 use reprieve_scheduler::change::{change_job, change_workload};
 use reprieve_scheduler::event::ActionResult;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroU32;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::warn;
 
 use crate::config::{ClientLimits, Configuration};
 use crate::error::problem;
 use crate::metrics::Metrics;
 use crate::resources::resource;
+use crate::turns::Turn;
 use crate::watch::get;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How long the message of a condition is at most.
 const LONGEST_MESSAGE: usize = 30_000;
+/// How long the note of an event is at most.
+const LONGEST_NOTE: usize = 1000;
+/// Of as many requests as may be under way, one in so many is for what is only said.
+const WORDS_SHARE: usize = 25;
+/// How long it is waited whether a condition still has to be said.
+const OVER_IN_A_MOMENT: Duration = Duration::from_secs(1);
 /// How often a request is made again that the server had no time for.
 const ATTEMPTS: u32 = 4;
 
 /// What the scheduler acts with.
 pub struct Hands {
     client: Client,
-    recorder: Recorder,
+    identity: String,
     in_flight: Semaphore,
+    /// For what is only said: that waits while there is something to do.
+    words: Semaphore,
     requests: DefaultDirectRateLimiter,
     evictions: Option<DefaultDirectRateLimiter>,
     dry_run: bool,
@@ -58,11 +66,11 @@ impl Hands {
     pub fn new(client: Client, config: &Configuration, identity: &str, dry_run: bool, metrics: Arc<Metrics>) -> Self {
         let ClientLimits { qps, burst, max_in_flight } = config.client_limits;
         let several = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-        let reporter = Reporter { controller: "reprieve".to_owned(), instance: Some(identity.to_owned()) };
         Self {
-            recorder: Recorder::new(client.clone(), reporter),
+            identity: identity.to_owned(),
             client,
             in_flight: Semaphore::new(max_in_flight),
+            words: Semaphore::new((max_in_flight / WORDS_SHARE).max(1)),
             requests: RateLimiter::direct(Quota::per_second(several(qps)).allow_burst(several(burst))),
             evictions: NonZeroU32::new(config.evictions_per_minute)
                 .map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
@@ -71,8 +79,16 @@ impl Hands {
         }
     }
 
-    /// Carries out an action; `None` where no result is to come of it, because nothing is touched.
-    pub async fn carry_out(&self, action: &Action, references: References) -> Option<ActionResult> {
+    /// Carries out an action when its turn has come; `None` where no result is to come of it, because nothing is touched.
+    pub async fn carry_out(
+        &self,
+        action: &Action,
+        references: References,
+        mut turn: Option<Turn>,
+    ) -> Option<ActionResult> {
+        if let Some(turn) = &mut turn {
+            turn.come().await;
+        }
         if self.dry_run && is_change(action) {
             // INVARIANT: what is assumed and never shows stays assumed, so that nothing is decided twice.
             let assumed = action.changes().is_some();
@@ -81,7 +97,14 @@ impl Hands {
         if let (Action::Evict { .. } | Action::SoftEvict { .. }, Some(evictions)) = (action, &self.evictions) {
             evictions.until_ready().await;
         }
-        let _permit = self.in_flight.acquire().await.ok()?;
+        let _permit = match action {
+            Action::Record { .. } => self.words.acquire().await.ok()?,
+            Action::Condition { .. } => match self.still_to_be_said(turn.as_mut()?).await {
+                Some(permit) => permit,
+                None => return Some(ActionResult::Conflict),
+            },
+            _ => self.in_flight.acquire().await.ok()?,
+        };
         self.requests.until_ready().await;
         let began = Instant::now();
         let mut pause = Duration::from_millis(100);
@@ -101,6 +124,19 @@ impl Hands {
             return Some(result);
         }
         None
+    }
+
+    /// What is over in a moment is not told.
+    async fn still_to_be_said(&self, turn: &mut Turn) -> Option<SemaphorePermit<'_>> {
+        let permit = async {
+            tokio::time::sleep(OVER_IN_A_MOMENT).await;
+            self.words.acquire().await.ok()
+        };
+        tokio::select! {
+            biased;
+            () = turn.is_left_out() => None,
+            permit = permit => permit,
+        }
     }
 
     async fn request(&self, action: &Action, references: &References) -> Result<ActionResult, kube::Error> {
@@ -137,8 +173,7 @@ impl Hands {
                 let path = Request::new(resource(*kind).path(Some(&object.name.namespace)));
                 let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
                 let request = path.patch_subresource("status", &object.name.name, &params, &patch);
-                let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
-                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+                self.changed(request).await
             }
             Action::SoftEvict { pod, preemptor, message } => {
                 let mut patch = mark(preemptor, message);
@@ -150,13 +185,13 @@ impl Hands {
                     Preconditions { uid: Some(pod.uid.clone()), resource_version: Some(pod.version.to_string()) };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
                 let request = Request::new(pods(pod)).delete(&pod.name.name, &params);
-                let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
-                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(pod.version + 1) })
+                let answer: Answer = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+                Ok(ActionResult::Ok { version: answer.version().unwrap_or(pod.version + 1) })
             }
             Action::CreateWorkload { workload } => {
                 let path = resource(Kind::Workload).path(workload.metadata.namespace.as_deref());
                 let answer = self.post(&path, workload).await?;
-                Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+                Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
             }
             Action::Refuse { .. }
             | Action::Admit { .. }
@@ -206,8 +241,7 @@ impl Hands {
             Kind::Workload => path.patch_subresource("status", &target.name.name, &params, &patch),
             _ => path.patch(&target.name.name, &params, &patch),
         };
-        let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
-        Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+        self.changed(request).await
     }
 
     /// Changes what a pod's status says, and its labels and annotations.
@@ -223,11 +257,19 @@ impl Hands {
         };
         let request =
             Request::new(pods(pod)).patch_subresource("status", &pod.name.name, &PatchParams::default(), &patch);
-        let answer: Value = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
-        Ok(ActionResult::Ok { version: version_of(&answer).unwrap_or(0) })
+        self.changed(request).await
     }
 
-    async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, kube::Error> {
+    /// Makes a request that changes an object.
+    async fn changed(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<ActionResult, kube::Error> {
+        let answer: Answer = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
+    }
+
+    async fn post(&self, path: &str, body: &impl Serialize) -> Result<Answer, kube::Error> {
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
         let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
         self.client.request(request).await
@@ -237,17 +279,28 @@ impl Hands {
         let Some(about) = &references.about else { return Ok(()) };
         let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
         let type_ = match reason {
-            "Scheduled" | "Preempting" => EventType::Normal,
-            _ => EventType::Warning,
+            "Scheduled" | "Preempting" => "Normal",
+            _ => "Warning",
         };
-        let event = Note {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(note.chars().take(1000).collect()),
-            action: "Scheduling".to_owned(),
-            secondary: references.related.clone(),
-        };
-        self.recorder.publish(&event, about).await
+        let namespace = about.namespace.as_deref().unwrap_or("default");
+        let now = Clock::now();
+        let name = format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), now.as_nanosecond());
+        let event = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": format!("{now:.6}"),
+            "reportingController": "reprieve",
+            "reportingInstance": self.identity,
+            "type": type_,
+            "action": "Scheduling",
+            "reason": reason,
+            "note": note.chars().take(LONGEST_NOTE).collect::<String>(),
+            "regarding": about,
+            "related": references.related,
+        });
+        self.post(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), &event).await?;
+        Ok(())
     }
 }
 
@@ -311,8 +364,24 @@ fn value_of(object: &Object) -> Value {
     value.unwrap_or_default()
 }
 
-fn version_of(answer: &Value) -> Option<u64> {
-    answer.get("metadata")?.get("resourceVersion")?.as_str()?.parse().ok()
+/// What matters of an answer.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    metadata: AnswerMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerMetadata {
+    #[serde(default)]
+    resource_version: String,
+}
+
+impl Answer {
+    fn version(&self) -> Option<u64> {
+        self.metadata.resource_version.parse().ok()
+    }
 }
 
 /// The merge patch that makes one of the other; `None` where they are the same.

@@ -39,11 +39,13 @@ impl Lease {
         }
     }
 
-    /// Waits until this replica holds the lease.
-    pub async fn acquire(&mut self) {
+    /// Waits until this replica holds the lease, and says meanwhile whether the server answers.
+    pub async fn acquire(&mut self, reachable: impl Fn(bool)) {
         let mut told = None;
         loop {
-            match self.ask().await {
+            let asked = self.ask().await;
+            reachable(asked.is_ok());
+            match asked {
                 Ok(Asked::Held) => return info!(lease = self.name, identity = self.identity, "this replica schedules"),
                 Ok(Asked::Anothers(holder)) => {
                     if told.as_ref() != Some(&holder) {

@@ -7,6 +7,7 @@
 
 mod absent;
 mod audit;
+mod bindings;
 mod brain;
 pub mod client;
 pub mod config;
@@ -20,6 +21,8 @@ pub mod read;
 mod resources;
 pub mod run;
 mod server;
+mod slim;
+mod turns;
 mod watch;
 
 pub use error::Error;

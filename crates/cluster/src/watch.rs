@@ -19,9 +19,10 @@ use tracing::{debug, warn};
 
 use crate::error::{Error, problem};
 use crate::resources::{QUEUES, resource, with_type};
+use crate::slim::slim;
 
 /// How many objects are read at a time.
-const PAGE: u32 = 1000;
+const PAGE: u32 = 500;
 /// How long a watch lasts; silence for longer than that, and a little, is a dead connection.
 const WATCH_SECONDS: u32 = 240;
 const GRACE_SECONDS: u64 = 20;
@@ -102,12 +103,6 @@ fn selector(kind: Kind) -> Option<String> {
 
 fn version(text: &str) -> u64 {
     text.parse().unwrap_or(0)
-}
-
-/// Without what no decision reads and is most of the text: who wrote which field when.
-fn slim(mut object: Object) -> Object {
-    object.metadata_mut().managed_fields = None;
-    object
 }
 
 /// Whether the API has no such kind.

@@ -90,16 +90,23 @@ async fn the_leader_is_stopped_in_the_middle_of_a_preemption() {
     assert!(leads(&other));
 }
 
-#[tokio::test]
-async fn the_api_server_is_restarted_in_the_middle_of_a_preemption() {
-    let mut cluster = ControlPlane::start("the_api_server_is_restarted_in_the_middle_of_a_preemption").await;
+/// A preemption that has begun: the cluster, its only scheduler, the gang that stays, and its pods.
+async fn begun(test: &str) -> (ControlPlane, Process, &'static str, BTreeSet<String>) {
+    let cluster = ControlPlane::start(test).await;
     cluster.create_nodes("node", 4, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
-    let mut scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
+    let scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
     two_slow_gangs(&cluster).await;
     cluster.create_gang("urgent", "high", 2, 8).await;
     let stays = one_leaves(&cluster).await;
     let before = uids(&cluster, stays).await;
+    (cluster, scheduler, stays, before)
+}
+
+#[tokio::test]
+async fn the_api_server_is_restarted_in_the_middle_of_a_preemption() {
+    let (mut cluster, mut scheduler, stays, before) =
+        begun("the_api_server_is_restarted_in_the_middle_of_a_preemption").await;
     cluster.stop_api_server();
     tokio::time::sleep(Duration::from_secs(3)).await;
     cluster.start_api_server().await;
@@ -110,16 +117,26 @@ async fn the_api_server_is_restarted_in_the_middle_of_a_preemption() {
 /// The API server comes back and has forgotten what happened meanwhile: everything is listed anew.
 #[tokio::test]
 async fn history_is_forgotten_in_the_middle_of_a_preemption() {
-    let mut cluster = ControlPlane::start("history_is_forgotten_in_the_middle_of_a_preemption").await;
-    cluster.create_nodes("node", 4, &[("nvidia.com/gpu", "8")]).await;
-    cluster.apply(CLASSES).await;
-    let mut scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    two_slow_gangs(&cluster).await;
-    cluster.create_gang("urgent", "high", 2, 8).await;
-    let stays = one_leaves(&cluster).await;
-    let before = uids(&cluster, stays).await;
+    let (mut cluster, mut scheduler, stays, before) = begun("history_is_forgotten_in_the_middle_of_a_preemption").await;
     cluster.forget_history().await;
     ends_well(&cluster, stays, &before).await;
     scheduler.check();
     assert!(scheduler.log().contains("the server has forgotten this version"), "{}", scheduler.log());
+}
+
+/// A leader that lost its lease because the API server was away lives on, and leads again when it is back: nobody has to start it anew.
+#[tokio::test]
+async fn a_leader_outlives_a_long_outage_of_the_api_server() {
+    let mut cluster = ControlPlane::start("a_leader_outlives_a_long_outage_of_the_api_server").await;
+    cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
+    cluster.apply(CLASSES).await;
+    let mut leader = cluster.run("reprieve", User::Admin, "Kubernetes", ELECTION);
+    cluster.create_gang("train", "low", 2, 8).await;
+    cluster.runs("train", 2).await;
+    cluster.stop_api_server();
+    eventually("it knows that it leads no more", async || leader.log().contains("begins anew").then_some(())).await;
+    cluster.start_api_server().await;
+    cluster.create_gang("urgent", "high", 2, 8).await;
+    cluster.runs("urgent", 2).await;
+    leader.check();
 }

@@ -9,6 +9,7 @@ use reprieve_objects::record::record;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
 use super::{Scheduler, Settling};
+use crate::action::Action;
 use crate::pending::State;
 use crate::unit::UnitName;
 
@@ -36,11 +37,11 @@ impl Scheduler {
         self.unlisted.is_empty() && self.settling == Settling::Settled
     }
 
-    /// Whether everything that it asked for is done and seen.
+    /// Whether everything that it asked for is done and seen, but for what is only said.
     pub fn is_quiet(&self) -> bool {
         self.assumed.is_empty()
             && self.unsettled.is_empty()
-            && self.in_flight.values().all(|flight| flight.action.changes().is_none())
+            && self.in_flight.values().all(|flight| is_only_said(&flight.action) || flight.action.changes().is_none())
     }
 
     /// For each unit that waits: its queue, or nothing, and why it waits, in one word: the law of the last decision about it, or what it
@@ -108,4 +109,8 @@ impl Scheduler {
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");
         Some(Recorded { name: format!("{moment}-{}-{}", key.name.namespace, key.name.name), text })
     }
+}
+
+fn is_only_said(action: &Action) -> bool {
+    matches!(action, Action::Condition { .. })
 }

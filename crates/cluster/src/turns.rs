@@ -1,0 +1,131 @@
+//! Actions on one object are carried out one after the other, as they were asked for. What is only said of it, and was not said yet, is
+//! left out when something is done about it, or when something else is said in its place.
+
+use std::collections::BTreeMap;
+
+use reprieve_objects::object::Key;
+use reprieve_scheduler::action::Action;
+use tokio::sync::oneshot;
+
+/// How many objects are remembered before those are forgotten on which nothing is under way.
+const MOST: usize = 10_000;
+
+/// By object: the last action on it.
+#[derive(Default)]
+pub struct Turns(BTreeMap<Key, Last>);
+
+struct Last {
+    /// Comes when it is done.
+    done: oneshot::Receiver<()>,
+    /// Of a condition: its type, and how it is left out.
+    said: Option<(&'static str, oneshot::Sender<()>)>,
+}
+
+/// The turn of an action. It passes when it is dropped.
+pub struct Turn {
+    before: Option<oneshot::Receiver<()>>,
+    /// Of a condition.
+    left_out: Option<oneshot::Receiver<()>>,
+    _done: oneshot::Sender<()>,
+}
+
+impl Turns {
+    /// The turn of this action, if it changes an object.
+    pub fn next(&mut self, action: &Action) -> Option<Turn> {
+        let (kind, target) = action.changes()?;
+        if self.0.len() > MOST {
+            self.0.retain(|_, last| matches!(last.done.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+        }
+        let (done, is_done) = oneshot::channel();
+        let (type_, (leave_out, left_out)) = match action {
+            Action::Condition { said, .. } => (Some(said.type_), oneshot::channel()),
+            _ => (None, oneshot::channel()),
+        };
+        let last = Last { done: is_done, said: type_.map(|type_| (type_, leave_out)) };
+        let before = self.0.insert(Key::new(kind, target.name.clone()), last);
+        let before = before.map(|Last { done, said }| {
+            if let Some((before, leave_out)) = said
+                && type_.is_none_or(|type_| type_ == before)
+            {
+                let _ = leave_out.send(()); // it may be said by now
+            }
+            done
+        });
+        Some(Turn { before, left_out: type_.map(|_| left_out), _done: done })
+    }
+}
+
+impl Turn {
+    /// Waits until it has come.
+    pub async fn come(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = before.await; // it is dropped, not sent
+        }
+    }
+
+    /// Waits until it need not be said any more.
+    pub async fn is_left_out(&mut self) {
+        if let Some(left_out) = &mut self.left_out
+            && left_out.await.is_ok()
+        {
+            return;
+        }
+        // Nobody can say so any more.
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use reprieve_objects::object::Kind;
+    use reprieve_objects::objects::FullName;
+    use reprieve_scheduler::action::{Said, Target};
+
+    use super::*;
+
+    fn pod(name: &str) -> Target {
+        Target { name: FullName::new("default", name), uid: String::new(), version: 1 }
+    }
+
+    fn unmark(name: &str) -> Action {
+        Action::Unmark { pod: pod(name) }
+    }
+
+    fn say(type_: &'static str) -> Action {
+        let said = Said { type_, holds: false, reason: "Unschedulable", message: String::new(), turns: false };
+        Action::Condition { kind: Kind::Pod, object: pod("a"), said }
+    }
+
+    #[test]
+    fn actions_on_one_object_take_turns() {
+        let mut turns = Turns::default();
+        let mut first = turns.next(&unmark("a")).expect("it changes a pod");
+        assert!(first.come().now_or_never().is_some(), "nothing is under way");
+        let mut other = turns.next(&unmark("b")).expect("it changes a pod");
+        assert!(other.come().now_or_never().is_some(), "another pod does not wait");
+        let mut second = turns.next(&unmark("a")).expect("it changes a pod");
+        assert!(second.before.as_mut().is_some_and(|before| before.now_or_never().is_none()), "it waits for the first");
+        drop(first);
+        assert!(second.come().now_or_never().is_some(), "the first is done");
+    }
+
+    #[test]
+    fn what_is_only_said_is_left_out_when_something_is_done() {
+        let mut turns = Turns::default();
+        let mut said = turns.next(&say("PodScheduled")).expect("it changes a pod");
+        assert!(said.is_left_out().now_or_never().is_none());
+        let _done = turns.next(&unmark("a"));
+        assert!(said.is_left_out().now_or_never().is_some());
+    }
+
+    #[test]
+    fn what_is_only_said_is_left_out_when_something_else_is_said_in_its_place() {
+        let mut turns = Turns::default();
+        let mut first = turns.next(&say("PodScheduled")).expect("it changes a pod");
+        let mut other = turns.next(&say("Another")).expect("it changes a pod");
+        assert!(first.is_left_out().now_or_never().is_none(), "both are said");
+        let _third = turns.next(&say("Another"));
+        assert!(other.is_left_out().now_or_never().is_some());
+    }
+}
