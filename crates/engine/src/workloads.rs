@@ -25,6 +25,8 @@ pub struct Workload {
     pub active: bool,
     /// When it first asked for quota and got none; `None` where it never did.
     pub waiting_since: Option<Timestamp>,
+    /// From when on it may preempt again, where it was preempted.
+    pub preempts_from: Option<Timestamp>,
     /// Its place in the order of uids, which decides the last ties.
     pub rank: u64,
     /// Its pod sets.

@@ -5,9 +5,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
 use reprieve_engine::workloads::{ByPriority, ByRuntime, Milestone, OnPreemption, Sorting};
 
-use crate::kueue::{KueueWorkload, MilestoneSpec};
+use crate::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
 use crate::load::timestamp;
 use crate::source::InputError;
+
+/// How long a workload that was preempted preempts nobody, the first time.
+const PAUSE_SECONDS: i64 = 300;
+/// How often that is doubled at most: it is three weeks then.
+const MOST_DOUBLINGS: u32 = 12;
 
 /// A criterion that is named twice, or both ways of comparing running times, say nothing clear.
 pub(crate) fn sorting(criteria: &[String]) -> Result<Sorting, String> {
@@ -56,6 +61,16 @@ pub(crate) fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, In
             Err(InputError::new(problem).field("spec.onPreemption"))
         }
     }
+}
+
+/// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as
+/// long each further time.
+pub(crate) fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
+    let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
+    let times: i32 = evictions.filter(|one| one.reason == "Preempted").map(|one| one.count).sum();
+    let requeued = status.conditions.iter().find(|one| one.type_ == "Requeued" && one.status == "True")?;
+    let doubled = u32::try_from(times - 1).ok()?.min(MOST_DOUBLINGS);
+    Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doubled))
 }
 
 /// Since when a workload waits: a scheduler that looked at it and gave it nothing said so.

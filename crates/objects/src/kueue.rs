@@ -403,6 +403,31 @@ pub struct KueueWorkloadStatus {
     /// Its conditions.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub conditions: Vec<Condition>,
+    /// What it has been through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling_stats: Option<SchedulingStats>,
+}
+
+/// What a workload has been through.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingStats {
+    /// How often it was evicted, by reason.
+    pub evictions: Vec<EvictionStats>,
+}
+
+/// How often a workload was evicted for a reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct EvictionStats {
+    /// `Preempted`, say.
+    pub reason: String,
+    /// More about it.
+    pub underlying_cause: String,
+    /// How often.
+    pub count: i32,
 }
 
 /// The quota that a workload holds.

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use reprieve_engine::Timestamp;
-use reprieve_objects::kueue::KueueWorkload;
+use reprieve_objects::kueue::{EvictionStats, KueueWorkload};
 use reprieve_objects::load::{time, timestamp};
 use reprieve_objects::objects::FullName;
 
@@ -51,6 +51,9 @@ pub fn change_workload(workload: &mut KueueWorkload, action: &Action, now: Times
         }
         Action::EvictWorkload { preemptor, ground, .. } => {
             let message = format!("{PREEMPTED_FOR}{preemptor}: {ground:?}");
+            if !is_true(&status.conditions, "Evicted") {
+                count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
+            }
             set(&mut status.conditions, "Evicted", true, "Preempted", message.clone());
             if is_true(&status.conditions, "Requeued") {
                 set(&mut status.conditions, "Requeued", false, "Preempted", message.clone());
@@ -71,6 +74,13 @@ pub fn change_workload(workload: &mut KueueWorkload, action: &Action, now: Times
         _ => return false,
     }
     true
+}
+
+fn count_eviction(evictions: &mut Vec<EvictionStats>) {
+    match evictions.iter_mut().find(|one| one.reason == "Preempted") {
+        Some(known) => known.count += 1,
+        None => evictions.push(EvictionStats { reason: "Preempted".to_owned(), count: 1, ..EvictionStats::default() }),
+    }
 }
 
 /// Changes a Job; `false` where the request is not about one, or cannot be: pods of a Job that is not suspended are made as they are.

@@ -7,7 +7,7 @@ use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_engine::policy::kueue::Kueue;
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
 use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
 use reprieve_objects::kueue::{
     ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
@@ -23,10 +23,13 @@ use crate::submission::{Form, Submission};
 use crate::world::Setup;
 
 /// The policies that a campaign goes through.
-pub const POLICIES: &[&str] = &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)", "Kueue"];
+pub const POLICIES: &[&str] =
+    &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)", "Kueue", "Kueue (fair)", "Kueue (joint)"];
 
 /// The flavors of nodes under policy Kueue.
 const FLAVORS: [&str; 2] = ["new", "old"];
+const FAIR: FairSharing =
+    FairSharing { first: Strategy::LessThanOrEqualToFinalShare, second: Some(Strategy::LessThanInitialShare) };
 const START: Timestamp = Timestamp(1_767_229_200_000_000);
 const HOUR: i64 = 3_600_000_000;
 const MINUTE: i64 = 60_000_000;
@@ -39,6 +42,8 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
         "YuniKorn" => Policy::YuniKorn,
         "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
         "Kueue" => Policy::Kueue(Kueue::default()),
+        "Kueue (fair)" => Policy::Kueue(Kueue { fair_sharing: Some(FAIR), ..Kueue::default() }),
+        "Kueue (joint)" => Policy::Kueue(Kueue { placement: Placing::Joint, ..Kueue::default() }),
         "Koordinator (soft)" => Policy::Koordinator(Koordinator::default()),
         _ => Policy::Kubernetes(Kubernetes::default()),
     };

@@ -303,6 +303,7 @@ impl Workload {
             created: Timestamp(0),
             active: false,
             waiting_since: None,
+            preempts_from: None,
             rank: 0,
             namespace_fits: true,
             protected: false,

@@ -173,7 +173,7 @@ impl Accounts {
                 pod_sets: sets.collect(),
                 ..KueueWorkloadSpec::default()
             },
-            status: Some(KueueWorkloadStatus { admission, conditions }),
+            status: Some(KueueWorkloadStatus { admission, conditions, ..KueueWorkloadStatus::default() }),
             ..KueueWorkload::default()
         })
     }

@@ -8,7 +8,7 @@ use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
 
 use super::{Reading, amount_of, is_finished};
-use crate::disturbance::{milestones, on_preemption, waiting_since};
+use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 use crate::load::{nth_rank, timestamp};
 use crate::namespace_selector::Namespaces;
@@ -155,6 +155,7 @@ impl Workloads {
             protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
+            preempts_from: preempts_from(status),
             priority: self.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,

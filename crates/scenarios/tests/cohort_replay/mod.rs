@@ -129,7 +129,7 @@ impl Replay {
             observed_generation: None,
         };
         self.workload(loaded.names.workload(id)).status =
-            Some(KueueWorkloadStatus { admission: Some(admission), conditions: vec![reserved] });
+            Some(KueueWorkloadStatus { admission: Some(admission), conditions: vec![reserved], ..Default::default() });
     }
 
     fn workload(&mut self, name: &FullName) -> &mut KueueWorkload {

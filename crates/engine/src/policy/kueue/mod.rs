@@ -258,10 +258,13 @@ impl<'a> Search<'a> {
         later.is_some_and(|assigned| assigned.contested.is_empty())
     }
 
-    /// Whether it has yet to wait before it may preempt; `triggerAfterWorkloadWaitingSeconds` of its queue.
+    /// Whether it has yet to wait before it may preempt: `triggerAfterWorkloadWaitingSeconds` of its queue, and, where shares and priorities
+    /// could send three workloads around in a circle, longer each time that it was preempted itself.
     fn delay(&self) -> Option<Law> {
         let seconds = self.snapshot.quota_rules().queues[self.queue.index()].trigger_after_seconds;
-        let until = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
+        let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
+        let pause = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
+        let until = pause.map_or(asked, |pause| pause.max(asked));
         (self.now < until).then_some(Law::Delay { until })
     }
 

@@ -193,6 +193,11 @@ mod tests {
         let preemptor = FullName::new("default", "other");
         let evict = Action::EvictWorkload { workload: target(), preemptor, ground: Ground::InClusterQueue };
         assert!(change_workload(&mut workload, &evict, Timestamp(1)));
+        let stats = workload.status.as_ref().and_then(|status| status.scheduling_stats.as_ref());
+        assert_eq!(
+            stats.map(|stats| (stats.evictions[0].reason.as_str(), stats.evictions[0].count)),
+            Some(("Preempted", 1))
+        );
         assert_eq!(next(&job, Some(&workload), true), Some(Chore::Suspend));
         assert!(change_job(&mut job, &Action::SuspendJob { job: target() }));
         assert_eq!(next(&job, Some(&workload), true), None, "its pods are still there");
