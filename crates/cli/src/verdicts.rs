@@ -85,13 +85,15 @@ impl Way {
 
     /// With the settings that the question came with, where they are this policy's.
     fn profile(self, asked: &Profile) -> Profile {
-        let mut args = Map::new();
+        let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
+        let mut args = if is_own { asked.args.clone() } else { Map::new() };
         match self {
-            Self::Kubernetes => {}
+            Self::Kubernetes => {
+                args.remove("priorityCut");
+            }
             Self::KubeScheduler => {
                 args.insert("priorityCut".to_owned(), false.into());
             }
-            Self::Kept(_) if asked.policy.eq_ignore_ascii_case(self.policy()) => args.clone_from(&asked.args),
             Self::Kept(_) => {}
         }
         Profile { policy: self.policy().to_owned(), args }
