@@ -1,0 +1,60 @@
+//! Gangs: they enter, are decided and yield as one.
+
+use k8s_openapi::api::core::v1::Pod;
+use reprieve_objects::object::Object;
+use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Verdict, mark};
+
+use crate::harness::*;
+
+#[test]
+fn a_gang_enters_when_its_minimum_is_there() {
+    let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
+    let mut life = Life::new(objects);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Incomplete", .. }), "{:?}", step.verdict);
+    assert!(life.scheduler.step(life.now).is_none());
+    let second = life.store(member("two"));
+    life.scheduler.observe(Event::Changed(second), life.now);
+    let step = life.step();
+    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 2), "{:?}", step.verdict);
+}
+
+#[test]
+fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
+    let on_node = |name: &str, node: Option<&str>| {
+        let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
+        let mut pod = Pod::clone(&pod);
+        pod.spec.get_or_insert_default().node_name = node.map(str::to_owned);
+        mark(&mut pod, "Pod default/high");
+        Object::from(pod)
+    };
+    let pods = vec![on_node("bound", Some("node")), on_node("lost", None), pod("high", 10, 4, None)];
+    let mut life = Life::new(with(read(YIELDS_WHOLE).into_iter().chain(pods).collect()));
+    let mut all = Vec::new();
+    while let Some(step) = life.scheduler.step(life.now) {
+        all.extend(evicted(&step).into_iter().map(str::to_owned));
+        life.works(&step);
+    }
+    assert_eq!(all, ["bound"]);
+}
+
+#[test]
+fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
+    let objects = with(read(GANG).into_iter().chain(["one", "two"].map(member)).collect());
+    let mut life = Life::new(objects);
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    life.goes("one");
+    let third = life.store(member("three"));
+    life.scheduler.observe(Event::Changed(third), life.now);
+    let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
+    let (bind, _) = second.expect("it was to be bound");
+    let step = life.step();
+    assert!(matches!(step.verdict, Verdict::Wait { law: "Unsettled", .. }), "{:?}", step.verdict);
+    life.change("two", |pod| pod.spec.get_or_insert_default().node_name = Some("node".to_owned()));
+    let version = life.version;
+    life.answer(*bind, ActionResult::Ok { version });
+    let step = life.step();
+    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 1), "{:?}", step.verdict);
+}

@@ -1,0 +1,224 @@
+//! A scheduler, and the API as it changes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::read::documents;
+use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::change::{say_of_group, say_of_pod};
+use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::{Scheduler, Step, mark, unmark};
+
+pub const NODE: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: node}
+status: {allocatable: {cpu: 4, pods: 10}}
+";
+
+/// A gang of two.
+pub const GANG: &str = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+";
+
+/// The same, and it yields only whole.
+pub const YIELDS_WHOLE: &str = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default, uid: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}, disruptionMode: {all: {}}}
+";
+
+pub fn pod(name: &str, priority: i32, cpu: i32, node: Option<&str>) -> Object {
+    let text = format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: default, uid: {name}, creationTimestamp: 2026-01-01T00:00:00Z}}
+spec:
+  schedulerName: reprieve
+  priority: {priority}
+  {}
+  containers: [{{name: main, resources: {{requests: {{cpu: {cpu}}}}}}}]
+status: {{phase: {}}}
+",
+        node.map(|node| format!("nodeName: {node}")).unwrap_or_default(),
+        if node.is_some() { "Running, startTime: 2026-01-01T00:00:00Z" } else { "Pending" },
+    );
+    read(&text).remove(0)
+}
+
+pub fn read(text: &str) -> Vec<Object> {
+    let mut objects = Objects::default();
+    for document in documents("test", text) {
+        document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
+    }
+    objects.into_each()
+}
+
+/// A scheduler and the objects as the API has them.
+pub struct Life {
+    pub scheduler: Scheduler,
+    pub objects: BTreeMap<Key, Object>,
+    pub version: u64,
+    pub now: Timestamp,
+}
+
+impl Life {
+    pub fn new(objects: Vec<Object>) -> Self {
+        Self::of(fresh(), objects)
+    }
+
+    pub fn of(scheduler: Scheduler, objects: Vec<Object>) -> Self {
+        let now = Timestamp(1_767_229_200_000_000);
+        let mut life = Self { scheduler, objects: BTreeMap::new(), version: 0, now };
+        for object in objects {
+            life.store(object);
+        }
+        life.settle();
+        life
+    }
+
+    /// Starts the scheduler anew.
+    pub fn restart(&mut self) {
+        self.scheduler = fresh();
+        self.settle();
+    }
+
+    /// Lets it list everything, wait for what others may have asked for, and list the pods again.
+    pub fn settle(&mut self) {
+        for &kind in Kind::ALL {
+            self.list(kind);
+        }
+        assert!(self.scheduler.step(self.now).is_some(), "it asks for a timer");
+        assert!(self.scheduler.step(self.now).is_none(), "it decides nothing before");
+        self.now = self.now.plus_seconds(1);
+        self.scheduler.observe(Event::Timer, self.now);
+        let step = self.scheduler.step(self.now).expect("it lists the pods again");
+        assert!(matches!(step.actions[0].1, Action::List { kind: Kind::Pod }));
+        self.list(Kind::Pod);
+    }
+
+    pub fn list(&mut self, kind: Kind) {
+        let objects = self.objects.values().filter(|object| object.kind() == kind).cloned().collect();
+        self.scheduler.observe(Event::Listed { kind, objects, version: self.version }, self.now);
+    }
+
+    pub fn store(&mut self, mut object: Object) -> Object {
+        self.version += 1;
+        object.metadata_mut().resource_version = Some(self.version.to_string());
+        self.objects.insert(object.key(), object.clone());
+        object
+    }
+
+    pub fn change(&mut self, name: &str, change: impl FnOnce(&mut Pod)) {
+        let Object::Pod(pod) = self.objects[&key(name)].clone() else { panic!("{name} is a pod") };
+        let mut pod = Pod::clone(&pod);
+        change(&mut pod);
+        let object = self.store(Object::from(pod));
+        self.scheduler.observe(Event::Changed(object), self.now);
+    }
+
+    pub fn step(&mut self) -> Step {
+        self.scheduler.step(self.now).expect("there is something to do")
+    }
+
+    pub fn answer(&mut self, action: ActionId, result: ActionResult) {
+        self.scheduler.observe(Event::Done { action, result }, self.now);
+    }
+
+    /// All that the step asks for about pods works, and is seen.
+    pub fn works(&mut self, step: &Step) {
+        for (id, action) in &step.actions {
+            if let Action::Condition { kind: Kind::PodGroup, object, said } = action {
+                let key = Key::new(Kind::PodGroup, object.name.clone());
+                let Object::PodGroup(group) = self.objects[&key].clone() else { panic!("it is a group") };
+                let mut group = PodGroup::clone(&group);
+                say_of_group(&mut group, said, self.now);
+                let object = self.store(Object::from(group));
+                self.scheduler.observe(Event::Changed(object), self.now);
+                let version = self.version;
+                self.answer(*id, ActionResult::Ok { version });
+            }
+            let Some(target) = action.pod().cloned() else { continue };
+            self.change(&target.name.name, |pod| match action {
+                Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
+                Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
+                Action::Mark { preemptor, .. } => mark(pod, preemptor),
+                Action::Unmark { .. } => unmark(pod),
+                Action::Condition { said, .. } => say_of_pod(pod, said, Timestamp(0)),
+                Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
+                _ => {}
+            });
+            let version = self.version;
+            self.answer(*id, ActionResult::Ok { version });
+        }
+    }
+
+    pub fn goes(&mut self, name: &str) {
+        self.version += 1;
+        self.objects.remove(&key(name));
+        self.scheduler.observe(Event::Gone { key: key(name), version: self.version }, self.now);
+    }
+}
+
+pub fn fresh() -> Scheduler {
+    Scheduler::new("reprieve", Policy::Kubernetes(Kubernetes::default()))
+}
+
+pub fn key(pod: &str) -> Key {
+    Key::new(Kind::Pod, FullName::new("default", pod))
+}
+
+pub fn evicted(step: &Step) -> Vec<&str> {
+    let names = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Evict { pod } => Some(pod.name.name.as_str()),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// What a step records about which object and another, and with which words.
+pub fn recorded(step: &Step) -> Vec<(String, String)> {
+    let records = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Record { about, related: Some(related), message, .. } => {
+            Some((format!("{} {}", about.name.name, related.name.name), message.clone()))
+        }
+        _ => None,
+    });
+    records.collect()
+}
+
+/// What a step says of which object.
+pub fn said(step: &Step) -> Vec<String> {
+    let conditions = step.actions.iter().filter_map(|(_, action)| match action {
+        Action::Condition { object, said, .. } => {
+            let law = said.message.split(':').next().unwrap_or_default();
+            Some(format!("{} {}={} {} {law}", object.name.name, said.type_, said.holds, said.reason))
+        }
+        _ => None,
+    });
+    conditions.collect()
+}
+
+pub fn with(pods: Vec<Object>) -> Vec<Object> {
+    read(NODE).into_iter().chain(pods).collect()
+}
+
+/// A pod of the group `gang`.
+pub fn member(name: &str) -> Object {
+    let Object::Pod(pod) = pod(name, 0, 1, None) else { panic!("it is a pod") };
+    let mut pod = Pod::clone(&pod);
+    let spec = pod.spec.get_or_insert_default();
+    spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
+    Object::from(pod)
+}
