@@ -66,6 +66,12 @@ impl Story {
         self
     }
 
+    /// The same, but it goes at once, without a kubelet.
+    pub fn leaves_at_once(mut self) -> Self {
+        self.pod["spec"]["terminationGracePeriodSeconds"] = json!(0);
+        self
+    }
+
     /// The same in another namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.pod["metadata"]["namespace"] = json!(namespace);
@@ -149,6 +155,11 @@ impl ControlPlane {
 /// Whether a pod has a node.
 pub fn is_bound(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+}
+
+/// Whether a pod runs.
+pub fn is_running(pod: &Pod) -> bool {
+    pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
 }
 
 /// Whether a pod is on its way out.

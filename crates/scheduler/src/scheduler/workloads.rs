@@ -255,12 +255,13 @@ fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
     let (Some(Object::Workload(before)), Some(Object::Workload(after))) = (before, after) else {
         return before.is_none() && after.is_none();
     };
-    let admission = |workload: &KueueWorkload| workload.status.as_ref().and_then(|status| status.admission.clone());
-    let conditions = |workload: &KueueWorkload| {
-        let conditions = workload.status.iter().flat_map(|status| status.conditions.clone());
-        conditions.filter(|one| one.type_ != "QuotaReserved").collect::<Vec<_>>()
-    };
-    before.spec == after.spec && admission(before) == admission(after) && conditions(before) == conditions(after)
+    let [was, is] = [before, after].map(|workload| workload.status.as_ref());
+    let [was_admitted, is_admitted] = [was, is].map(|status| status.and_then(|status| status.admission.as_ref()));
+    let [said, says] = [was, is].map(|status| {
+        let conditions = status.into_iter().flat_map(|status| &status.conditions);
+        conditions.filter(|one| one.type_ != "QuotaReserved")
+    });
+    before.spec == after.spec && was_admitted == is_admitted && said.eq(says)
 }
 
 /// The name and the uid of the Job that an object belongs to.

@@ -106,7 +106,7 @@ impl Claims {
         firsts.chain(&self.alone)
     }
 
-    /// Whoever was preempted.
+    /// Whoever stands in no line; who was preempted is among them.
     pub fn alone(&self) -> impl Iterator<Item = &FullName> {
         self.alone.iter()
     }
