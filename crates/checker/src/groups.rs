@@ -26,7 +26,7 @@ pub struct Group {
 /// The group of this name, if anybody defined it.
 pub fn read(objects: &Objects, classes: &Classes, max_excess: Option<u32>, name: &FullName) -> Option<Group> {
     let pod_group =
-        objects.pod_groups.iter().map(|sourced| &sourced.object).find(|group| FullName::of(&group.metadata) == *name);
+        objects.pod_groups.iter().map(|sourced| &*sourced.object).find(|group| FullName::of(&group.metadata) == *name);
     let Some(pod_group) = pod_group else {
         let (workload, part) = workload_of(objects, name)?;
         return Some(from_workload(classes, max_excess, workload, part));
@@ -57,7 +57,7 @@ pub fn read(objects: &Objects, classes: &Classes, max_excess: Option<u32>, name:
 
 /// A part of a Workload lends its name to `workload-part` and to every replica of it, `workload-part-key`.
 fn workload_of<'o>(objects: &'o Objects, name: &FullName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
-    let all = objects.workloads.iter().map(|sourced| &sourced.object);
+    let all = objects.workloads.iter().map(|sourced| &*sourced.object);
     let parts = all
         .filter(|workload| FullName::of(&workload.metadata).namespace == name.namespace)
         .flat_map(|workload| workload.spec.pod_groups.iter().map(move |part| (workload, part)));
@@ -71,7 +71,7 @@ fn workload_of<'o>(objects: &'o Objects, name: &FullName) -> Option<(&'o Workloa
 }
 
 fn workload_named<'o>(objects: &'o Objects, name: &FullName) -> Option<&'o Workload> {
-    objects.workloads.iter().map(|sourced| &sourced.object).find(|one| FullName::of(&one.metadata) == *name)
+    objects.workloads.iter().map(|sourced| &*sourced.object).find(|one| FullName::of(&one.metadata) == *name)
 }
 
 fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload, part: &WorkloadGroup) -> Group {

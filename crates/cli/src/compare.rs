@@ -45,7 +45,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
         return Err(nobody_asks());
     }
     let Input { objects, test } = asking.read()?;
-    let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec, test.source)).unzip();
+    let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(nobody_asks());
     };

@@ -67,7 +67,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
         return Err(nobody_asks());
     }
     let Input { mut objects, test } = args.asking.read()?;
-    let (recorded, source) = test.map(|test| (test.object.spec, test.source)).unzip();
+    let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let blamed = |error| asked_by(error, &question_flags(args), source.as_ref());
     if args.cycle {
         return cycle(args, recorded.as_ref(), &objects, blamed);

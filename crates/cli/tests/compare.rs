@@ -386,7 +386,7 @@ fn a_policy_answers_here_as_it_does_alone() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     for file in reprieve::input::files(&folder).expect("there are cases") {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
-        let spec = input.test.expect("it is a case").object.spec;
+        let spec = input.test.expect("it is a case").object.spec.clone();
         let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
         let mut loaded = load_for(&input.objects, Strictness::Files, &policy).expect("cases can be loaded");

@@ -67,7 +67,7 @@ fn every_recorded_case_decides_as_it_did() {
     let mut recorded = 0;
     for file in input::files(&conformance()).expect("the cases are there") {
         let Input { objects, test } = input::read(&[file]).expect("a case can be read");
-        let spec = test.expect("a case is a test").object.spec;
+        let spec = test.expect("a case is a test").object.spec.clone();
         let policy = policy(&spec.profile).expect("a case has a policy");
         let mut loaded = load_for(&objects, Strictness::Test, &policy).expect("a case can be loaded");
         let question = Question::new(&spec, &loaded).expect("a case asks something");

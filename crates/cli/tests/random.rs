@@ -57,7 +57,7 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
     for document in documents("random", text) {
         test = test.or(document.read(&mut objects)?);
     }
-    let spec = test.expect("the first document is the test").object.spec;
+    let spec = test.expect("the first document is the test").object.spec.clone();
     let policy = policy(&spec.profile)?;
     let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
     let mut loaded = load_for(&objects, Strictness::Test, &policy)?;

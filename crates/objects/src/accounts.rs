@@ -8,6 +8,7 @@ mod plain;
 mod yunikorn;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -215,14 +216,17 @@ fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
 
 /// An object that came from no file.
 fn made<T>(object: T) -> Sourced<T> {
-    Sourced { object, source: Source { file: "the mapping between policies".into(), document: 1, item: None } }
+    Sourced {
+        object: Arc::new(object),
+        source: Source { file: "the mapping between policies".into(), document: 1, item: None },
+    }
 }
 
 /// The same objects as if no priority class tolerated anybody or opted out.
 pub fn without_tolerations(objects: &Objects) -> Objects {
     let mut objects = objects.clone();
     for class in &mut objects.priority_classes {
-        if let Some(annotations) = &mut class.object.metadata.annotations {
+        if let Some(annotations) = &mut Arc::make_mut(&mut class.object).metadata.annotations {
             annotations.retain(|key, _| !is_toleration(key));
         }
     }

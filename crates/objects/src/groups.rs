@@ -44,7 +44,7 @@ pub(crate) fn groups(
         let workload = group.spec.workload_ref.as_ref().and_then(|reference| {
             let workload = workloads.get(&FullName::new(&name.namespace, &reference.workload_name))?;
             Some((
-                &workload.object,
+                &*workload.object,
                 workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
             ))
         });

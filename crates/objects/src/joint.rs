@@ -32,7 +32,7 @@ pub(crate) type Ties = BTreeMap<FullName, (FullName, usize)>;
 /// Finds the workload of every pod that has one.
 pub(crate) fn ties(objects: &Objects) -> Ties {
     let workloads: BTreeMap<FullName, &KueueWorkload> =
-        objects.kueue_workloads.iter().map(|one| (FullName::of(&one.object.metadata), &one.object)).collect();
+        objects.kueue_workloads.iter().map(|one| (FullName::of(&one.object.metadata), &*one.object)).collect();
     let mut owned: BTreeMap<(String, String, String), &FullName> = BTreeMap::new();
     for (name, workload) in &workloads {
         for owner in workload.metadata.owner_references.iter().flatten() {

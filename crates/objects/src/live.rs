@@ -318,7 +318,7 @@ impl Live {
             objects.push(object, &source);
         }
         for pod in self.pods.values() {
-            objects.pods.push(Sourced { object: ApiPod::clone(pod), source: source.clone() });
+            objects.pods.push(Sourced { object: Arc::clone(pod), source: source.clone() });
         }
         objects
     }

@@ -203,7 +203,7 @@ impl Loader {
             let mut domain = vec![None; self.nodes.len()];
             for node in nodes {
                 let at = labelled(node).and_then(|name| names.binary_search(&name).ok());
-                domain[self.nodes[&plain_name(&node.object)].index()] = at.map(|at| at as u32);
+                domain[self.nodes[&plain_name(&*node.object)].index()] = at.map(|at| at as u32);
             }
             (Topology { domain, n_domains: names.len() }, names)
         };

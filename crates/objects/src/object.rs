@@ -62,6 +62,12 @@ macro_rules! kinds {
                     Self::$kind(Arc::new(object))
                 }
             }
+
+            impl From<Arc<$type>> for Object {
+                fn from(object: Arc<$type>) -> Self {
+                    Self::$kind(object)
+                }
+            }
         )+
     };
 }

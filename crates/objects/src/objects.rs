@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
@@ -83,7 +84,7 @@ impl Objects {
     pub fn push(&mut self, object: &Object, source: &Source) {
         macro_rules! push {
             ($list:ident, $object:expr) => {
-                self.$list.push(Sourced { object: (**$object).clone(), source: source.clone() })
+                self.$list.push(Sourced { object: Arc::clone($object), source: source.clone() })
             };
         }
         match object {

@@ -138,7 +138,7 @@ impl<'o> Reading<'o> {
             flavor.metadata.name.clone().unwrap_or_default()
         })?;
         let flavors = named.into_iter().enumerate();
-        let flavors = flavors.map(|(at, (name, flavor))| (name, (FlavorId::new(at), &flavor.object))).collect();
+        let flavors = flavors.map(|(at, (name, flavor))| (name, (FlavorId::new(at), &*flavor.object))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();

@@ -71,7 +71,7 @@ impl Document<'_> {
         let value = self.parse(objects)?;
         if Kind::of(&value).is_test() {
             let object = format!("PreemptionTest {}", name_of(&value));
-            let test = typed(&value, &self.source, &object)?;
+            let test = Arc::new(typed(&value, &self.source, &object)?);
             return Ok(Some(Sourced { object: test, source: self.source.clone() }));
         }
         if !Kind::of(&value).kind.ends_with("List") {
@@ -84,7 +84,7 @@ impl Document<'_> {
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
         let value = self.parse(&mut Objects::default())?;
         let object = format!("{} {}", Kind::of(&value).kind, name_of(&value));
-        Ok(Sourced { object: typed(&value, &self.source, &object)?, source: self.source.clone() })
+        Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
 
     /// Reads what somebody means to submit: objects, and those whose controllers make pods.
@@ -350,7 +350,7 @@ fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Source
         let problem = "is missing; every object has a name";
         return Err(InputError::new(problem).at(source).object(object).field("metadata.name"));
     }
-    Ok(Sourced { object: typed(value, source, &object)?, source: source.clone() })
+    Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
 }
 
 fn name_of(value: &Value) -> String {

@@ -40,53 +40,53 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
     let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, .. } =
         objects;
     for Sourced { object, .. } in nodes {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in namespaces {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in priority_classes {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in budgets {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in config_maps {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.elastic_quotas {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.job_groups {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.resource_flavors {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.cohorts {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.cluster_queues {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.local_queues {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.workload_classes {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in &objects.kueue_workloads {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in workloads {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in pod_groups {
-        push(without_managed_fields(object))?;
+        push(without_managed_fields(&**object))?;
     }
     for Sourced { object, .. } in pods {
         if loaded.names.pod_id(&FullName::of(&object.metadata)).is_some() {
-            push(without_managed_fields(object))?;
+            push(without_managed_fields(&**object))?;
         }
     }
     Ok(text)

@@ -79,15 +79,15 @@ impl std::error::Error for InputError {}
 /// An object and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sourced<T> {
-    /// The object.
-    pub object: T,
+    /// The object. Many keep the same one.
+    pub object: Arc<T>,
     /// Where it came from.
     pub source: Source,
 }
 
-impl<T> Sourced<T> {
+impl<T: Clone> Sourced<T> {
     /// The same place, something else in it.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
-        Sourced { object: change(self.object), source: self.source }
+        Sourced { object: Arc::new(change(Arc::unwrap_or_clone(self.object))), source: self.source }
     }
 }

@@ -1,5 +1,7 @@
 //! What somebody means to submit: the pods that its controller would make, as if they were in the cluster already.
 
+use std::sync::Arc;
+
 use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
@@ -36,7 +38,7 @@ pub fn submit(
     controlled: Vec<Sourced<Controlled>>,
 ) -> Result<PreemptorRef, InputError> {
     for Sourced { object, source } in controlled {
-        submitted.extend(pods_of(object, &source)?);
+        submitted.extend(pods_of(Arc::unwrap_or_clone(object), &source)?);
     }
     let preemptor = match (submitted.pod_groups.as_slice(), submitted.pods.as_slice()) {
         ([group], _) => reference("PodGroup", &group.object.metadata),
@@ -71,7 +73,7 @@ fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
         Controlled::StatefulSet(object) => (object.metadata, object.spec.template),
     };
     let pod = pod(&metadata, "new", &template);
-    Ok(Objects { pods: vec![Sourced { object: pod, source: source.clone() }], ..Objects::default() })
+    Ok(Objects { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..Objects::default() })
 }
 
 /// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
@@ -94,9 +96,9 @@ fn job_pods(job: Job, source: &Source) -> Result<Objects, InputError> {
             let spec = pod.spec.get_or_insert_default();
             spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: job.metadata.name.clone() });
         }
-        groups.push(Sourced { object: group, source: source.clone() });
+        groups.push(Sourced { object: Arc::new(group), source: source.clone() });
     }
-    let pods = pods.into_iter().map(|object| Sourced { object, source: source.clone() }).collect();
+    let pods = pods.into_iter().map(|object| Sourced { object: Arc::new(object), source: source.clone() }).collect();
     Ok(Objects { pods, pod_groups: groups, ..Objects::default() })
 }
 

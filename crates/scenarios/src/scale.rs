@@ -8,6 +8,8 @@ mod list;
 mod queues;
 mod quotas;
 
+use std::sync::Arc;
+
 use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Considered, Skip, Verdict, cycle};
@@ -168,7 +170,8 @@ pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
     let mut scenario = gang(nodes, members);
     let topology = TopologyConstraint { key: ZONE.to_owned() };
     let group = scenario.objects.pod_groups.last_mut().expect("the preemptor is a group");
-    group.object.spec.scheduling_constraints = Some(PodGroupSchedulingConstraints { topology: Some(vec![topology]) });
+    let constraints = PodGroupSchedulingConstraints { topology: Some(vec![topology]) };
+    Arc::make_mut(&mut group.object).spec.scheduling_constraints = Some(constraints);
     scenario
 }
 

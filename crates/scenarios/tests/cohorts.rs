@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use reprieve_engine::explain::explain;
 use reprieve_engine::fit::Preemptor;
@@ -37,7 +38,7 @@ impl Case {
             test = test.or(read.map(|sourced| sourced.object));
         }
         let name = format!("{} {seed}", sort.name());
-        Self { name, objects, spec: test.expect("it begins with a test").spec }
+        Self { name, objects, spec: test.expect("it begins with a test").spec.clone() }
     }
 
     fn all() -> impl Iterator<Item = Self> {
@@ -191,7 +192,8 @@ fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
         let answer = question.answer(&mut loaded);
         for workload in &mut case.objects.kueue_workloads {
             let free = MilestoneSpec { seconds: 1, cost: 0 };
-            workload.object.spec.preemption = Some(DisturbanceSpec { disruption_cost_milestones: vec![free] });
+            Arc::make_mut(&mut workload.object).spec.preemption =
+                Some(DisturbanceSpec { disruption_cost_milestones: vec![free] });
         }
         let (mut loaded, question) = case.load();
         assert_eq!(question.answer(&mut loaded), answer, "{}", case.name);
@@ -222,9 +224,10 @@ fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
         };
         let again: Vec<_> = case.objects.kueue_workloads.iter().filter(|workload| pending(workload)).cloned().collect();
         for mut workload in again {
-            let name = format!("{}-again", workload.object.metadata.name.unwrap_or_default());
-            workload.object.metadata.uid = Some(name.clone());
-            workload.object.metadata.name = Some(name);
+            let metadata = &mut Arc::make_mut(&mut workload.object).metadata;
+            let name = format!("{}-again", metadata.name.take().unwrap_or_default());
+            metadata.uid = Some(name.clone());
+            metadata.name = Some(name);
             case.objects.kueue_workloads.push(workload);
         }
         let (loaded, question) = case.load();

@@ -1,6 +1,7 @@
 //! What holds for every decision under policy Koordinator, tried on random clusters. A seed that fails becomes a case.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod as ApiPod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -83,7 +84,7 @@ impl Asked {
     }
 
     fn pods(&self) -> impl Iterator<Item = (String, &ApiPod)> {
-        self.objects.pods.iter().map(|sourced| (FullName::of(&sourced.object.metadata).to_string(), &sourced.object))
+        self.objects.pods.iter().map(|sourced| (FullName::of(&sourced.object.metadata).to_string(), &*sourced.object))
     }
 
     fn asking(&self) -> &ApiPod {
@@ -264,10 +265,11 @@ impl Asked {
         for sourced in &mut objects.pods {
             let name = FullName::of(&sourced.object.metadata).to_string();
             if victims.contains(name.as_str()) {
-                leave(&mut sourced.object);
+                leave(Arc::make_mut(&mut sourced.object));
             }
             if let Some(node) = self.answer.nominated.get(&name) {
-                sourced.object.status.get_or_insert_default().nominated_node_name = Some(node.clone());
+                let pod = Arc::make_mut(&mut sourced.object);
+                pod.status.get_or_insert_default().nominated_node_name = Some(node.clone());
             }
         }
         objects
@@ -336,5 +338,5 @@ fn read(text: &str) -> (TestSpec, Objects) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
         test = test.or(read);
     }
-    (test.expect("the first document is the test").object.spec, objects)
+    (test.expect("the first document is the test").object.spec.clone(), objects)
 }

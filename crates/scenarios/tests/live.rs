@@ -127,5 +127,5 @@ fn read(text: &str) -> (TestSpec, Objects) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
         test = test.or(read);
     }
-    (test.expect("the first document is the test").object.spec, objects)
+    (test.expect("the first document is the test").object.spec.clone(), objects)
 }

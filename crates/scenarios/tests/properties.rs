@@ -142,7 +142,7 @@ impl Asked {
         let whole = self.objects.pod_groups.iter().map(|sourced| &sourced.object);
         for group in whole.filter(|group| group.spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some())) {
             let group = FullName::of(&group.metadata);
-            let members = self.objects.pods.iter().map(|sourced| &sourced.object);
+            let members = self.objects.pods.iter().map(|sourced| &*sourced.object);
             let members = members.filter(|pod| group_of(pod).as_ref() == Some(&group) && runs(pod));
             let is_taken = |pod: &ApiPod| taken.contains(&FullName::of(&pod.metadata).to_string().as_str());
             let (gone, left): (Vec<&ApiPod>, Vec<&ApiPod>) = members.partition(|pod| is_taken(pod));
@@ -245,7 +245,7 @@ fn read(text: &str) -> (TestSpec, Objects) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
         test = test.or(read);
     }
-    (test.expect("the first document is the test").object.spec, objects)
+    (test.expect("the first document is the test").object.spec.clone(), objects)
 }
 
 fn group_of(pod: &ApiPod) -> Option<FullName> {

@@ -31,7 +31,7 @@ impl Case {
             let read = document.read(&mut objects).expect("the cluster can be read");
             test = test.or(read.map(|sourced| sourced.object));
         }
-        Self { seed, objects, spec: test.expect("it begins with a test").spec }
+        Self { seed, objects, spec: test.expect("it begins with a test").spec.clone() }
     }
 
     fn load(&self) -> (Loaded, Question) {

@@ -7,6 +7,7 @@ mod jobs;
 pub mod span;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -178,7 +179,8 @@ impl Scenario {
             return Err(InputError::new(problem).at(&first.source).field("kind"));
         }
         let read = first.read_own::<ScenarioFile>()?;
-        let (ScenarioFile { api_version, _kind: _, metadata, spec }, source) = (read.object, read.source);
+        let (file, source) = (Arc::unwrap_or_clone(read.object), read.source);
+        let ScenarioFile { api_version, _kind: _, metadata, spec } = file;
         let object = format!("Scenario {}", metadata.name);
         let located = |error: InputError| error.at(&source).object(object.clone());
         if api_version != "reprieve.dev/v1alpha1" {

@@ -27,7 +27,7 @@ impl Case {
         let mut objects = Objects::default();
         let mut spec = None;
         for document in documents("case", text) {
-            spec = document.read(&mut objects)?.map(|test| test.object.spec).or(spec);
+            spec = document.read(&mut objects)?.map(|test| test.object.spec.clone()).or(spec);
         }
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());

@@ -1,6 +1,7 @@
 //! Accounts as Koordinator's quotas, PodGroups as its jobs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ impl Accounts {
         for pod in &mut mapped.pods {
             let name = FullName::of(&pod.object.metadata);
             let job = group_of(&pod.object);
-            let labels = pod.object.metadata.labels.get_or_insert_default();
+            let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != QUOTA && key != JOB);
             labels.extend(self.of_pod.get(&name).map(|&at| (QUOTA.to_owned(), self.names[at].clone())));
             labels.extend(job.map(|job| (JOB.to_owned(), job.name)));

@@ -1,6 +1,7 @@
 //! Accounts as Kueue's queues and cohorts; gangs, and pods of none, as its workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -99,7 +100,7 @@ impl Accounts {
         for pod in &mut mapped.pods {
             let name = FullName::of(&pod.object.metadata);
             if let Some(workload) = workload_of.get(&name) {
-                let metadata = &mut pod.object.metadata;
+                let metadata = &mut Arc::make_mut(&mut pod.object).metadata;
                 metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
                 metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), name.name);
             }

@@ -1,6 +1,7 @@
 //! A cluster in Kubernetes' own words: what a policy calls a job or a workload is a PodGroup with its pods.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodCondition, PodSchedulingGroup, PodSpec, PodStatus};
 use k8s_openapi::api::scheduling::v1beta1::{
@@ -130,7 +131,7 @@ impl Plain {
     fn gather(&mut self, name: &FullName, members: &[usize], needed: usize, disruption_mode: Option<DisruptionMode>) {
         let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
         for &at in members {
-            let spec = self.objects.pods[at].object.spec.get_or_insert_default();
+            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec.get_or_insert_default();
             spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(name.name.clone()) });
         }
         let gang = GangSchedulingPolicy { min_count: i32::try_from(needed).unwrap_or(i32::MAX) };

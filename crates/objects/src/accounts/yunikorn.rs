@@ -1,6 +1,7 @@
 //! Accounts as YuniKorn's queues.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ impl Accounts {
         for pod in &mut mapped.pods {
             let name = FullName::of(&pod.object.metadata);
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
-            let labels = pod.object.metadata.labels.get_or_insert_default();
+            let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");
             labels.entry("applicationId".to_owned()).or_insert(application);
             labels.extend(self.of_pod.get(&name).map(|&at| ("queue".to_owned(), self.path(at))));

@@ -1,6 +1,7 @@
 //! The objects that the scenarios are made of.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{
@@ -351,5 +352,5 @@ pub fn sourced<T: Metadata<Ty = ObjectMeta>>(object: T) -> Sourced<T> {
 
 /// The same for objects that Kubernetes itself does not have.
 pub fn from_scenario<T>(object: T) -> Sourced<T> {
-    Sourced { object, source: Source { file: "scenario".into(), document: 1, item: None } }
+    Sourced { object: Arc::new(object), source: Source { file: "scenario".into(), document: 1, item: None } }
 }

@@ -1,6 +1,7 @@
 //! Queues over many cycles: whoever is given quota holds it from the next cycle on; whoever is preempted waits again, as old as it was.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -33,13 +34,13 @@ impl Replay {
             let read = document.read(&mut objects).expect("the file can be read");
             test = test.or(read.map(|sourced| sourced.object));
         }
-        let spec = test.expect("it begins with a test").spec;
+        let spec = test.expect("it begins with a test").spec.clone();
         let now = "2026-01-01T01:00:00Z".parse().expect("a time");
         let mut replay = Self { objects, spec, now, preemptions: 0 };
         for workload in &mut replay.objects.kueue_workloads {
             let conditions = workload.object.status.iter().flat_map(|status| &status.conditions);
             if conditions.into_iter().any(|condition| condition.type_ == "Evicted") {
-                workload.object.status = None;
+                Arc::make_mut(&mut workload.object).status = None;
             }
         }
         replay
@@ -50,7 +51,7 @@ impl Replay {
         let holding = self.objects.kueue_workloads.iter().filter(|workload| holds(&workload.object));
         let copies: Vec<_> = holding.step_by(3).cloned().collect();
         for mut copy in copies {
-            let workload = &mut copy.object;
+            let workload = Arc::make_mut(&mut copy.object);
             workload.metadata.name = workload.metadata.name.as_ref().map(|name| format!("{name}-too"));
             workload.metadata.uid = None;
             workload.status = None;
@@ -134,7 +135,7 @@ impl Replay {
 
     fn workload(&mut self, name: &FullName) -> &mut KueueWorkload {
         let mut workloads = self.objects.kueue_workloads.iter_mut().map(|workload| &mut workload.object);
-        workloads.find(|workload| FullName::of(&workload.metadata) == *name).expect("it is there")
+        Arc::make_mut(workloads.find(|workload| FullName::of(&workload.metadata) == *name).expect("it is there"))
     }
 }
 

@@ -1,6 +1,8 @@
 //! A cluster over many rounds: every pending pod asks, in the order of creation; who fits is bound; whom a plan takes is made again as a
 //! pending pod of the same name, and its preemptor runs. The clock moves on by more than any delay.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -38,7 +40,7 @@ impl Replay {
         let replicas: Vec<_> =
             self.objects.pods.iter().filter(|pod| is_bound(&pod.object)).step_by(3).cloned().collect();
         for mut replica in replicas {
-            let pod = &mut replica.object;
+            let pod = Arc::make_mut(&mut replica.object);
             pod.metadata.name = pod.metadata.name.as_ref().map(|name| format!("{name}-too"));
             pod.metadata.owner_references = None;
             self.objects.pods.push(replica);
@@ -122,7 +124,7 @@ impl Replay {
 
     fn pod(&mut self, name: &FullName) -> &mut Pod {
         let mut pods = self.objects.pods.iter_mut().map(|pod| &mut pod.object);
-        pods.find(|pod| FullName::of(&pod.metadata) == *name).expect("it is there")
+        Arc::make_mut(pods.find(|pod| FullName::of(&pod.metadata) == *name).expect("it is there"))
     }
 }
 

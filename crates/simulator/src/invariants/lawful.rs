@@ -1,5 +1,7 @@
 //! No victim is unlawful. For policy Kubernetes the independent checker says so; for the others what can be told from the objects alone.
 
+use std::sync::Arc;
+
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
 use reprieve_objects::answer::Answer;
@@ -60,7 +62,9 @@ fn by_checker(
     let mut objects = world.seen_by_scheduler();
     for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
         let name = FullName::of(&pod.metadata);
-        if let Some(status) = pod.status.as_mut().filter(|_| placement.iter().any(|(placed, _)| *placed == name)) {
+        if placement.iter().any(|(placed, _)| *placed == name)
+            && let Some(status) = &mut Arc::make_mut(pod).status
+        {
             status.nominated_node_name = None;
         }
     }

@@ -28,7 +28,7 @@ impl Quota {
     pub fn of(objects: &Objects) -> Result<Self, String> {
         let mut quota = Self { queues: BTreeMap::new() };
         for queue in &objects.cluster_queues {
-            let ClusterQueue { metadata, spec, .. } = &queue.object;
+            let ClusterQueue { metadata, spec, .. } = &*queue.object;
             let mut accounts = BTreeMap::new();
             for flavor in spec.resource_groups.iter().flat_map(|group| &group.flavors) {
                 for resource in &flavor.resources {
