@@ -33,8 +33,8 @@ pub(crate) type Place = (Reverse<Priority>, Timestamp, UnitName);
 pub(crate) struct Pending {
     units: BTreeMap<UnitName, Waiting>,
     active: BTreeSet<Place>,
-    /// Those that wait for a change, each for itself; workloads do not.
-    alone: BTreeSet<UnitName>,
+    /// Those that wait for a change, each for itself, and where they are to land, if that is known; workloads do not.
+    alone: BTreeMap<UnitName, Option<Arc<Footing>>>,
     /// Whether quota is used or free since workloads were last looked at.
     quota_news: bool,
     crowds: Crowds,
@@ -139,8 +139,11 @@ impl Pending {
                 self.active.insert(place);
             }
             State::Change { .. } if matches!(unit, UnitName::Workload(_)) => {}
-            State::Change { .. } | State::Landing { .. } => {
-                self.alone.insert(unit.clone());
+            State::Change { .. } => {
+                self.alone.insert(unit.clone(), None);
+            }
+            State::Landing { footing, .. } => {
+                self.alone.insert(unit.clone(), Some(footing));
             }
             State::Alike(crowd) => self.crowds.join(crowd, place),
             State::Backoff { .. } | State::Aside { .. } | State::Busy(_) => {}
@@ -185,7 +188,7 @@ impl Pending {
 
     /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
     pub fn part(&mut self) {
-        self.wake_alone(|state| matches!(state, State::Landing { .. }));
+        self.wake_alone(|footing| footing.is_some());
         for unit in self.crowds.all() {
             self.set(&unit, State::Active);
         }
@@ -201,10 +204,7 @@ impl Pending {
     /// Nodes have more or less room: whoever needs a node is active, except for crowds that this is no help to, and those who do not mind
     /// while they wait for others to leave.
     pub fn wake_pods(&mut self, helps: impl Fn(&Likeness) -> bool, touches: impl Fn(&Footing) -> bool) {
-        self.wake_alone(|state| match state {
-            State::Landing { footing, .. } => touches(footing),
-            _ => true,
-        });
+        self.wake_alone(|footing| footing.is_none_or(&touches));
         self.crowds.wake(|likeness, waits| waits.held_back || helps(likeness));
     }
 
@@ -218,9 +218,9 @@ impl Pending {
         std::mem::take(&mut self.quota_news)
     }
 
-    fn wake_alone(&mut self, is_meant: impl Fn(&State) -> bool) {
-        let wakes = |unit: &&UnitName| self.units.get(unit).is_some_and(|waiting| is_meant(&waiting.state));
-        let units: Vec<UnitName> = self.alone.iter().filter(wakes).cloned().collect();
+    fn wake_alone(&mut self, is_meant: impl Fn(Option<&Footing>) -> bool) {
+        let meant = self.alone.iter().filter(|(_, footing)| is_meant(footing.as_deref()));
+        let units: Vec<UnitName> = meant.map(|(unit, _)| unit.clone()).collect();
         for unit in units {
             self.set(&unit, State::Active);
         }
