@@ -28,13 +28,12 @@ pub fn slim(mut object: Object) -> Object {
 fn slim_pod(pod: &mut Pod) {
     if let Some(spec) = &mut pod.spec {
         spec.volumes = None;
-        spec.containers = std::mem::take(&mut spec.containers).into_iter().map(container).collect();
-        spec.init_containers =
-            spec.init_containers.take().map(|containers| containers.into_iter().map(container).collect());
+        spec.containers = containers(std::mem::take(&mut spec.containers));
+        spec.init_containers = spec.init_containers.take().map(containers);
     }
     if let Some(status) = &mut pod.status {
         let kept = |condition: &PodCondition| READ.contains(&condition.type_.as_str());
-        let conditions = status.conditions.take().map(|all| all.into_iter().filter(kept).collect());
+        let conditions = status.conditions.take().map(|all| fitted(all.into_iter().filter(kept)));
         *status = PodStatus {
             phase: status.phase.take(),
             nominated_node_name: status.nominated_node_name.take(),
@@ -49,15 +48,22 @@ fn slim_pod(pod: &mut Pod) {
     }
 }
 
-fn container(container: Container) -> Container {
-    Container {
+fn containers(all: Vec<Container>) -> Vec<Container> {
+    fitted(all.into_iter().map(|container| Container {
         name: container.name,
         image: container.image,
         resources: container.resources,
         ports: container.ports,
         restart_policy: container.restart_policy,
         ..Container::default()
-    }
+    }))
+}
+
+/// A list that takes no more than it needs: what it is made of has room for several more.
+fn fitted<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list: Vec<T> = items.collect();
+    list.shrink_to_fit();
+    list
 }
 
 /// Those of the containers that say what they were given.
@@ -69,7 +75,7 @@ fn resized(statuses: Option<Vec<ContainerStatus>>) -> Option<Vec<ContainerStatus
         resources: status.resources,
         ..ContainerStatus::default()
     });
-    Some(kept.collect::<Vec<_>>()).filter(|kept| !kept.is_empty())
+    Some(fitted(kept)).filter(|kept| !kept.is_empty())
 }
 
 fn slim_node(node: &mut Node) {
@@ -142,6 +148,12 @@ mod tests {
         }))
         .expect("a pod");
         assert_eq!(slim(Object::from(pod)), Object::from(kept));
+    }
+
+    #[test]
+    fn a_list_takes_no_more_than_it_needs() {
+        let list = fitted(vec![1, 2, 3, 4].into_iter().filter(|item| *item == 1));
+        assert_eq!((list.len(), list.capacity()), (1, 1));
     }
 
     #[test]

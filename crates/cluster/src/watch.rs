@@ -2,9 +2,10 @@
 //! where it was; where the server has forgotten that, it lists anew.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
@@ -13,8 +14,8 @@ use kube::core::params::{ListParams, WatchParams};
 use kube::core::{Request, WatchEvent};
 use reprieve_objects::object::{Kind, Object};
 use reprieve_scheduler::event::Event;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use tracing::{debug, warn};
 
 use crate::error::{Error, problem};
@@ -72,11 +73,45 @@ pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Re
 }
 
 #[derive(Deserialize)]
-#[serde(bound = "T: DeserializeOwned")]
+#[serde(bound = "T: DeserializeOwned + Into<Object>")]
 struct List<T> {
     metadata: ListMeta,
     #[serde(default)]
-    items: Vec<T>,
+    items: Items<T>,
+}
+
+/// Objects that are slimmed one by one as they are read: all of a page in full take many times as much.
+struct Items<T>(Vec<Object>, PhantomData<T>);
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self(Vec::new(), PhantomData)
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Into<Object>> Deserialize<'de> for Items<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self::default())
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Into<Object>> Visitor<'de> for Items<T> {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("a list of objects")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
+        while let Some(item) = items.next_element::<T>()? {
+            self.0.push(slim(item.into()));
+        }
+        Ok(self)
+    }
 }
 
 async fn list_as<T: DeserializeOwned + Into<Object>>(
@@ -89,7 +124,7 @@ async fn list_as<T: DeserializeOwned + Into<Object>>(
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
         let List { metadata, items } = client.request::<List<T>>(request).await?;
-        objects.extend(items.into_iter().map(|object| slim(object.into())));
+        objects.extend(items.0);
         params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             return Ok((objects, metadata.resource_version.as_deref().map_or(0, version)));
@@ -157,7 +192,7 @@ impl Watch {
     async fn follow<T: DeserializeOwned + Into<Object> + Clone + fmt::Debug>(&self, mut version: u64) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let before = version;
+            let (before, began) = (version, Instant::now());
             match self.follow_once::<T>(&mut version).await {
                 Ok(End::Forgotten) => {
                     warn!(kind = ?self.kind, version, "the server has forgotten this version; all are listed anew");
@@ -167,7 +202,8 @@ impl Watch {
                 Ok(End::Interrupted) => {}
                 Err(error) => warn!(kind = ?self.kind, error = problem(&error), "the watch was interrupted"),
             }
-            if version == before {
+            // One that lasted for long ended because nothing happened.
+            if version == before && began.elapsed() < LONGEST_PAUSE {
                 tokio::time::sleep(pause).await;
                 pause = LONGEST_PAUSE.min(pause * 2);
             } else {
@@ -250,4 +286,25 @@ pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
     let params = ListParams { limit: Some(1), field_selector: selector(kind), ..ListParams::default() };
     let request = Request::new(resource(kind).path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_read_and_slimmed() {
+        let pod = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
+        for (items, expected) in [(json!([pod]), 1), (json!([]), 0), (json!(null), 0)] {
+            let list: List<Pod> =
+                serde_json::from_value(json!({"metadata": {"resourceVersion": "7"}, "items": items})).expect("a list");
+            assert_eq!(list.items.0.len(), expected);
+            assert!(list.items.0.iter().all(|object| object.metadata().managed_fields.is_none()));
+        }
+        assert!(serde_json::from_value::<List<Pod>>(json!({"metadata": {}})).expect("a list").items.0.is_empty());
+        assert!(serde_json::from_value::<List<Pod>>(json!({"metadata": {}, "items": ["a"]})).is_err());
+    }
 }
