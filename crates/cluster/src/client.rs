@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -16,6 +18,8 @@ use tower_http::decompression::DecompressionLayer;
 
 use crate::error::Error;
 
+/// What the server's logs, and the managed fields of what is changed, know it by.
+const NAME: &str = concat!("reprieve/", env!("CARGO_PKG_VERSION"));
 /// How often a sign of life is asked of the server, and how soon it has to come.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
 const ALIVE_WITHIN: Duration = Duration::from_secs(15);
@@ -49,12 +53,13 @@ impl Cluster {
             })?,
         };
         config.connect_timeout = Some(Duration::from_secs(10));
+        config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
         connected(config).map_err(|error| Error::Kubeconfig(format!("the kubeconfig cannot be used: {error}")))
     }
 }
 
-/// A client that makes all its requests on one connection, as far as the server allows: what is asked for in parallel needs no further
-/// ones, each of which would take a handshake and memory on both sides.
+/// A client with a connection of its own, on which it makes all its requests, as far as the server allows: what is asked for in parallel needs
+/// no further ones, each of which would take a handshake and memory on both sides.
 fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
     if config.proxy_url.is_some() {
         return Ok(Client::try_from(config)?);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use http::HeaderValue;
+use http::header::ACCEPT;
 use jiff::Timestamp as Clock;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -36,11 +38,14 @@ const LONGEST_MESSAGE: usize = 30_000;
 /// How long the note of an event is at most.
 const LONGEST_NOTE: usize = 1000;
 /// Of as many requests as may be under way, one in so many is for what is only said.
-const WORDS_SHARE: usize = 25;
+const WORDS_SHARE: usize = 100;
 /// How long it is waited whether a condition still has to be said.
 const OVER_IN_A_MOMENT: Duration = Duration::from_secs(1);
 /// How often a request is made again that the server had no time for.
 const ATTEMPTS: u32 = 4;
+/// The form in which the server is to answer.
+const METADATA_ONLY: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
 
 /// What the scheduler acts with.
 pub struct Hands {
@@ -109,7 +114,8 @@ impl Hands {
         let began = Instant::now();
         let mut pause = Duration::from_millis(100);
         for attempt in 1.. {
-            let answer = tokio::time::timeout(PATIENCE, self.request(action, &references)).await;
+            // Boxed, so that those who wait for their turn take little room.
+            let answer = tokio::time::timeout(PATIENCE, Box::pin(self.request(action, &references))).await;
             let result = match answer {
                 Ok(Ok(result)) => result,
                 Ok(Err(error)) if is_busy(&error) && attempt < ATTEMPTS => {
@@ -185,7 +191,7 @@ impl Hands {
                     Preconditions { uid: Some(pod.uid.clone()), resource_version: Some(pod.version.to_string()) };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
                 let request = Request::new(pods(pod)).delete(&pod.name.name, &params);
-                let answer: Answer = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+                let answer = self.ask(request).await?;
                 Ok(ActionResult::Ok { version: answer.version().unwrap_or(pod.version + 1) })
             }
             Action::CreateWorkload { workload } => {
@@ -261,18 +267,21 @@ impl Hands {
     }
 
     /// Makes a request that changes an object.
-    async fn changed(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<ActionResult, kube::Error> {
-        let answer: Answer = self.client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+    async fn changed(&self, request: Built) -> Result<ActionResult, kube::Error> {
+        let answer = self.ask(request).await?;
         Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
+    }
+
+    /// Makes a request. Of the answer nothing but the metadata is asked for.
+    async fn ask(&self, request: Built) -> Result<Answer, kube::Error> {
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        request.headers_mut().insert(ACCEPT, METADATA_ONLY);
+        self.client.request(request).await
     }
 
     async fn post(&self, path: &str, body: &impl Serialize) -> Result<Answer, kube::Error> {
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
-        let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.ask(Request::new(path).create(&PostParams::default(), body)).await
     }
 
     async fn record(&self, reason: &str, message: &str, references: &References) -> Result<(), kube::Error> {
@@ -363,6 +372,9 @@ fn value_of(object: &Object) -> Value {
     };
     value.unwrap_or_default()
 }
+
+/// A request that may have been put together wrongly.
+type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
 /// What matters of an answer.
 #[derive(Deserialize)]
