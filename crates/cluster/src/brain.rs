@@ -88,6 +88,9 @@ pub struct Brain {
     bindings: Bindings,
     /// How many orders are under way.
     under_way: usize,
+    /// Those of them that wait for nothing but a request to spare, and with how many of these nothing more is decided.
+    deeds: BTreeSet<(usize, ActionId)>,
+    most_deeds: usize,
     turn: (usize, Instant),
     published: Option<Instant>,
     stopping: Option<Instant>,
@@ -101,6 +104,7 @@ impl Brain {
         metrics: Arc<Metrics>,
         audit: Option<Audit>,
         protected: BTreeSet<String>,
+        most_deeds: usize,
     ) -> Self {
         for Profile { scheduler, kinds, .. } in &mut profiles {
             for &kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
@@ -117,6 +121,8 @@ impl Brain {
             timers: BTreeSet::new(),
             bindings: Bindings::default(),
             under_way: 0,
+            deeds: BTreeSet::new(),
+            most_deeds,
             turn: (0, Instant::now()),
             published: None,
             stopping: None,
@@ -160,6 +166,7 @@ impl Brain {
             Input::Listed { profile, event } => self.profiles[profile].scheduler.observe(event, now()),
             Input::Done { profile, action, result } => {
                 self.under_way -= 1;
+                self.deeds.remove(&(profile, action));
                 if let Some(result) = result {
                     self.done(profile, action, result);
                 }
@@ -220,8 +227,12 @@ impl Brain {
         }
     }
 
-    /// One step of the profile whose turn it is; whether there was anything to do.
+    /// One step of the profile whose turn it is; whether there was anything to do. Nothing is decided before it can be done: who was first
+    /// is helped first, and the rest is decided by what is so then.
     fn take_steps(&mut self) -> bool {
+        if self.deeds.len() >= self.most_deeds {
+            return false;
+        }
         let (mut current, since) = self.turn;
         let alone = self.profiles.len() == 1;
         let spent = !alone && since.elapsed() > TURN;
@@ -295,6 +306,9 @@ impl Brain {
                 }
                 _ => {}
             }
+            if is_deed(&action) {
+                self.deeds.insert((profile, id));
+            }
             if self.orders.send(Order { profile, id, action, references }).is_ok() {
                 self.under_way += 1;
             }
@@ -344,6 +358,13 @@ fn now() -> Timestamp {
     timestamp(jiff::Timestamp::now())
 }
 
+/// Whether an action is done as soon as there is a request to spare. What is only said is not, nor are evictions, which a limit may hold
+/// back for long.
+fn is_deed(action: &Action) -> bool {
+    let waits = matches!(action, Action::Condition { .. } | Action::Evict { .. } | Action::SoftEvict { .. });
+    action.changes().is_some() && !waits
+}
+
 fn kind_of(event: &Event) -> Kind {
     match event {
         Event::Changed(object) => object.kind(),
@@ -368,5 +389,120 @@ fn log(profile: &Profile, step: &Step) {
         }
         Verdict::Wait { law, why } => info!(%profile, %unit, law, why, "waits"),
         Verdict::Unschedulable { law, why } => info!(%profile, %unit, law, why, "cannot be scheduled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use reprieve_engine::policy::Policy;
+    use reprieve_scheduler::Bug;
+    use serde_json::json;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    /// A brain, and whoever carries out its orders.
+    struct Life {
+        brain: Brain,
+        orders: UnboundedReceiver<Order>,
+        pods: Vec<Object>,
+        /// The bindings that were ordered: the action and the pod.
+        bindings: Vec<(ActionId, String)>,
+    }
+
+    impl Life {
+        /// One node, these pods, and at most so many deeds at once. Everything was listed, and the first bindings are ordered.
+        fn begin(bug: Option<Bug>, pods: &[&str], most_deeds: usize) -> Self {
+            let scheduler = Scheduler::new("reprieve", Policy::Kubernetes(Default::default())).with_bug(bug);
+            let kinds = BTreeSet::from([Kind::Node, Kind::Pod]);
+            let profile = Profile { scheduler, kinds, policy: "Kubernetes", name: "reprieve".to_owned() };
+            let ((_, inputs), (sender, orders)) = (channel(), unbounded_channel());
+            let metrics = Arc::new(Metrics::new());
+            let brain = Brain::new(vec![profile], inputs, sender, metrics, None, BTreeSet::new(), most_deeds);
+            let pods = pods.iter().map(|name| pod(name)).collect();
+            let mut life = Self { brain, orders, pods, bindings: Vec::new() };
+            for kind in [Kind::Node, Kind::Pod] {
+                life.list(kind);
+            }
+            let end = Instant::now() + Duration::from_secs(30);
+            while life.bindings.is_empty() {
+                assert!(Instant::now() < end, "nothing is bound");
+                life.go_on();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            life
+        }
+
+        fn list(&mut self, kind: Kind) {
+            let objects = match kind {
+                Kind::Node => vec![node()],
+                Kind::Pod => self.pods.clone(),
+                _ => Vec::new(),
+            };
+            self.brain.hear(Input::Event(Event::Listed { kind, objects, version: 1 }));
+        }
+
+        /// All steps that can be taken; what is ordered is noted, and lists are made.
+        fn go_on(&mut self) {
+            self.brain.fire_timers();
+            while self.brain.take_steps() {}
+            while let Ok(Order { id, action, .. }) = self.orders.try_recv() {
+                match action {
+                    Action::Bind { pod, .. } => self.bindings.push((id, pod.name.name)),
+                    Action::List { kind } => {
+                        self.list(kind);
+                        self.done(id);
+                    }
+                    _ => self.done(id),
+                }
+            }
+        }
+
+        fn done(&mut self, action: ActionId) {
+            let result = Some(ActionResult::Ok { version: 0 });
+            self.brain.hear(Input::Done { profile: 0, action, result });
+        }
+
+        fn bound(&self) -> Vec<&str> {
+            self.bindings.iter().map(|(_, pod)| pod.as_str()).collect()
+        }
+    }
+
+    fn node() -> Object {
+        let amounts = json!({"cpu": "10", "pods": "10"});
+        let node = json!({"metadata": {"name": "n", "resourceVersion": "1"}, "status": {"allocatable": amounts}});
+        Object::from(serde_json::from_value::<Node>(node).expect("a node"))
+    }
+
+    fn pod(name: &str) -> Object {
+        let pod = json!({
+            "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"},
+            "spec": {
+                "schedulerName": "reprieve",
+                "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+            },
+        });
+        Object::from(serde_json::from_value::<Pod>(pod).expect("a pod"))
+    }
+
+    #[test]
+    fn nothing_is_decided_before_it_can_be_done() {
+        let mut life = Life::begin(None, &["a", "b", "c", "d"], 2);
+        life.go_on();
+        assert_eq!(life.bound(), ["a", "b"]);
+        life.done(life.bindings[0].0);
+        life.go_on();
+        assert_eq!(life.bound(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_fault_in_one_decision_leaves_the_others_alone() {
+        let mut life = Life::begin(Some(Bug::Panic), &["fatal", "other"], 10);
+        life.go_on();
+        assert_eq!(life.bound(), ["other"]);
+        assert_eq!(life.brain.metrics.faults.get(), 1);
     }
 }

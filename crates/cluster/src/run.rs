@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::audit::Audit;
 use crate::brain::{Brain, Input, Inputs, Order, Profile};
@@ -33,20 +33,31 @@ use crate::{config, log, preflight, server};
 /// Schedules until a signal comes, whenever this replica holds the lease.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
     log::begin(config.log_format);
+    stay_small();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Error::Stopped(error.to_string()))?.block_on(schedule(config, cluster, dry_run))
+}
+
+/// Whoever runs for long is to take little: pages of two megabytes would be mostly empty.
+fn stay_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        debug!(%error, "huge pages cannot be done without");
+    }
 }
 
 async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
     let mut stop = Stop::new()?;
     let client = cluster.client().await?;
+    // What is asked for must not delay what is heard: the watches, and the Lease, have a connection of their own.
+    let listening = cluster.client().await?;
     let policies: Vec<_> = profiles(config).iter().map(|profile| *profile.scheduler.policy()).collect();
     preflight::check(&client, config, &policies, dry_run).await?;
     let metrics = Arc::new(Metrics::new());
     server::serve(config.ports.metrics, Arc::clone(&metrics)).await?;
     let identity = identity();
     let mut lease = (config.leader_election.enabled && !dry_run)
-        .then(|| Lease::new(client.clone(), &config.leader_election, &identity));
+        .then(|| Lease::new(listening.clone(), &config.leader_election, &identity));
     loop {
         if let Some(lease) = &mut lease {
             tokio::select! {
@@ -59,7 +70,7 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
             info!(schedulerName = name, policy, dry_run, "scheduling the pods that name it");
         }
         let hands = Arc::new(Hands::new(client.clone(), config, &identity, dry_run, Arc::clone(&metrics)));
-        let mut term = Term::begin(&client, &hands, &metrics, config)?;
+        let mut term = Term::begin(&client, &listening, &hands, &metrics, config)?;
         let keep = async {
             match &mut lease {
                 Some(lease) => lease.keep().await,
@@ -98,6 +109,7 @@ struct Term {
 impl Term {
     fn begin(
         client: &Client,
+        listening: &Client,
         hands: &Arc<Hands>,
         metrics: &Arc<Metrics>,
         config: &Configuration,
@@ -107,8 +119,15 @@ impl Term {
         let (inputs, heard) = channel();
         let (orders, ordered) = unbounded_channel();
         let watched: BTreeSet<Kind> = profiles.iter().flat_map(|profile| profile.kinds.iter().copied()).collect();
-        let brain =
-            Brain::new(profiles, heard, orders, Arc::clone(metrics), audit, config.protected_namespaces.clone());
+        let brain = Brain::new(
+            profiles,
+            heard,
+            orders,
+            Arc::clone(metrics),
+            audit,
+            config.protected_namespaces.clone(),
+            config.client_limits.max_in_flight,
+        );
         let (last, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name("scheduler".to_owned()).spawn(move || {
             let _last = last; // dropped when the thread ends, however it does
@@ -118,7 +137,7 @@ impl Term {
         let mut tasks = JoinSet::new();
         for kind in watched {
             let listener: Arc<dyn Listener> = Arc::new(Inputs(inputs.clone()));
-            tasks.spawn(watch(client.clone(), kind, listener, metrics.pulse(kind)));
+            tasks.spawn(watch(listening.clone(), kind, listener, metrics.pulse(kind)));
         }
         tasks.spawn(carry_out_all(client.clone(), Arc::clone(hands), ordered, inputs.clone()));
         Ok(Self { inputs, ended, tasks })
@@ -159,7 +178,7 @@ async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option
     let Order { profile, id, action, references } = order;
     let mut outcome = hands.carry_out(&action, references, turn).await;
     if let Action::List { kind } = action {
-        outcome = match list(&client, kind).await {
+        outcome = match Box::pin(list(&client, kind)).await {
             Ok((objects, version)) => {
                 let event = Event::Listed { kind, objects, version };
                 let _ = results.send(Input::Listed { profile, event });
