@@ -11,6 +11,7 @@ use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use reprieve_e2e::story::{CLASSES, Story, group, is_bound, is_running};
 use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, peak_megabytes};
+use tokio::task::JoinSet;
 
 /// How long a shape may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -105,7 +106,8 @@ async fn measure(shape: &Shape, scheduler: &str) -> Outcome {
     };
     cluster.create_pods("default", shape.victims.iter().map(victim).collect()).await;
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
-    let seen = follow(&pods);
+    let mut following = JoinSet::new();
+    let seen = follow(&pods, &mut following);
     until("all victims run", || seen.lock().unwrap().run.len() == shape.victims.len()).await;
     let process = start(&cluster, scheduler);
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -162,11 +164,11 @@ impl Seen {
     }
 }
 
-/// Watches the pods from now on. The server ends a watch now and then: all are listed anew then.
-fn follow(pods: &Api<Pod>) -> Arc<Mutex<Seen>> {
+/// Watches the pods from now on, for as long as the tasks are kept. The server ends a watch now and then: all are listed anew then.
+fn follow(pods: &Api<Pod>, tasks: &mut JoinSet<()>) -> Arc<Mutex<Seen>> {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let (pods, told) = (pods.clone(), Arc::clone(&seen));
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         loop {
             let Ok(list) = pods.list(&ListParams::default()).await else { continue };
             list.iter().for_each(|pod| told.lock().unwrap().see(pod));
