@@ -16,6 +16,7 @@ use crate::{Process, User, access, cpu_seconds, etcd, eventually, programs};
 /// Gone, with all its processes, when it is dropped. If the test fails, the logs stay, and it says where.
 pub struct ControlPlane {
     client: Client,
+    /// The store, then the controllers and the kubelets.
     processes: Vec<Process>,
     api_server: Option<Process>,
     api_port: u16,
@@ -92,11 +93,14 @@ impl ControlPlane {
         Process::start("kube-scheduler", &programs::program("kube-scheduler"), &arguments, &self.logs)
     }
 
-    /// The processor time that the API server and its store have used, and that of its other parts.
-    pub fn cpu_seconds(&self) -> (f64, f64) {
-        let (store, others) = self.processes.split_first().expect("etcd was started first");
-        let sum = |processes: &mut dyn Iterator<Item = &Process>| processes.map(|one| cpu_seconds(one.id())).sum();
-        (sum(&mut self.api_server.iter().chain([store])), sum(&mut others.iter()))
+    /// The processor time that it has used.
+    pub fn cpu_seconds(&self) -> f64 {
+        self.processes.iter().chain(&self.api_server).map(|process| cpu_seconds(process.id())).sum()
+    }
+
+    /// Stops the controllers and the kubelets: nothing happens any more but what is asked of the API server.
+    pub fn stop_controllers(&mut self) {
+        self.processes.truncate(1);
     }
 
     /// Kills the API server: all connections break, and no new one can be made.

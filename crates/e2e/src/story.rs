@@ -157,11 +157,6 @@ pub fn is_bound(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
-/// Whether a pod runs.
-pub fn is_running(pod: &Pod) -> bool {
-    pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
-}
-
 /// Whether a pod is on its way out.
 pub fn is_leaving(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
