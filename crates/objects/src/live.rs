@@ -296,8 +296,9 @@ impl Live {
     }
 
     /// The pods that name a group or a job.
-    pub fn members(&self, group: &Key) -> impl Iterator<Item = &FullName> {
-        self.members.get(group).into_iter().flatten()
+    pub fn members(&self, group: &Key) -> &BTreeSet<FullName> {
+        static NOBODY: BTreeSet<FullName> = BTreeSet::new();
+        self.members.get(group).unwrap_or(&NOBODY)
     }
 
     /// Why the preemption priority that a group asks for is refused, if it is.
@@ -534,7 +535,7 @@ impl Live {
 
     /// Pods that came before their group.
     fn enter_members(&mut self, group: &Key) {
-        let members: Vec<FullName> = self.members(group).cloned().collect();
+        let members: Vec<FullName> = self.members(group).iter().cloned().collect();
         for name in members {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {

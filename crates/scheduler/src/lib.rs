@@ -15,6 +15,7 @@ pub mod event;
 mod footing;
 mod likeness;
 mod pending;
+mod roll;
 mod scheduler;
 mod unit;
 

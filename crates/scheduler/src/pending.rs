@@ -18,6 +18,7 @@ use reprieve_engine::{Priority, Timestamp};
 use crate::action::ActionId;
 use crate::footing::Footing;
 use crate::likeness::Likeness;
+use crate::roll::Needy;
 use crate::unit::UnitName;
 use crowds::Crowds;
 pub(crate) use crowds::{CrowdId, Waits};
@@ -82,25 +83,35 @@ pub(crate) enum State {
 
 impl Pending {
     /// A unit that is there, or has changed. A new one is active.
-    pub fn put(&mut self, unit: &UnitName, priority: Priority, since: Timestamp, size: usize) {
-        let known = self.units.get(unit).map(|waiting| (waiting.state.clone(), waiting.failures, waiting.law));
-        let (state, failures, law) = match known {
-            Some((State::Alike(_), failures, law)) => (State::Active, failures, law),
-            Some(known) => known,
+    pub fn put(&mut self, unit: &UnitName, needy: Needy) {
+        let Needy { priority, since, count } = needy;
+        if let Some(known) = self.units.get_mut(unit).filter(|known| (known.priority, known.since) == (priority, since))
+        {
+            known.size = count;
+            if known.could_fit.take().is_some() {
+                self.holders.remove(&known.place(unit));
+            }
+            if matches!(known.state, State::Alike(_)) {
+                self.set(unit, State::Active);
+            }
+            return;
+        }
+        let (state, failures, law) = match self.remove(unit) {
+            Some(Waiting { state: State::Alike(_), failures, law, .. }) => (State::Active, failures, law),
+            Some(Waiting { state, failures, law, .. }) => (state, failures, law),
             None => (State::Active, 0, None),
         };
-        self.remove(unit);
-        let waiting = Waiting { priority, since, size, state: State::Active, failures, could_fit: None, law };
+        let waiting = Waiting { priority, since, size: count, state: State::Active, failures, could_fit: None, law };
         self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
 
-    pub fn remove(&mut self, unit: &UnitName) {
-        if let Some(waiting) = self.units.remove(unit) {
-            let place = waiting.place(unit);
-            self.leave(unit, &waiting.state, &place);
-            self.holders.remove(&place);
-        }
+    pub fn remove(&mut self, unit: &UnitName) -> Option<Waiting> {
+        let waiting = self.units.remove(unit)?;
+        let place = waiting.place(unit);
+        self.leave(unit, &waiting.state, &place);
+        self.holders.remove(&place);
+        Some(waiting)
     }
 
     pub fn get(&self, unit: &UnitName) -> Option<&Waiting> {
@@ -121,6 +132,28 @@ impl Pending {
             State::Aside { .. } => "the decision failed by a fault of the scheduler; its log says more",
             State::Busy(_) => "what it asked for is being done",
         }
+    }
+
+    /// Whether the unit waits for what it asked for to be done.
+    pub fn is_busy(&self, unit: &UnitName) -> bool {
+        self.units.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_)))
+    }
+
+    /// The unit waits for this to be done, besides what it waits for so already.
+    pub fn busy(&mut self, unit: &UnitName, action: ActionId) {
+        match self.units.get_mut(unit).map(|waiting| &mut waiting.state) {
+            Some(State::Busy(actions)) => {
+                actions.insert(action);
+            }
+            _ => self.set(unit, State::Busy(BTreeSet::from([action]))),
+        }
+    }
+
+    /// This is done; for how much else the unit waits. `None` where it waits for nothing to be done.
+    pub fn done(&mut self, unit: &UnitName, action: ActionId) -> Option<usize> {
+        let State::Busy(actions) = &mut self.units.get_mut(unit)?.state else { return None };
+        actions.remove(&action);
+        Some(actions.len())
     }
 
     /// What the unit waits for from now on.

@@ -30,6 +30,7 @@ use crate::assumed::Assumed;
 use crate::bug::{Bug, FATAL};
 use crate::likeness::{Likeness, Looks};
 use crate::pending::{CrowdId, Pending, Place, State, Waits};
+use crate::roll::Roll;
 use crate::unit::UnitName;
 use workloads::Work;
 
@@ -55,6 +56,7 @@ pub struct Scheduler {
     versions: BTreeMap<Key, Version>,
     assumed: Assumed,
     pending: Pending,
+    roll: Roll,
     in_flight: BTreeMap<ActionId, Flight>,
     /// Pods that are being read anew.
     unsettled: BTreeSet<FullName>,
@@ -202,6 +204,7 @@ impl Scheduler {
             versions: BTreeMap::new(),
             assumed: Assumed::default(),
             pending: Pending::default(),
+            roll: Roll::default(),
             in_flight: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             marks: BTreeMap::new(),
@@ -554,7 +557,7 @@ impl Scheduler {
     fn members(&self, unit: &UnitName) -> Vec<FullName> {
         match unit {
             UnitName::Pod(name) => vec![name.clone()],
-            UnitName::Group(_) | UnitName::Job(_) => self.live.members(&unit.key()).cloned().collect(),
+            UnitName::Group(_) | UnitName::Job(_) => self.live.members(&unit.key()).iter().cloned().collect(),
             UnitName::Workload(_) | UnitName::BatchJob(_) => Vec::new(),
         }
     }
@@ -597,12 +600,7 @@ impl Scheduler {
             }
         }
         if let Some(unit) = unit {
-            let mut busy = match self.pending.get(unit).map(|waiting| &waiting.state) {
-                Some(State::Busy(busy)) => busy.clone(),
-                _ => BTreeSet::new(),
-            };
-            busy.insert(id);
-            self.pending.set(unit, State::Busy(busy));
+            self.pending.busy(unit, id);
         }
         let flight = Flight { action: action.clone(), unit: unit.cloned(), settles: None, preempts: None };
         self.in_flight.insert(id, flight);
@@ -611,7 +609,7 @@ impl Scheduler {
 
     /// The unit waits, unless it waits for what it asked for already.
     fn wait(&mut self, unit: &UnitName, state: State) {
-        if !self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_))) {
+        if !self.pending.is_busy(unit) {
             self.pending.set(unit, state);
         }
     }
@@ -646,7 +644,7 @@ impl Scheduler {
         (law, why): (&'static str, &str),
         now: Timestamp,
     ) {
-        let is_busy = self.pending.get(unit).is_some_and(|waiting| matches!(waiting.state, State::Busy(_)));
+        let is_busy = self.pending.is_busy(unit);
         match self.likeness(unit, now).filter(|_| !is_busy) {
             Some(likeness) => {
                 let waits = Waits { until, law, why: why.into(), held_back: false };

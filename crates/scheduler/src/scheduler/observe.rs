@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use reprieve_engine::Timestamp;
 use reprieve_engine::hold::yields_above;
-use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::load::{Loaded, timestamp};
+use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
@@ -18,6 +18,7 @@ use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
 use crate::likeness::Room;
 use crate::pending::State;
+use crate::roll::Needy;
 use crate::unit::UnitName;
 
 impl Scheduler {
@@ -174,11 +175,7 @@ impl Scheduler {
         self.generation += 1;
         self.note_mark(name, before.as_deref(), after.as_deref());
         self.note_owner(name, before.as_deref(), after.as_deref());
-        let units = [before.as_deref(), after.as_deref()].map(|pod| self.unit_of(pod));
-        for unit in units.iter().flatten() {
-            self.reconsider_unit(unit);
-            self.say_scheduled(unit, now);
-        }
+        self.reconsider_units(before.as_deref(), after.as_deref(), now);
         self.note_left_behind(after.as_deref());
         if let Some(room) = room {
             for unit in [&before, &after].into_iter().filter_map(|pod| preemptor_of(pod.as_deref())) {
@@ -261,28 +258,41 @@ impl Scheduler {
         (spec.scheduler_name.as_deref() == Some(&self.name)).then(|| UnitName::of(pod, &self.policy))
     }
 
-    fn reconsider_unit(&mut self, unit: &UnitName) {
+    /// A pod changed, and with it the unit that it is of.
+    fn reconsider_units(&mut self, before: Option<&Pod>, after: Option<&Pod>, now: Timestamp) {
+        let (left, joined) = (self.unit_of(before), self.unit_of(after));
+        let needs = after.filter(|pod| needs_place(pod));
+        if let (Some(unit), Some(pod)) = (&left, before.filter(|pod| needs_place(pod))) {
+            self.roll.leave(unit, pod);
+        }
+        if let (Some(unit), Some(pod)) = (&joined, needs) {
+            self.roll.enter(unit, pod);
+        }
+        if let Some(unit) = left.filter(|left| joined.as_ref() != Some(left)) {
+            self.reconsider_unit(&unit, self.roll.needy(&unit), now);
+        }
+        match joined {
+            Some(unit @ UnitName::Pod(_)) => self.reconsider_unit(&unit, needs.map(Needy::one), now),
+            Some(unit) => self.reconsider_unit(&unit, self.roll.needy(&unit), now),
+            None => {}
+        }
+    }
+
+    fn reconsider_unit(&mut self, unit: &UnitName, needy: Option<Needy>, now: Timestamp) {
         if let UnitName::Group(name) = unit {
             self.unjudged.insert(name.clone());
         }
-        let pods = self.members(unit).into_iter().filter_map(|name| self.live.pod(&name));
-        let waiting: Vec<&Arc<Pod>> = pods.filter(|pod| needs_place(pod)).collect();
-        let created = |pod: &&Arc<Pod>| {
-            let created = pod.metadata.creation_timestamp.as_ref();
-            created.map_or(Timestamp(0), |created| timestamp(created.0))
-        };
-        let priority = |pod: &&Arc<Pod>| Priority(pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0));
-        match (waiting.iter().map(priority).max(), waiting.iter().map(created).min()) {
-            (Some(priority), Some(since)) => {
-                let size = waiting.len();
-                self.pending.put(unit, priority, since, size);
+        match needy {
+            Some(needy) => {
+                self.pending.put(unit, needy);
                 self.pending.wake(unit);
             }
-            _ => {
+            None => {
                 self.pending.remove(unit);
                 self.left_behind.insert(unit.clone());
             }
         }
+        self.say_scheduled(unit, now);
     }
 
     fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
@@ -371,11 +381,8 @@ impl Scheduler {
         let id = ActionId(self.next_action);
         self.next_action += 1;
         let action = Action::Read { key: key.clone() };
-        if let Some(unit) = &unit
-            && let Some(State::Busy(busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone())
-        {
-            let busy = busy.into_iter().chain([id]).collect();
-            self.pending.set(unit, State::Busy(busy));
+        if let Some(unit) = unit.as_ref().filter(|unit| self.pending.is_busy(unit)) {
+            self.pending.busy(unit, id);
         }
         match key.kind {
             Kind::Pod => self.unsettled.insert(key.name),
@@ -397,18 +404,14 @@ impl Scheduler {
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
     fn finished(&mut self, unit: &Option<UnitName>, id: ActionId, failed: bool, now: Timestamp) {
         let Some(unit) = unit else { return };
-        let Some(State::Busy(mut busy)) = self.pending.get(unit).map(|waiting| waiting.state.clone()) else {
-            self.pending.wake(unit);
-            return;
-        };
-        busy.remove(&id);
-        if failed {
-            self.pending.back_off(unit, now);
-        } else if busy.is_empty() {
-            self.pending.succeeded(unit);
-            self.pending.set(unit, State::Active);
-        } else {
-            self.pending.set(unit, State::Busy(busy));
+        match self.pending.done(unit, id) {
+            None => self.pending.wake(unit),
+            Some(_) if failed => self.pending.back_off(unit, now),
+            Some(0) => {
+                self.pending.succeeded(unit);
+                self.pending.set(unit, State::Active);
+            }
+            Some(_) => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 //! is still the same, the victims are evicted, all of them; then they are waited for. While they are leaving, and the placement
 //! stands, nobody else is taken.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reprieve_engine::choose::Plan;
@@ -140,8 +140,9 @@ impl Scheduler {
 
     /// Says of each pod of the unit where it is meant to land; of those without a place, that they are meant for none.
     fn nominate(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
+        let places: BTreeMap<&FullName, &String> = placement.iter().map(|(pod, node)| (pod, node)).collect();
         for name in self.members(unit) {
-            let place = placement.iter().find(|(pod, _)| *pod == name).map(|(_, node)| node.clone());
+            let place = places.get(&name).map(|node| (*node).clone());
             let Some(pod) = self.live.pod(&name) else { continue };
             let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
             let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
@@ -169,6 +170,7 @@ impl Scheduler {
                 }
             }
         }
+        let victims: BTreeSet<&FullName> = victims.iter().collect();
         let spared: Vec<FullName> = marked.into_iter().filter(|pod| !victims.contains(pod)).collect();
         self.spare(unit, spared, Some(unit), now);
         yields_first

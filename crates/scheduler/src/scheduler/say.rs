@@ -51,13 +51,15 @@ impl Scheduler {
         let UnitName::Group(name) = unit else { return };
         let Some(Object::PodGroup(group)) = self.live.get(&unit.key()) else { return };
         let gang = group.spec.scheduling_policy.gang.as_ref();
-        let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0));
-        let is_bound = |pod: &&FullName| {
+        let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
+        let is_unbound = |pod: &&FullName| {
             let spec = self.live.pod(pod).and_then(|pod| pod.spec.as_ref());
-            spec.is_some_and(|spec| spec.node_name.is_some()) && !self.assumed.is_binding(pod)
+            spec.is_none_or(|spec| spec.node_name.is_none()) || self.assumed.is_binding(pod)
         };
-        let bound = self.live.members(&unit.key()).filter(is_bound).count();
-        if bound >= needed.max(1) {
+        let members = self.live.members(&unit.key());
+        // So many may lack a node; one more is not looked for.
+        let Some(spare) = members.len().checked_sub(needed) else { return };
+        if members.iter().filter(is_unbound).nth(spare).is_none() {
             let message = "Scheduled: enough of its pods are bound".to_owned();
             let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, turns: false };
             self.say(Kind::PodGroup, name, said, now);
@@ -89,7 +91,7 @@ impl Scheduler {
     pub(super) fn say_refused_priorities(&mut self, now: Timestamp) {
         for name in std::mem::take(&mut self.unjudged) {
             let key = Key::new(Kind::PodGroup, name.clone());
-            let first = self.live.members(&key).next().and_then(|pod| self.live.pod(pod));
+            let first = self.live.members(&key).first().and_then(|pod| self.live.pod(pod));
             if self.unit_of(first.map(Arc::as_ref)) != Some(UnitName::Group(name.clone())) {
                 continue;
             }

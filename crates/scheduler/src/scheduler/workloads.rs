@@ -24,6 +24,7 @@ use super::Scheduler;
 use crate::action::{Action, Target};
 use crate::bug::Bug;
 use crate::change::is_true;
+use crate::roll::Needy;
 use crate::unit::UnitName;
 use chore::{Chore, Standing, chore};
 use claims::Claims;
@@ -119,7 +120,8 @@ impl Scheduler {
             Some(Object::Workload(workload)) if claims(workload) => {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
-                self.pending.put(&unit, Priority(workload.spec.priority.unwrap_or(0)), since, 1);
+                let priority = Priority(workload.spec.priority.unwrap_or(0));
+                self.pending.put(&unit, Needy { priority, since, count: 1 });
                 self.work.claims.put(name);
             }
             _ => {
@@ -132,7 +134,7 @@ impl Scheduler {
     /// Something about a Job changed: it is looked at in the next step.
     fn look_after(&mut self, job: &FullName) {
         let unit = UnitName::BatchJob(job.clone());
-        self.pending.put(&unit, Priority(i32::MAX), Timestamp(0), 1);
+        self.pending.put(&unit, Needy { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
         self.pending.wake(&unit);
     }
 
@@ -165,7 +167,9 @@ impl Scheduler {
                         self.record(about, Some(unit.key()), reason, message, now);
                     }
                 }
-                None => self.pending.remove(&unit),
+                None => {
+                    self.pending.remove(&unit);
+                }
             }
         }
     }

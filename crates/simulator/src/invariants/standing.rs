@@ -49,7 +49,7 @@ impl Invariant for Standing {
 pub(super) fn bound_members(world: &World, unit: &UnitName) -> usize {
     let live = world.scheduler.live();
     let node_of = |pod: &FullName| live.pod(pod)?.spec.as_ref()?.node_name.as_ref();
-    live.members(&unit.key()).filter(|pod| node_of(pod).is_some()).count()
+    live.members(&unit.key()).iter().filter(|pod| node_of(pod).is_some()).count()
 }
 
 /// Whether the placement fits, as far as resources tell, with these and all who are leaving gone, and with those of higher priority
