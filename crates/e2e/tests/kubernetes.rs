@@ -44,7 +44,7 @@ async fn a_gang_preempts_one_gang_whole() {
     assert!(scheduler.stop().await.success(), "{log}");
 }
 
-/// Nobody is evicted for a gang of which not all would fit, not even with everybody gone.
+/// Nobody is evicted for a gang of which not all would fit, not even with everybody gone, and its pods are told why they wait.
 #[tokio::test]
 async fn nobody_yields_in_vain() {
     let cluster = ControlPlane::start("nobody_yields_in_vain").await;
@@ -54,7 +54,17 @@ async fn nobody_yields_in_vain() {
     cluster.create_gang("train", "low", 2, 8).await;
     cluster.runs("train", 2).await;
     cluster.create_gang("huge", "high", 3, 8).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
+    let told = eventually("each pod that waits has an event", async || {
+        let events = events.list(&ListParams::default()).await.ok()?.items;
+        let failed = events.into_iter().filter(|event| event.reason.as_deref() == Some("FailedScheduling"));
+        let of_pods =
+            failed.filter(|event| event.regarding.as_ref().is_some_and(|one| one.kind.as_deref() == Some("Pod")));
+        Some(of_pods.collect::<Vec<_>>()).filter(|events| events.len() >= 3)
+    })
+    .await;
+    let note = "NoPlan: no lawful set of victims makes it fit";
+    assert!(told.iter().any(|event| event.note.as_deref() == Some(note)), "{told:?}");
     assert!(cluster.pods_of("train").await.iter().all(|pod| is_bound(pod) && !is_leaving(pod)));
     assert!(cluster.pods_of("huge").await.iter().all(|pod| !is_bound(pod)));
 }

@@ -304,8 +304,8 @@ impl Scheduler {
             result = ActionResult::Ok { version: u64::MAX };
         }
         let about = action.changes().map(|(kind, target)| (kind, target.name.clone()));
-        if let (Action::Condition { .. }, Some((kind, name))) = (&action, &about) {
-            self.said(id, *kind, name, &result);
+        if let (Action::Condition { said, .. }, Some((kind, name))) = (&action, about.as_ref()) {
+            self.said(id, &Key::new(*kind, name.clone()), said, &result, now);
             return;
         }
         let mut failed = false;

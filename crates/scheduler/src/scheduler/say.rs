@@ -146,17 +146,22 @@ impl Scheduler {
         Some((condition.status == "True", &condition.reason, matter(&condition.message)))
     }
 
-    /// It was said, or was not. What is forbidden is not tried again; what failed otherwise is, when there is something to say.
-    pub(super) fn said(&mut self, id: ActionId, kind: Kind, name: &FullName, result: &ActionResult) {
+    /// It was said, or was not. What is forbidden is not tried again; what failed otherwise is, when there is something to say. Why
+    /// somebody waits is recorded, too, for those who look at events.
+    pub(super) fn said(&mut self, id: ActionId, about: &Key, said: &Said, result: &ActionResult, now: Timestamp) {
+        let Key { kind, name } = about;
         match result {
             ActionResult::Ok { version } => {
-                self.assumed.worked(id, kind, name, *version);
-                if let Some(known) = self.known(kind, name) {
-                    self.assumed.seen(kind, name, known.uid(), known.version());
+                self.assumed.worked(id, *kind, name, *version);
+                if let Some(known) = self.known(*kind, name) {
+                    self.assumed.seen(*kind, name, known.uid(), known.version());
+                }
+                if said.reason == UNSCHEDULABLE {
+                    self.record(about.clone(), None, "FailedScheduling", said.message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {}
-            _ => self.assumed.failed(id, kind, name),
+            _ => self.assumed.failed(id, *kind, name),
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct Life {
     pub objects: BTreeMap<Key, Object>,
     pub version: u64,
     pub now: Timestamp,
+    /// Who was recorded to wait, once that was said of it.
+    pub failed: Vec<String>,
 }
 
 impl Life {
@@ -80,7 +82,7 @@ impl Life {
 
     pub fn of(scheduler: Scheduler, objects: Vec<Object>) -> Self {
         let now = Timestamp(1_767_229_200_000_000);
-        let mut life = Self { scheduler, objects: BTreeMap::new(), version: 0, now };
+        let mut life = Self { scheduler, objects: BTreeMap::new(), version: 0, now, failed: Vec::new() };
         for object in objects {
             life.store(object);
         }
@@ -146,8 +148,7 @@ impl Life {
                 say_of_group(&mut group, said, self.now);
                 let object = self.store(Object::from(group));
                 self.scheduler.observe(Event::Changed(object), self.now);
-                let version = self.version;
-                self.answer(*id, ActionResult::Ok { version });
+                self.said(*id);
             }
             let Some(target) = action.pod().cloned() else { continue };
             self.change(&target.name.name, |pod| match action {
@@ -159,9 +160,23 @@ impl Life {
                 Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
                 _ => {}
             });
-            let version = self.version;
-            self.answer(*id, ActionResult::Ok { version });
+            match action {
+                Action::Condition { .. } => self.said(*id),
+                _ => self.answer(*id, ActionResult::Ok { version: self.version }),
+            }
         }
+    }
+
+    /// A condition was written, and with it comes what is recorded of it.
+    fn said(&mut self, id: ActionId) {
+        self.answer(id, ActionResult::Ok { version: self.version });
+        let actions = self.scheduler.follow_up().map(|step| step.actions).unwrap_or_default();
+        self.failed.extend(actions.iter().filter_map(|(_, action)| match action {
+            Action::Record { about, reason: "FailedScheduling", message, .. } => {
+                Some(format!("{} {}", about.name.name, message.split(':').next().unwrap_or_default()))
+            }
+            _ => None,
+        }));
     }
 
     pub fn goes(&mut self, name: &str) {

@@ -51,6 +51,7 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     assert_eq!(said(&step), ["two PodScheduled=false Unschedulable NoPlan"], "one that is like it waits for the same");
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none(), "what it said is no change that could help");
+    assert_eq!(life.failed, ["one NoPlan", "two NoPlan"], "it is recorded, too");
     let reasons: Vec<_> = life.scheduler.waiting_by_queue().map(|(_, reason)| reason).collect();
     assert_eq!(reasons, ["NoPlan", "NoPlan"]);
     life.change("full", |pod| pod.spec.get_or_insert_default().priority = Some(11));
@@ -98,6 +99,7 @@ fn it_is_said_on_a_group_whether_it_was_scheduled() {
     assert_eq!(said(&step), ["gang PodGroupInitiallyScheduled=true Scheduled Scheduled"]);
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none());
+    assert_eq!(life.failed, ["one Incomplete", "gang Incomplete"]);
 }
 
 #[test]
