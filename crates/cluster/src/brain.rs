@@ -36,8 +36,10 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 pub enum Input {
     /// Something happened in the cluster.
     Event(Event),
-    /// One profile asked for a list.
-    Listed { profile: usize, event: Event },
+    /// Part of the list that a profile asked for.
+    Page { profile: usize, action: ActionId, objects: Vec<Object> },
+    /// That was all of it, as of this version.
+    Listed { profile: usize, action: ActionId, kind: Kind, version: u64 },
     /// An action of a profile was carried out, or was not.
     Done {
         profile: usize,
@@ -86,6 +88,8 @@ pub struct Brain {
     protected: BTreeSet<String>,
     timers: BTreeSet<(Timestamp, usize)>,
     bindings: Bindings,
+    /// By list that was asked for: what came of it so far.
+    pages: BTreeMap<(usize, ActionId), Vec<Object>>,
     /// How many orders are under way.
     under_way: usize,
     /// Those of them that wait for nothing but a request to spare, and with how many of these nothing more is decided.
@@ -120,6 +124,7 @@ impl Brain {
             protected,
             timers: BTreeSet::new(),
             bindings: Bindings::default(),
+            pages: BTreeMap::new(),
             under_way: 0,
             deeds: BTreeSet::new(),
             most_deeds,
@@ -163,9 +168,18 @@ impl Brain {
                     self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
                 }
             }
-            Input::Listed { profile, event } => self.profiles[profile].scheduler.observe(event, now()),
+            Input::Page { profile, action, objects } => {
+                let scheduler = &self.profiles[profile].scheduler;
+                let known = objects.into_iter().map(|object| as_known(scheduler, object));
+                self.pages.entry((profile, action)).or_default().extend(known);
+            }
+            Input::Listed { profile, action, kind, version } => {
+                let objects = self.pages.remove(&(profile, action)).unwrap_or_default();
+                self.profiles[profile].scheduler.observe(Event::Listed { kind, objects, version }, now());
+            }
             Input::Done { profile, action, result } => {
                 self.under_way -= 1;
+                self.pages.remove(&(profile, action));
                 self.deeds.remove(&(profile, action));
                 if let Some(result) = result {
                     self.done(profile, action, result);
@@ -365,6 +379,13 @@ fn is_deed(action: &Action) -> bool {
     action.changes().is_some() && !waits
 }
 
+/// The object, or what is known of it already where that is the same: nothing is held twice.
+fn as_known(scheduler: &Scheduler, object: Object) -> Object {
+    let Key { kind, name } = object.key();
+    let is_same = |known: &Object| (known.uid(), known.version()) == (object.uid(), object.version());
+    scheduler.known(kind, &name).filter(is_same).unwrap_or(object)
+}
+
 fn kind_of(event: &Event) -> Kind {
     match event {
         Event::Changed(object) => object.kind(),
@@ -398,6 +419,7 @@ mod tests {
 
     use k8s_openapi::api::core::v1::{Node, Pod};
     use reprieve_engine::policy::Policy;
+    use reprieve_objects::objects::FullName;
     use reprieve_scheduler::Bug;
     use serde_json::json;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -453,7 +475,11 @@ mod tests {
                 match action {
                     Action::Bind { pod, .. } => self.bindings.push((id, pod.name.name)),
                     Action::List { kind } => {
-                        self.list(kind);
+                        let pages = if kind == Kind::Pod { self.pods.clone() } else { Vec::new() };
+                        for object in pages {
+                            self.brain.hear(Input::Page { profile: 0, action: id, objects: vec![object] });
+                        }
+                        self.brain.hear(Input::Listed { profile: 0, action: id, kind, version: 1 });
                         self.done(id);
                     }
                     _ => self.done(id),
@@ -496,6 +522,26 @@ mod tests {
         life.done(life.bindings[0].0);
         life.go_on();
         assert_eq!(life.bound(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn of_a_list_only_what_is_new_is_held() {
+        let mut life = Life::begin(None, &["a", "b"], 10);
+        let list = |life: &mut Life, objects: Vec<Object>| {
+            life.brain.hear(Input::Page { profile: 0, action: ActionId(99), objects });
+            life.brain.pages[&(0, ActionId(99))].last().cloned()
+        };
+        let scheduler = &life.brain.profiles[0].scheduler;
+        let known = scheduler.known(Kind::Pod, &FullName::new("default", "a")).expect("it is known");
+        let (Object::Pod(held), Object::Pod(known)) = (list(&mut life, vec![pod("a")]).expect("a pod"), known) else {
+            panic!("they are pods")
+        };
+        assert!(Arc::ptr_eq(&held, &known));
+        let other = list(&mut life, vec![pod("other")]).expect("a pod");
+        assert_eq!(other.key().name, FullName::new("default", "other"));
+        life.brain.under_way += 1;
+        life.done(ActionId(99));
+        assert!(life.brain.pages.is_empty(), "a list that was not finished is forgotten");
     }
 
     #[test]

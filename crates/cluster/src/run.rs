@@ -10,7 +10,7 @@ use reprieve_objects::object::Kind;
 use reprieve_objects::question::policy_name;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::action::Action;
-use reprieve_scheduler::event::{ActionResult, Event};
+use reprieve_scheduler::event::ActionResult;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
@@ -178,10 +178,12 @@ async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option
     let Order { profile, id, action, references } = order;
     let mut outcome = hands.carry_out(&action, references, turn).await;
     if let Action::List { kind } = action {
-        outcome = match Box::pin(list(&client, kind)).await {
-            Ok((objects, version)) => {
-                let event = Event::Listed { kind, objects, version };
-                let _ = results.send(Input::Listed { profile, event });
+        let mut take = |objects| {
+            let _ = results.send(Input::Page { profile, action: id, objects });
+        };
+        outcome = match Box::pin(list(&client, kind, &mut take)).await {
+            Ok(version) => {
+                let _ = results.send(Input::Listed { profile, action: id, kind, version });
                 Some(ActionResult::Ok { version: 0 })
             }
             Err(_) => Some(ActionResult::TimedOut),

@@ -60,9 +60,12 @@ pub async fn watch(client: Client, kind: Kind, listener: Arc<dyn Listener>, puls
     with_type!(kind, T => Watch { client, kind, listener, pulse }.run::<T>().await);
 }
 
-/// All objects of a kind, and as of which version.
-pub async fn list(client: &Client, kind: Kind) -> Result<(Vec<Object>, u64), kube::Error> {
-    with_type!(kind, T => list_as::<T>(client, kind).await)
+/// Takes in objects, one page after another.
+type Taker<'t> = &'t mut (dyn FnMut(Vec<Object>) + Send);
+
+/// Reads all objects of a kind, page by page, and says as of which version.
+pub async fn list(client: &Client, kind: Kind, take: Taker<'_>) -> Result<u64, kube::Error> {
+    with_type!(kind, T => list_as::<T>(client, kind, take).await)
 }
 
 /// One object, as the API has it.
@@ -117,17 +120,17 @@ impl<'de, T: Deserialize<'de> + Into<Object>> Visitor<'de> for Items<T> {
 async fn list_as<T: DeserializeOwned + Into<Object>>(
     client: &Client,
     kind: Kind,
-) -> Result<(Vec<Object>, u64), kube::Error> {
+    take: Taker<'_>,
+) -> Result<u64, kube::Error> {
     let path = Request::new(resource(kind).path(None));
     let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
-    let mut objects = Vec::new();
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
         let List { metadata, items } = client.request::<List<T>>(request).await?;
-        objects.extend(items.0);
+        take(items.0);
         params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            return Ok((objects, metadata.resource_version.as_deref().map_or(0, version)));
+            return Ok(metadata.resource_version.as_deref().map_or(0, version));
         }
     }
 }
@@ -166,8 +169,9 @@ impl Watch {
     async fn run<T: DeserializeOwned + Into<Object> + Clone + fmt::Debug>(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            match list_as::<T>(&self.client, self.kind).await {
-                Ok((objects, version)) => {
+            let mut objects = Vec::new();
+            match list_as::<T>(&self.client, self.kind, &mut |page| objects.extend(page)).await {
+                Ok(version) => {
                     pause = FIRST_PAUSE;
                     self.pulse.beat();
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
@@ -272,8 +276,9 @@ impl Watch {
 /// All objects of these kinds, or why they cannot be read. Kinds that the cluster does not know have none.
 pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<Vec<Object>, Error> {
     let lists = kinds.iter().map(|&kind| async move {
-        match list(client, kind).await {
-            Ok((objects, _)) => Ok(objects),
+        let mut objects = Vec::new();
+        match list(client, kind, &mut |page| objects.extend(page)).await {
+            Ok(_) => Ok(objects),
             Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
             Err(error) => Err(Error::api(format!("reading {}", resource(kind).plural), &error)),
         }

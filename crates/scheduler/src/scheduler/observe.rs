@@ -393,7 +393,7 @@ impl Scheduler {
     }
 
     /// An object that the scheduler changes, as the API has it.
-    pub(super) fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
+    pub fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
         match kind {
             Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
             Kind::PodGroup => self.live.get(&Key::new(kind, name.clone())).cloned(),
