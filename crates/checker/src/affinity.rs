@@ -1,7 +1,8 @@
 //! Required affinity and anti-affinity between pods, both ways. Preferences exclude nothing and are not read.
 
-use k8s_openapi::api::core::v1::{PodAffinityTerm, PodSpec};
+use k8s_openapi::api::core::v1::PodAffinityTerm;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use reprieve_objects::pod::PodSpec;
 
 use crate::cluster::{Cluster, PodFacts};
 use crate::fit::Misfit;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use reprieve_objects::pod::{Container, ContainerStatus, Pod};
 
 /// By resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of all else.
 pub type Amounts = BTreeMap<String, i128>;

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodCondition, PodSpec, Taint};
+use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::{Pod, PodSpec};
 
 use crate::affinity::{Term, required_terms};
 use crate::amount::{self, Amounts};

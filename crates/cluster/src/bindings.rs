@@ -119,9 +119,9 @@ impl Bindings {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{Pod, PodSpec};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use reprieve_objects::object::Key;
+    use reprieve_objects::pod::{Pod, PodSpec};
 
     use super::*;
 

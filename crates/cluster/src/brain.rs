@@ -417,9 +417,10 @@ fn log(profile: &Profile, step: &Step) {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use k8s_openapi::api::core::v1::{Node, Pod};
+    use k8s_openapi::api::core::v1::Node;
     use reprieve_engine::policy::Policy;
     use reprieve_objects::objects::FullName;
+    use reprieve_objects::pod::Pod;
     use reprieve_scheduler::Bug;
     use serde_json::json;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};

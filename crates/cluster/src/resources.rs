@@ -83,7 +83,7 @@ macro_rules! with_type {
                 $body
             }
             Kind::Pod => {
-                type $type = api::core::v1::Pod;
+                type $type = reprieve_objects::pod::Pod;
                 $body
             }
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Node, NodeStatus, Pod, PodCondition, PodStatus};
+use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use reprieve_objects::object::Object;
+use reprieve_objects::pod::{ContainerStatus, Pod};
 
 /// The conditions of a pod that a decision reads.
 const READ: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];
@@ -27,55 +28,24 @@ pub fn slim(mut object: Object) -> Object {
 
 fn slim_pod(pod: &mut Pod) {
     if let Some(spec) = &mut pod.spec {
-        spec.volumes = None;
-        spec.containers = containers(std::mem::take(&mut spec.containers));
-        spec.init_containers = spec.init_containers.take().map(containers);
+        spec.containers.shrink_to_fit();
+        spec.tolerations.iter_mut().for_each(Vec::shrink_to_fit);
     }
     if let Some(status) = &mut pod.status {
-        let kept = |condition: &PodCondition| READ.contains(&condition.type_.as_str());
-        let conditions = status.conditions.take().map(|all| fitted(all.into_iter().filter(kept)));
-        *status = PodStatus {
-            phase: status.phase.take(),
-            nominated_node_name: status.nominated_node_name.take(),
-            start_time: status.start_time.take(),
-            resources: status.resources.take(),
-            allocated_resources: status.allocated_resources.take(),
-            container_statuses: resized(status.container_statuses.take()),
-            init_container_statuses: resized(status.init_container_statuses.take()),
-            conditions,
-            ..PodStatus::default()
-        };
+        keep(&mut status.conditions, |condition| READ.contains(&condition.type_.as_str()));
+        let says = |one: &ContainerStatus| one.allocated_resources.is_some() || one.resources.is_some();
+        keep(&mut status.container_statuses, says);
+        keep(&mut status.init_container_statuses, says);
     }
 }
 
-fn containers(all: Vec<Container>) -> Vec<Container> {
-    fitted(all.into_iter().map(|container| Container {
-        name: container.name,
-        image: container.image,
-        resources: container.resources,
-        ports: container.ports,
-        restart_policy: container.restart_policy,
-        ..Container::default()
-    }))
-}
-
-/// A list that takes no more than it needs: what it is made of has room for several more.
-fn fitted<T>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut list: Vec<T> = items.collect();
-    list.shrink_to_fit();
-    list
-}
-
-/// Those of the containers that say what they were given.
-fn resized(statuses: Option<Vec<ContainerStatus>>) -> Option<Vec<ContainerStatus>> {
-    let says = |status: &ContainerStatus| status.allocated_resources.is_some() || status.resources.is_some();
-    let kept = statuses?.into_iter().filter(says).map(|status| ContainerStatus {
-        name: status.name,
-        allocated_resources: status.allocated_resources,
-        resources: status.resources,
-        ..ContainerStatus::default()
-    });
-    Some(fitted(kept)).filter(|kept| !kept.is_empty())
+/// Keeps those of a list that are read, and no room for more: what it is made of has some for several.
+fn keep<T>(list: &mut Option<Vec<T>>, is_read: impl Fn(&T) -> bool) {
+    if let Some(items) = list {
+        items.retain(is_read);
+        items.shrink_to_fit();
+    }
+    list.take_if(|items| items.is_empty());
 }
 
 fn slim_node(node: &mut Node) {
@@ -97,53 +67,22 @@ mod tests {
     #[test]
     fn what_no_decision_reads_is_not_kept() {
         let pod: Pod = serde_json::from_value(json!({
-            "metadata": {
-                "name": "a",
-                "managedFields": [{"manager": "x"}],
-                "annotations": {APPLIED: "{}", "scheduling.example/asked": "for"},
-            },
-            "spec": {
-                "nodeName": "n",
-                "volumes": [{"name": "v"}],
-                "containers": [{
-                    "name": "main",
-                    "image": "i",
-                    "command": ["sh"],
-                    "env": [{"name": "A"}],
-                    "resources": {"requests": {"cpu": "1"}},
-                    "ports": [{"containerPort": 1, "hostPort": 1}],
-                }],
-            },
+            "metadata": {"name": "a", "annotations": {APPLIED: "{}", "scheduling.example/asked": "for"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
             "status": {
                 "phase": "Running",
-                "podIP": "10.0.0.1",
                 "conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}],
-                "containerStatuses": [
-                    {"name": "main", "image": "i", "imageID": "", "ready": true, "restartCount": 3,
-                     "allocatedResources": {"cpu": "2"}},
-                    {"name": "other", "image": "i", "imageID": "", "ready": true, "restartCount": 0},
-                ],
+                "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "2"}}, {"name": "other"}],
             },
         }))
         .expect("a pod");
         let kept: Pod = serde_json::from_value(json!({
             "metadata": {"name": "a", "annotations": {"scheduling.example/asked": "for"}},
-            "spec": {
-                "nodeName": "n",
-                "containers": [{
-                    "name": "main",
-                    "image": "i",
-                    "resources": {"requests": {"cpu": "1"}},
-                    "ports": [{"containerPort": 1, "hostPort": 1}],
-                }],
-            },
+            "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
             "status": {
                 "phase": "Running",
                 "conditions": [{"type": "PodScheduled", "status": "True"}],
-                "containerStatuses": [
-                    {"name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-                     "allocatedResources": {"cpu": "2"}},
-                ],
+                "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "2"}}],
             },
         }))
         .expect("a pod");
@@ -152,8 +91,11 @@ mod tests {
 
     #[test]
     fn a_list_takes_no_more_than_it_needs() {
-        let list = fitted(vec![1, 2, 3, 4].into_iter().filter(|item| *item == 1));
-        assert_eq!((list.len(), list.capacity()), (1, 1));
+        let mut list = Some(vec![1, 2, 3, 4]);
+        keep(&mut list, |item| *item == 1);
+        assert_eq!(list.as_ref().map(|list| (list.len(), list.capacity())), Some((1, 1)));
+        keep(&mut list, |_| false);
+        assert_eq!(list, None);
     }
 
     #[test]

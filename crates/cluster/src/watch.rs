@@ -295,7 +295,7 @@ pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Pod;
+    use reprieve_objects::pod::Pod;
     use serde_json::json;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::pod::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 use serde_json::{Value, json};

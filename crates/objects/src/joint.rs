@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use crate::pod::{Pod as ApiPod, PodSpec};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_engine::PodId;
 use reprieve_engine::snapshot::Pod;
@@ -118,7 +119,7 @@ fn template(workload: &FullName, set: &PodSetSpec) -> ApiPod {
     metadata.name = Some(format!("{}/{}", workload.name, set.name));
     metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), set.name.clone());
     metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
-    let mut spec = set.template.spec.clone().unwrap_or_default();
+    let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
     spec.node_name = None;
     ApiPod { metadata, spec: Some(spec), status: None }
 }

@@ -23,6 +23,7 @@ pub mod names;
 mod namespace_selector;
 pub mod object;
 pub mod objects;
+pub mod pod;
 pub mod preemption_priority;
 pub mod protected;
 pub mod quantity;

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+use crate::pod::Pod as ApiPod;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::policy::Policy;

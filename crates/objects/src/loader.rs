@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod, PodSpec, PodStatus};
+use crate::pod::{Pod as ApiPod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Topology};
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::pod::{Container, Pod, PodSpec};
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodAffinityTerm, PodSpec, Taint as ApiTaint,
+    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint as ApiTaint,
     Toleration as ApiToleration, TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};

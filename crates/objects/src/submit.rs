@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::pod::{Pod, PodSpec, PodStatus};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup, PodStatus, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
 use k8s_openapi::api::scheduling::v1beta1::{
     BasicSchedulingPolicy, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
@@ -135,7 +136,7 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
 fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
     let from_template = template.metadata.clone().unwrap_or_default();
     let mut pod = Pod {
-        spec: template.spec.clone(),
+        spec: template.spec.clone().map(PodSpec::from),
         status: Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }),
         ..Pod::default()
     };

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use crate::pod::Pod;
+use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use serde::Deserialize;

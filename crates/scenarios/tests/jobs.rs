@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod as ApiPod, PodCondition};
+use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::explain::explain;
 use reprieve_engine::queues::UNDEFINED;
@@ -11,6 +11,7 @@ use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::Pod as ApiPod;
 use reprieve_objects::question::{Question, parse_time};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};

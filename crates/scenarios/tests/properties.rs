@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
 use reprieve_engine::explain::{explain, node_plans};
 use reprieve_engine::fit::{Ask, Placement, Preemptor};
 use reprieve_engine::what_if::WhatIf;
@@ -10,6 +9,7 @@ use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::Pod as ApiPod;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 
 use crate::action::{Action, ActionId, PREEMPTED_FOR, SOFT_EVICTION, Said};
 use crate::change::{change_job, change_workload};

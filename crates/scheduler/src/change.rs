@@ -2,13 +2,14 @@
 //! and PodGroups.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use reprieve_engine::Timestamp;
 use reprieve_objects::kueue::{EvictionStats, KueueWorkload};
 use reprieve_objects::load::{time, timestamp};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 
 use crate::action::{Action, Launch, Said};
 

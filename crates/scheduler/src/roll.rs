@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_objects::load::timestamp;
+use reprieve_objects::pod::Pod;
 
 use crate::unit::UnitName;
 

@@ -9,7 +9,6 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
@@ -19,6 +18,7 @@ use reprieve_objects::live::Live;
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;

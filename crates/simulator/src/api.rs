@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
 use reprieve_scheduler::change::{change_job, change_workload, say_of_group, say_of_pod};
 use reprieve_scheduler::event::{ActionResult, Event};

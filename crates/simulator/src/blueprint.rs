@@ -6,7 +6,7 @@ mod queues;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_engine::Timestamp;
@@ -14,6 +14,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_objects::load::{Strictness, load_for};
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::Objects;
+use reprieve_objects::pod::{Container, Pod, PodSpec};
 use reprieve_objects::source::{InputError, Source};
 
 use crate::faults::Faults;

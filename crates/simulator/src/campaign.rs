@@ -1,6 +1,6 @@
 //! Random clusters, each from a seed, in which everything goes wrong.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeStatus, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_engine::Timestamp;
@@ -15,6 +15,7 @@ use reprieve_objects::kueue::{
 };
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::{Container, Pod, PodSpec};
 use serde_json::json;
 
 use crate::chance::Chance;

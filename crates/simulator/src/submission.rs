@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec as BatchSpec};
-use k8s_openapi::api::core::v1::{Pod, PodSchedulingGroup, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
@@ -13,6 +13,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_objects::koordinator::{JobGroup, JobSpec};
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 
 /// The label by which a pod of policy Koordinator names its job.
 const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
@@ -116,7 +117,7 @@ impl Submission {
                 suspend: Some(queue.is_some()),
                 parallelism: Some(parallelism),
                 completions: Some(parallelism),
-                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) },
+                template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec.into()) },
                 ..BatchSpec::default()
             }),
             status: None,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodCondition, PodSchedulingGroup, PodSpec, PodStatus};
+use crate::pod::{Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{Node, NodeStatus, PodCondition, PodSchedulingGroup};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
@@ -181,7 +182,8 @@ fn pods_of(
         .filter(|one| one.type_ == "QuotaReserved" && one.status == "True")
         .map(|one| &one.last_transition_time)
         .next();
-    let templates = sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone()));
+    let templates =
+        sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
     let pod = |(at, template): (usize, Option<PodSpec>)| {
         let mut spec = template.unwrap_or_default();
         spec.priority = Some(priority.0);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodSpec, Taint, Toleration};
+use crate::pod::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
@@ -173,7 +174,7 @@ impl Workloads {
         if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
             return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
         }
-        let spec = set.template.spec.clone().unwrap_or_default();
+        let spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
         let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
         let amounts = request::requests(&pod).map_err(|error| {
             let field = error.field.clone().unwrap_or_default();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, ContainerPort, Node, NodeStatus, Pod, PodAffinity, PodAffinityTerm, PodCondition,
-    PodSchedulingGroup, PodSpec, PodStatus, ResourceRequirements,
+    Affinity, ContainerPort, Node, NodeStatus, PodAffinity, PodAffinityTerm, PodCondition, PodSchedulingGroup,
+    ResourceRequirements,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -17,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reprieve_objects::objects::Objects;
+use reprieve_objects::pod::{Container, Pod, PodSpec, PodStatus};
 use reprieve_objects::source::{Source, Sourced};
 use reprieve_objects::test_file::{PreemptorRef, Profile};
 

@@ -1,12 +1,13 @@
 //! Objects as one document, as `kubectl get` prints several of them.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_objects::koordinator::{ElasticQuota, JobGroup};
 use reprieve_objects::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
 use reprieve_objects::objects::Objects;
+use reprieve_objects::pod::Pod;
 use serde::Serialize;
 
 /// A `kind: List`.

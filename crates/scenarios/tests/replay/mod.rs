@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reprieve_engine::Outcome;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::Pod;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::hold::yields_above;
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 
 use super::say::says_otherwise;
 use super::{Flight, Scheduler, Settling, Version};

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 
 use super::Scheduler;
 use crate::action::{Action, Target};

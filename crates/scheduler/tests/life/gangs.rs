@@ -1,7 +1,7 @@
 //! Gangs: they enter, are decided and yield as one.
 
-use k8s_openapi::api::core::v1::Pod;
 use reprieve_objects::object::Object;
+use reprieve_objects::pod::Pod;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Verdict, mark};
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::Pod;
 use reprieve_objects::read::documents;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::change::{say_of_group, say_of_pod};

@@ -48,7 +48,7 @@ impl Invariant for Capacity {
     }
 }
 
-pub(crate) fn is_over(pod: &k8s_openapi::api::core::v1::Pod) -> bool {
+pub(crate) fn is_over(pod: &reprieve_objects::pod::Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }

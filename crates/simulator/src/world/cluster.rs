@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 use reprieve_scheduler::UnitName;
 use reprieve_scheduler::action::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::event::Event;

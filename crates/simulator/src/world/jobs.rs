@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::{Job as BatchJob, JobCondition, JobStatus};
-use k8s_openapi::api::core::v1::{Pod, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use reprieve_engine::policy::Policy;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
 use reprieve_scheduler::action::Action;
 
 use super::{Happening, World};
