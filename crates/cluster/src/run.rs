@@ -30,6 +30,9 @@ use crate::turns::{Turn, Turns};
 use crate::watch::{Listener, list, watch};
 use crate::{config, log, preflight, server};
 
+/// How many events may wait to be recorded. Nothing depends on them: what is too much is left out.
+const MOST_RECORDS: usize = 10_000;
+
 /// Schedules until a signal comes, whenever this replica holds the lease.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
     log::begin(config.log_format);
@@ -166,12 +169,31 @@ async fn carry_out_all(
     results: Sender<Input>,
 ) {
     let (mut turns, mut under_way) = (Turns::default(), JoinSet::new());
+    let (records, recorded) = tokio::sync::mpsc::channel(MOST_RECORDS);
+    under_way.spawn(record_all(Arc::clone(&hands), recorded, results.clone()));
     while let Some(order) = ordered.recv().await {
         while under_way.try_join_next().is_some() {}
+        if matches!(order.action, Action::Record { .. }) {
+            if let Err(full) = records.try_send(order) {
+                let Order { profile, id, action, .. } = full.into_inner();
+                debug!(?action, "too many events wait to be recorded; this one is not");
+                let result = Some(ActionResult::TimedOut);
+                let _ = results.send(Input::Done { profile, action: id, result });
+            }
+            continue;
+        }
         let turn = turns.next(&order.action);
         under_way.spawn(carry_out(client.clone(), Arc::clone(&hands), order, turn, results.clone()));
     }
     under_way.detach_all();
+}
+
+/// Records one event after another.
+async fn record_all(hands: Arc<Hands>, mut recorded: tokio::sync::mpsc::Receiver<Order>, results: Sender<Input>) {
+    while let Some(Order { profile, id, action, references }) = recorded.recv().await {
+        let result = hands.carry_out(&action, references, None).await;
+        let _ = results.send(Input::Done { profile, action: id, result });
+    }
 }
 
 async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option<Turn>, results: Sender<Input>) {

@@ -28,6 +28,7 @@ impl Process {
         let file = File::options().create(true).append(true).open(&log).expect("a log can be written");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(arguments);
+        command.envs([("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")]); // as in the image
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a file can be opened twice")).stderr(file);
         let child = spawn(command).unwrap_or_else(|error| panic!("setpriv (util-linux) could not be run: {error}"));
         Self { name: name.to_owned(), child, log }
