@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -223,6 +224,13 @@ async fn kueue_gives_quota_to_the_namespaces_that_a_queue_selects() {
     })
     .await;
     assert!(message.contains("namespaceSelector of ClusterQueue team"), "{message}");
+    let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
+    eventually("that is recorded, too", async || {
+        let events = events.list(&ListParams::default()).await.ok()?;
+        let says = |event: &Event| event.note.as_ref().is_some_and(|note| message.contains(note));
+        events.iter().any(|event| event.reason.as_deref() == Some("FailedScheduling") && says(event)).then_some(())
+    })
+    .await;
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: a}}}").await;
     cluster.runs("train", 2).await;
 }

@@ -195,17 +195,39 @@ fn who_waits_and_why_is_told_by_queue() {
     let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
     told.sort();
     assert_eq!(told, [("nowhere".to_owned(), "Underway"), ("team".to_owned(), "Underway")], "they are being told so");
-    let refused = workload("large", "team", 1, 5, REFUSED);
-    let mut scheduler =
-        settled(&format!("{CLUSTER}{refused}{}", workload("strange", "nowhere", 1, 1, REFUSED)), Placing::QuotaOnly);
+    let large = workload("large", "team", 1, 5, &refused("NoPlan"));
+    let strange = workload("strange", "nowhere", 1, 1, &refused("Misunderstood"));
+    let mut scheduler = settled(&format!("{CLUSTER}{large}{strange}"), Placing::QuotaOnly);
     steps(&mut scheduler, NOW);
     let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
     told.sort();
     assert_eq!(told, [("nowhere".to_owned(), "Misunderstood"), ("team".to_owned(), "NoPlan")]);
 }
 
-const REFUSED: &str = "{conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: a, \
-                       lastTransitionTime: '2026-01-01T00:00:00Z'}]}";
+fn refused(law: &str) -> String {
+    format!(
+        "{{conditions: [{{type: QuotaReserved, status: 'False', reason: Pending, message: '{law}: a', \
+         lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}"
+    )
+}
+
+/// What is said of a workload is why it waits now, not why it did; since when it waits is not touched by that.
+#[test]
+fn a_workload_is_told_anew_when_it_is_another_law() {
+    let told = |law: &str| {
+        let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(law)));
+        let steps = steps(&mut settled(&text, Placing::QuotaOnly), NOW);
+        let actions = steps.into_iter().flat_map(|step| step.actions);
+        let messages = actions.filter_map(|(_, action)| match action {
+            Action::Refuse { message, .. } => Some(message),
+            _ => None,
+        });
+        messages.collect::<Vec<String>>()
+    };
+    assert_eq!(told("NoPlan"), [""; 0]);
+    let anew = told("Ceiling");
+    assert!(matches!(anew.as_slice(), [message] if message.starts_with("NoPlan: ")), "{anew:?}");
+}
 
 #[cfg(feature = "deliberate-bugs")]
 mod faults {

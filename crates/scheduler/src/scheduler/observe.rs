@@ -10,7 +10,7 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 
-use super::say::says_otherwise;
+use super::say::{FAILED, says_otherwise};
 use super::{Flight, Scheduler, Settling, Version};
 use crate::action::{Action, ActionId, PREEMPTED_FOR};
 use crate::assumed::unmark;
@@ -318,6 +318,8 @@ impl Scheduler {
                 self.reconsider_any(kind, &name, now);
                 if let Some((preemptor, why)) = preempts {
                     self.record(Key::new(kind, name), Some(preemptor), "Preempted", why, now);
+                } else if let Action::Refuse { message, .. } = &action {
+                    self.record(Key::new(kind, name), None, FAILED, message.clone(), now);
                 }
             }
             (ActionResult::Forbidden(_), Some((kind, name))) => {

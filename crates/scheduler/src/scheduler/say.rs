@@ -24,6 +24,8 @@ const MISMATCH: &str = "PodsNotMatchingPriority";
 /// Of a PodGroup that asks for a preemption priority which it is not given.
 const REFUSED_PRIORITY: &str = "PreemptionPriorityRefused";
 const UNSCHEDULABLE: &str = "Unschedulable";
+/// The event that says so, too.
+pub(super) const FAILED: &str = "FailedScheduling";
 
 impl Scheduler {
     /// Says on a unit that it waits, by which law, and why. What is over in a moment is not told.
@@ -158,7 +160,7 @@ impl Scheduler {
                     self.assumed.seen(*kind, name, known.uid(), known.version());
                 }
                 if said.reason == UNSCHEDULABLE {
-                    self.record(about.clone(), None, "FailedScheduling", said.message.clone(), now);
+                    self.record(about.clone(), None, FAILED, said.message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {}
@@ -168,7 +170,7 @@ impl Scheduler {
 }
 
 /// What comes before the colon.
-fn matter(message: &str) -> &str {
+pub(super) fn matter(message: &str) -> &str {
     message.split_once(": ").map_or(message, |(matter, _)| matter)
 }
 

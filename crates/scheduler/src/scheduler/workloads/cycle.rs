@@ -16,12 +16,16 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::report;
 
+use super::super::say::matter;
 use super::super::{HELD_BACK, Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
 use crate::bug::{Bug, FATAL};
 use crate::change::preempted_for;
 use crate::pending::{PATIENCE_SECONDS, State};
 use crate::unit::UnitName;
+
+/// The law by which a workload waits that says what nobody understands.
+const MISUNDERSTOOD: &str = "Misunderstood";
 
 /// What a cycle says of a workload, in names.
 enum Head {
@@ -91,7 +95,7 @@ impl Scheduler {
         for unit in unknown.into_iter().map(UnitName::Workload) {
             if let Some(fault) = self.live.fault_of(&unit.key()) {
                 let why = format!("it cannot be understood: {}", fault.problem);
-                self.wait_for_quota(&unit, "Misunderstood", None, &why);
+                self.wait_for_quota(&unit, MISUNDERSTOOD, None, &why);
                 misunderstood.push((unit, why));
             }
         }
@@ -119,7 +123,7 @@ impl Scheduler {
         self.deciding = None;
         for (unit, message) in misunderstood {
             if let Some(workload) = self.work_target(&unit.key()) {
-                self.refuse(&unit, workload, &message, now);
+                self.refuse(&unit, workload, (MISUNDERSTOOD, &message), now);
             }
         }
     }
@@ -201,12 +205,12 @@ impl Scheduler {
             }
             Head::Preempt(victims) => self.evict_workloads(unit, &victims, now),
             Head::Wait { law, why, until, for_all } => {
-                self.refuse(unit, target, &why, now);
+                self.refuse(unit, target, (law, &why), now);
                 self.wait_for_quota(unit, law, until, &why);
                 let others = if for_all { self.work.claims.tell(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitName::Workload).filter(|other| other != unit) {
                     match self.work_target(&other.key()) {
-                        Some(target) => self.refuse(&other, target, &why, now),
+                        Some(target) => self.refuse(&other, target, (law, &why), now),
                         None => self.work.claims.put(&other.key().name),
                     }
                 }
@@ -215,10 +219,10 @@ impl Scheduler {
         }
     }
 
-    /// Says on a workload that it has no quota, and why, unless that is said already.
-    fn refuse(&mut self, unit: &UnitName, workload: Target, why: &str, now: Timestamp) {
-        if !self.was_refused(&unit.key()) {
-            self.send(Action::Refuse { workload, message: why.to_owned() }, Some(unit), now);
+    /// Says on a workload that it has no quota, by which law, and why, unless that is said already.
+    fn refuse(&mut self, unit: &UnitName, workload: Target, (law, why): (&'static str, &str), now: Timestamp) {
+        if !self.was_refused(&unit.key(), law) {
+            self.send(Action::Refuse { workload, message: format!("{law}: {why}") }, Some(unit), now);
         }
     }
 
@@ -257,11 +261,12 @@ impl Scheduler {
         id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
     }
 
-    /// Whether it says on the workload that it has no quota, and since when.
-    fn was_refused(&self, key: &Key) -> bool {
+    /// Whether it says on the workload that it has no quota by this law, and since when it has none.
+    fn was_refused(&self, key: &Key, law: &str) -> bool {
         let Some(Object::Workload(workload)) = self.live.get(key) else { return true };
         let conditions = workload.status.iter().flat_map(|status| &status.conditions);
-        conditions.into_iter().any(|condition| condition.type_ == "QuotaReserved")
+        let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
+        quota.is_some_and(|condition| condition.status == "False" && matter(&condition.message) == law)
     }
 }
 
