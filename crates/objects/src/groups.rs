@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::Pod;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 use serde_json::{Value, json};
 
 use crate::classes::Classes;
 use crate::objects::{FullName, Objects, by_name};
+use crate::pod::Pod;
 use crate::preemption_priority::{RefusedPriority, preemption_priority};
 use crate::source::{InputError, Source, Sourced};
 use crate::workload::{PreemptionMode, Workload, WorkloadGroup};

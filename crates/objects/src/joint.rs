@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::pod::{Pod as ApiPod, PodSpec};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_engine::PodId;
@@ -17,6 +16,7 @@ use crate::kueue::{KueueWorkload, PodSetSpec};
 use crate::load::nth_rank;
 use crate::loader::Loader;
 use crate::objects::{FullName, Objects, by_name};
+use crate::pod::{Pod as ApiPod, PodSpec};
 use crate::request::Amounts;
 use crate::source::{InputError, Sourced};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::{JobId, QueueId};
@@ -12,6 +11,7 @@ use serde_json::Value;
 use crate::accounts::Account;
 use crate::intern::Interner;
 use crate::objects::{FullName, Objects, by_name};
+use crate::pod::Pod;
 use crate::quantity;
 use crate::source::{InputError, Sourced};
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::pod::Pod as ApiPod;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -27,6 +26,7 @@ use crate::loader::Loader;
 use crate::names::Names;
 use crate::object::{Key, Kind, Object};
 use crate::objects::{FullName, Objects};
+use crate::pod::Pod as ApiPod;
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
 use crate::shape::same_shape;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::{Pod as ApiPod, PodSpec, PodStatus};
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Topology};
@@ -14,6 +13,7 @@ use crate::intern::Interner;
 use crate::koordinator::{QuotaTree, job_of, words_of};
 use crate::load::{Strictness, nth_rank, timestamp};
 use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::pod::{Pod as ApiPod, PodSpec, PodStatus};
 use crate::quota::Workloads;
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;

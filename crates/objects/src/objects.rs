@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::pod::Pod;
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -15,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::object::Object;
+use crate::pod::Pod;
 use crate::source::{InputError, Source, Sourced};
 use crate::workload::Workload;
 

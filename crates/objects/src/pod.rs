@@ -200,7 +200,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 /// Metadata without the managed fields, which are larger than all the rest.
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
+    #[serde(rename_all = "camelCase", default, expecting = "metadata")]
     struct Read {
         annotations: Option<BTreeMap<String, String>>,
         creation_timestamp: Option<Time>,
@@ -216,7 +216,7 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         resource_version: Option<String>,
         uid: Option<String>,
     }
-    let read = Read::deserialize(deserializer)?;
+    let read: Read = or_default(deserializer)?;
     Ok(ObjectMeta {
         annotations: read.annotations,
         creation_timestamp: read.creation_timestamp,
@@ -264,7 +264,8 @@ mod tests {
         assert_eq!(serde_json::to_value(&read).expect("a value"), pod);
         let same: api::Pod = serde_json::from_value(full).expect("a pod of the API");
         assert_eq!(read.spec, same.spec.map(PodSpec::from));
-        let empty: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {"containers": null}})).expect("a pod");
-        assert_eq!(empty.spec, Some(PodSpec::default()));
+        let empty: Pod =
+            serde_json::from_value(json!({"metadata": null, "spec": {"containers": null}})).expect("a pod");
+        assert_eq!(empty, Pod { spec: Some(PodSpec::default()), ..Pod::default() });
     }
 }

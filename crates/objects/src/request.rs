@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use crate::quantity;
 use crate::source::InputError;
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::{Container, Pod, PodSpec};
 use k8s_openapi::api::core::v1::{
     Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint as ApiTaint,
     Toleration as ApiToleration, TopologySpreadConstraint,
@@ -15,6 +14,7 @@ use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, Resourc
 
 use crate::intern::Interner;
 use crate::objects::FullName;
+use crate::pod::{Container, Pod, PodSpec};
 use crate::request::{self, Amounts};
 use crate::source::InputError;
 

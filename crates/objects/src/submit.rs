@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::pod::{Pod, PodSpec, PodStatus};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
@@ -13,6 +12,7 @@ use k8s_openapi::api::scheduling::v1beta1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::objects::{FullName, Objects};
+use crate::pod::{Pod, PodSpec, PodStatus};
 use crate::source::{InputError, Source, Sourced};
 use crate::test_file::PreemptorRef;
 

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::Pod;
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
@@ -13,6 +12,7 @@ use serde_json::Value;
 use crate::accounts::Account;
 use crate::intern::Interner;
 use crate::objects::{FullName, Objects};
+use crate::pod::Pod;
 use crate::quantity;
 use crate::source::{InputError, Source, Sourced};
 

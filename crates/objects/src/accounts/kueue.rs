@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::pod::Pod;
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -19,6 +18,7 @@ use crate::kueue::{
 use crate::load::{Loaded, allocatables, time};
 use crate::made_up::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
 use crate::objects::{FullName, Objects, by_name, plain_name};
+use crate::pod::Pod;
 use crate::quantity::written;
 use crate::request::{Amounts, requests};
 use crate::source::{InputError, Sourced};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::pod::{Pod, PodSpec, PodStatus};
 use k8s_openapi::api::core::v1::{Node, NodeStatus, PodCondition, PodSchedulingGroup};
 use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
@@ -18,6 +17,7 @@ use crate::joint::ties;
 use crate::koordinator::{job_of, label};
 use crate::kueue::KueueWorkload;
 use crate::objects::{FullName, Objects};
+use crate::pod::{Pod, PodSpec, PodStatus};
 use crate::quantity::written;
 use crate::quota;
 use crate::request::Amounts;

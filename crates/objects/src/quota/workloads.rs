@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pod::{Pod, PodSpec};
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
@@ -14,6 +13,7 @@ use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 use crate::load::{nth_rank, timestamp};
 use crate::namespace_selector::Namespaces;
 use crate::objects::{FullName, Objects, by_name};
+use crate::pod::{Pod, PodSpec};
 use crate::request;
 use crate::source::{InputError, Sourced};
 use crate::workload_classes::WorkloadClasses;
