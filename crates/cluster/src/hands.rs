@@ -39,6 +39,8 @@ const LONGEST_MESSAGE: usize = 30_000;
 const LONGEST_NOTE: usize = 1000;
 /// Of as many requests as may be under way, one in so many is for what is only said.
 const WORDS_SHARE: usize = 100;
+/// How long nothing is said while more than half of the requests under way are about what is to be done.
+const LONGEST_SILENCE: Duration = Duration::from_millis(100);
 /// How long it is waited whether a condition still has to be said.
 const OVER_IN_A_MOMENT: Duration = Duration::from_secs(1);
 /// How often a request is made again that the server had no time for.
@@ -52,6 +54,8 @@ pub struct Hands {
     client: Client,
     identity: String,
     in_flight: Semaphore,
+    /// With so many requests to spare there is time to talk.
+    calm: usize,
     /// For what is only said: that waits while there is something to do.
     words: Semaphore,
     requests: DefaultDirectRateLimiter,
@@ -75,6 +79,7 @@ impl Hands {
             identity: identity.to_owned(),
             client,
             in_flight: Semaphore::new(max_in_flight),
+            calm: max_in_flight / 2,
             words: Semaphore::new((max_in_flight / WORDS_SHARE).max(1)),
             requests: RateLimiter::direct(Quota::per_second(several(qps)).allow_burst(several(burst))),
             evictions: NonZeroU32::new(config.evictions_per_minute)
@@ -103,7 +108,7 @@ impl Hands {
             evictions.until_ready().await;
         }
         let _permit = match action {
-            Action::Record { .. } => self.words.acquire().await.ok()?,
+            Action::Record { .. } => self.word().await?,
             Action::Condition { .. } => match self.still_to_be_said(turn.as_mut()?).await {
                 Some(permit) => permit,
                 None => return Some(ActionResult::Conflict),
@@ -132,11 +137,21 @@ impl Hands {
         None
     }
 
+    /// A request for what is only said: it lets what is to be done go first, though not for ever.
+    async fn word(&self) -> Option<SemaphorePermit<'_>> {
+        let permit = self.words.acquire().await.ok()?;
+        let end = Instant::now() + LONGEST_SILENCE;
+        while self.in_flight.available_permits() < self.calm && Instant::now() < end {
+            tokio::time::sleep(LONGEST_SILENCE / 10).await;
+        }
+        Some(permit)
+    }
+
     /// What is over in a moment is not told.
     async fn still_to_be_said(&self, turn: &mut Turn) -> Option<SemaphorePermit<'_>> {
         let permit = async {
             tokio::time::sleep(OVER_IN_A_MOMENT).await;
-            self.words.acquire().await.ok()
+            self.word().await
         };
         tokio::select! {
             biased;
