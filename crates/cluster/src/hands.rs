@@ -39,7 +39,7 @@ const LONGEST_MESSAGE: usize = 30_000;
 const LONGEST_NOTE: usize = 1000;
 /// Of as many requests as may be under way, one in so many is for what is only said.
 const WORDS_SHARE: usize = 100;
-/// How long nothing is said while more than half of the requests under way are about what is to be done.
+/// How long nothing is said while more than half of the requests that may be under way are.
 const LONGEST_SILENCE: Duration = Duration::from_millis(100);
 /// How long it is waited whether a condition still has to be said.
 const OVER_IN_A_MOMENT: Duration = Duration::from_secs(1);

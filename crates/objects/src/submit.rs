@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
@@ -135,17 +134,15 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
 /// A pod from a template, named after its owner.
 fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
     let from_template = template.metadata.clone().unwrap_or_default();
-    let mut pod = Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
+            namespace: owner.namespace.clone(),
+            labels: from_template.labels,
+            annotations: from_template.annotations,
+            ..ObjectMeta::default()
+        },
         spec: template.spec.clone().map(PodSpec::from),
         status: Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }),
-        ..Pod::default()
-    };
-    *pod.metadata_mut() = ObjectMeta {
-        name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
-        namespace: owner.namespace.clone(),
-        labels: from_template.labels,
-        annotations: from_template.annotations,
-        ..ObjectMeta::default()
-    };
-    pod
+    }
 }

@@ -13,7 +13,7 @@ use reprieve_e2e::story::{CLASSES, Story, group, is_bound};
 use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, peak_megabytes};
 use tokio::task::JoinSet;
 
-/// How long a shape may take. kube-scheduler at times forgets a pod, which it looks at again after five minutes.
+/// How long a shape may take. kube-scheduler at times forgets a pod, for a minute at least.
 const PATIENCE: Duration = Duration::from_secs(420);
 /// How long a scheduler may go on about it, once all are bound, with its processor time counted: events may be late.
 const AFTERMATH: Duration = Duration::from_secs(5);
