@@ -61,8 +61,8 @@ impl Cluster {
 /// A client with a connection of its own, on which it makes all its requests, as far as the server allows: what is asked for in parallel needs
 /// no further ones, each of which would take a handshake and memory on both sides.
 fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
-    if config.proxy_url.is_some() {
-        return Ok(Client::try_from(config)?);
+    if let Some(proxy) = &config.proxy_url {
+        return Err(format!("proxies such as {proxy} are not supported; take proxy-url out of it").into());
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

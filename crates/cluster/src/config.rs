@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use reprieve_engine::policy::Policy;
+use reprieve_objects::decode::{Misfit, decode};
 use reprieve_objects::question::policy;
 use reprieve_objects::test_file::Profile as PolicyProfile;
 use serde::Deserialize;
@@ -145,8 +146,7 @@ impl Configuration {
     /// Reads the text; an error is a field and what is wrong with it.
     fn parse(text: &str) -> Result<Self, (String, String)> {
         let value: Value = serde_saphyr::from_str(text).map_err(|error| ("the file".to_owned(), error.to_string()))?;
-        let config: Self = serde_path_to_error::deserialize(value)
-            .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+        let config: Self = decode(&value).map_err(|Misfit { field, problem }| (field, problem))?;
         config.check()?;
         Ok(config)
     }

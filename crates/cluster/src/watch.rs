@@ -1,29 +1,32 @@
 //! Lists the objects of a kind and watches them: what happens to them becomes events, in order. After an interruption it goes on from
 //! where it was; where the server has forgotten that, it lists anew.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::TryStreamExt;
+use futures::AsyncBufReadExt;
+use http::HeaderValue;
+use http::header::ACCEPT_ENCODING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::params::{ListParams, WatchParams};
-use kube::core::{Request, WatchEvent};
+use kube::core::watch::BookmarkMeta;
+use kube::core::{Request, Status};
 use reprieve_objects::object::{Kind, Object};
 use reprieve_scheduler::event::Event;
-use serde::de::{DeserializeOwned, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tracing::{debug, warn};
 
 use crate::error::{Error, problem};
-use crate::resources::{QUEUES, resource, with_type};
+use crate::resources::{QUEUES, resource};
 use crate::slim::slim;
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
+/// Room for a line that is kept for the next.
+const LONG_LINE: usize = 64 << 10;
 /// How long a watch lasts; silence for longer than that, and a little, is a dead connection.
 const WATCH_SECONDS: u32 = 240;
 const GRACE_SECONDS: u64 = 20;
@@ -57,80 +60,46 @@ impl Pulse {
 
 /// Watches a kind for ever.
 pub async fn watch(client: Client, kind: Kind, listener: Arc<dyn Listener>, pulse: Pulse) {
-    with_type!(kind, T => Watch { client, kind, listener, pulse }.run::<T>().await);
-}
-
-/// Takes in objects, one page after another.
-type Taker<'t> = &'t mut (dyn FnMut(Vec<Object>) + Send);
-
-/// Reads all objects of a kind, page by page, and says as of which version.
-pub async fn list(client: &Client, kind: Kind, take: Taker<'_>) -> Result<u64, kube::Error> {
-    with_type!(kind, T => list_as::<T>(client, kind, take).await)
+    Watch { client, kind, listener, pulse }.run().await;
 }
 
 /// One object, as the API has it.
 pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
     let request = Request::new(resource(kind).path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
-    with_type!(kind, T => client.request::<T>(request).await.map(|object| slim(Object::from(object))))
+    understood(kind, &client.request_text(request).await?)
 }
 
+fn understood(kind: Kind, text: &str) -> Result<Object, kube::Error> {
+    Object::from_json(kind, text).map(slim).map_err(kube::Error::SerdeError)
+}
+
+/// A page of a list. Each object is understood and slimmed by itself: all of a page in full take many times as much.
 #[derive(Deserialize)]
-#[serde(bound = "T: DeserializeOwned + Into<Object>")]
-struct List<T> {
+struct Page<'t> {
     metadata: ListMeta,
-    #[serde(default)]
-    items: Items<T>,
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
 }
 
-/// Objects that are slimmed one by one as they are read: all of a page in full take many times as much.
-struct Items<T>(Vec<Object>, PhantomData<T>);
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self(Vec::new(), PhantomData)
+impl Page<'_> {
+    fn objects(&self, kind: Kind) -> Result<Vec<Object>, kube::Error> {
+        self.items.iter().flatten().map(|item| understood(kind, item.get())).collect()
     }
 }
 
-impl<'de, T: Deserialize<'de> + Into<Object>> Deserialize<'de> for Items<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self::default())
-    }
-}
-
-impl<'de, T: Deserialize<'de> + Into<Object>> Visitor<'de> for Items<T> {
-    type Value = Self;
-
-    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        out.write_str("a list of objects")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Self, A::Error> {
-        while let Some(item) = items.next_element::<T>()? {
-            self.0.push(slim(item.into()));
-        }
-        Ok(self)
-    }
-}
-
-async fn list_as<T: DeserializeOwned + Into<Object>>(
-    client: &Client,
-    kind: Kind,
-    take: Taker<'_>,
-) -> Result<u64, kube::Error> {
+/// Reads all objects of a kind, page by page, and says as of which version.
+pub async fn list(client: &Client, kind: Kind, take: &mut (dyn FnMut(Vec<Object>) + Send)) -> Result<u64, kube::Error> {
     let path = Request::new(resource(kind).path(None));
     let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
-        let List { metadata, items } = client.request::<List<T>>(request).await?;
-        take(items.0);
-        params.continue_token = metadata.continue_.filter(|token| !token.is_empty());
+        let text = client.request_text(request).await?;
+        let page: Page = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        take(page.objects(kind)?);
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            return Ok(metadata.resource_version.as_deref().map_or(0, version));
+            return Ok(page.metadata.resource_version.as_deref().map_or(0, version));
         }
     }
 }
@@ -166,17 +135,17 @@ enum End {
 }
 
 impl Watch {
-    async fn run<T: DeserializeOwned + Into<Object> + Clone + fmt::Debug>(&self) {
+    async fn run(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut objects = Vec::new();
-            match list_as::<T>(&self.client, self.kind, &mut |page| objects.extend(page)).await {
+            match list(&self.client, self.kind, &mut |page| objects.extend(page)).await {
                 Ok(version) => {
                     pause = FIRST_PAUSE;
                     self.pulse.beat();
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
                     self.listener.hear(Event::Listed { kind: self.kind, objects, version });
-                    self.follow::<T>(version).await;
+                    self.follow(version).await;
                 }
                 Err(error) if is_unknown_kind(&error) => {
                     self.pulse.beat();
@@ -193,11 +162,11 @@ impl Watch {
     }
 
     /// Watches from a version on, until the server has forgotten it.
-    async fn follow<T: DeserializeOwned + Into<Object> + Clone + fmt::Debug>(&self, mut version: u64) {
+    async fn follow(&self, mut version: u64) {
         let mut pause = FIRST_PAUSE;
         loop {
             let (before, began) = (version, Instant::now());
-            match self.follow_once::<T>(&mut version).await {
+            match self.follow_once(&mut version).await {
                 Ok(End::Forgotten) => {
                     warn!(kind = ?self.kind, version, "the server has forgotten this version; all are listed anew");
                     return;
@@ -216,10 +185,7 @@ impl Watch {
         }
     }
 
-    async fn follow_once<T: DeserializeOwned + Into<Object> + Clone + fmt::Debug>(
-        &self,
-        at: &mut u64,
-    ) -> Result<End, kube::Error> {
+    async fn follow_once(&self, at: &mut u64) -> Result<End, kube::Error> {
         let params = WatchParams {
             bookmarks: true,
             timeout: Some(WATCH_SECONDS),
@@ -227,50 +193,82 @@ impl Watch {
             ..WatchParams::default()
         };
         let path = Request::new(resource(self.kind).path(None));
-        let request = path.watch(&params, &at.to_string()).map_err(kube::Error::BuildRequest)?;
-        let stream = match self.client.request_events::<T>(request).await {
+        let mut request = path.watch(&params, &at.to_string()).map_err(kube::Error::BuildRequest)?;
+        // Each line would be compressed by itself, and not all that takes it apart knows that.
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let stream = match self.client.request_stream(request).await {
             Ok(stream) => stream,
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
             Err(error) => return Err(error),
         };
         let mut stream = std::pin::pin!(stream);
         let silence = Duration::from_secs(u64::from(WATCH_SECONDS) + GRACE_SECONDS);
+        let mut line = Vec::new();
         loop {
-            let Ok(next) = tokio::time::timeout(silence, stream.try_next()).await else {
+            line.clear();
+            line.shrink_to(LONG_LINE);
+            let Ok(read) = tokio::time::timeout(silence, stream.read_until(b'\n', &mut line)).await else {
                 return Ok(End::Interrupted);
             };
-            let event = match next {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(End::Interrupted),
+            // The last line may have been cut off.
+            if read.map_err(kube::Error::ReadEvents)? == 0 || !line.ends_with(b"\n") {
+                return Ok(End::Interrupted);
+            }
+            self.pulse.beat();
+            match self.told(&line, at) {
+                Ok(Some(event)) => self.listener.hear(event),
+                Ok(None) => {}
                 Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
                     warn!(kind = ?self.kind, error = problem(&error), "an object cannot be read");
                     return Ok(End::Unreadable);
                 }
                 Err(error) => return Err(error),
-            };
-            self.pulse.beat();
-            let event = match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    let object = slim(object.into());
-                    *at = object.version();
-                    Event::Changed(object)
-                }
-                WatchEvent::Deleted(object) => {
-                    let object: Object = object.into();
-                    *at = object.version();
-                    Event::Gone { key: object.key(), version: object.version() }
-                }
-                WatchEvent::Bookmark(bookmark) => {
-                    *at = version(&bookmark.metadata.resource_version);
-                    continue;
-                }
-                WatchEvent::Error(status) if status.code == 410 => return Ok(End::Forgotten),
-                WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
-            };
-            self.listener.hear(event);
+            }
         }
     }
+
+    /// What a line of a watch says, and as of which version; nothing but the version, at times.
+    fn told(&self, line: &[u8], at: &mut u64) -> Result<Option<Event>, kube::Error> {
+        let Line { type_, object } = serde_json::from_slice(line).map_err(kube::Error::SerdeError)?;
+        let event = match type_ {
+            "ADDED" | "MODIFIED" => {
+                let object = understood(self.kind, object.get())?;
+                *at = object.version();
+                Event::Changed(object)
+            }
+            "DELETED" => {
+                let object = understood(self.kind, object.get())?;
+                *at = object.version();
+                Event::Gone { key: object.key(), version: object.version() }
+            }
+            "BOOKMARK" => {
+                let bookmark: Bookmark = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
+                *at = version(&bookmark.metadata.resource_version);
+                return Ok(None);
+            }
+            _ => {
+                let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
+                return Err(kube::Error::Api(status.boxed()));
+            }
+        };
+        Ok(Some(event))
+    }
+}
+
+/// A line of a watch.
+#[derive(Deserialize)]
+struct Line<'l> {
+    #[serde(rename = "type")]
+    type_: &'l str,
+    #[serde(borrow)]
+    object: &'l RawValue,
+}
+
+/// How far the server is, though nothing happened.
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMeta,
 }
 
 /// All objects of these kinds, or why they cannot be read. Kinds that the cluster does not know have none.
@@ -295,21 +293,25 @@ pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::pod::Pod;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_page_is_read_and_slimmed() {
-        let pod = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
-        for (items, expected) in [(json!([pod]), 1), (json!([]), 0), (json!(null), 0)] {
-            let list: List<Pod> =
-                serde_json::from_value(json!({"metadata": {"resourceVersion": "7"}, "items": items})).expect("a list");
-            assert_eq!(list.items.0.len(), expected);
-            assert!(list.items.0.iter().all(|object| object.metadata().managed_fields.is_none()));
+        let read = |page: serde_json::Value| -> Result<Vec<Object>, String> {
+            let text = page.to_string();
+            let page: Page = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            page.objects(Kind::Node).map_err(|error| error.to_string())
+        };
+        let node = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
+        for (items, expected) in [(json!([node]), 1), (json!([]), 0), (json!(null), 0)] {
+            let objects = read(json!({"metadata": {"resourceVersion": "7"}, "items": items})).expect("a page");
+            assert_eq!(objects.len(), expected);
+            assert!(objects.iter().all(|object| object.metadata().managed_fields.is_none()));
         }
-        assert!(serde_json::from_value::<List<Pod>>(json!({"metadata": {}})).expect("a list").items.0.is_empty());
-        assert!(serde_json::from_value::<List<Pod>>(json!({"metadata": {}, "items": ["a"]})).is_err());
+        assert_eq!(read(json!({"metadata": {}})), Ok(Vec::new()));
+        let wrong = read(json!({"metadata": {}, "items": ["a"]})).expect_err("no node");
+        assert!(wrong.contains("invalid type: string \"a\""), "{wrong}");
     }
 }

@@ -9,6 +9,7 @@ mod classes;
 #[cfg(feature = "crds")]
 pub mod crds;
 pub mod cycle;
+pub mod decode;
 mod disturbance;
 pub mod groups;
 mod intern;

@@ -35,6 +35,13 @@ macro_rules! kinds {
         }
 
         impl Object {
+            /// From its text.
+            pub fn from_json(kind: Kind, text: &str) -> Result<Self, serde_json::Error> {
+                match kind {
+                    $(Kind::$kind => serde_json::from_str::<$type>(text).map(Self::from),)+
+                }
+            }
+
             /// What sort of object it is.
             pub fn kind(&self) -> Kind {
                 match self {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::decode::{Misfit, decode};
 use crate::objects::Objects;
 use crate::source::{InputError, Source, Sourced};
 use crate::submit::Controlled;
@@ -359,16 +360,13 @@ fn name_of(value: &Value) -> String {
     text("/metadata/namespace").map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
 
-/// Decodes a tree. The path of a field that does not fit is worked out only when there is one.
+/// Decodes a tree.
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &str) -> Result<T, InputError> {
-    if let Ok(decoded) = T::deserialize(value) {
-        return Ok(decoded);
-    }
-    let mut quoted = value.clone();
-    quote_quantities(&mut quoted);
-    serde_path_to_error::deserialize(&quoted).map_err(|error| {
-        let problem = error.inner().to_string();
-        InputError::new(problem).at(source).object(object).field(error.path().to_string())
+    decode(value).or_else(|_| {
+        let mut quoted = value.clone();
+        quote_quantities(&mut quoted);
+        decode(&quoted)
+            .map_err(|Misfit { field, problem }| InputError::new(problem).at(source).object(object).field(field))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Lengths of time and ranges, as people write them: `30s`, `10m`, `1h30m`, `30m..4h`, `2..8`.
 
-use serde::de::{Error as _, Unexpected, Visitor};
+use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::chance::Chance;
@@ -76,46 +76,45 @@ fn number(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("{text:?} is not a number from 1 to 100000; write it as in 4 or 2..8"))
 }
 
-/// Text, or a number as if it were text.
-struct Text;
+/// Text, or a number as if it were text, and what is to be made of it.
+struct Text<T>(fn(&str) -> Result<T, String>);
 
-impl Visitor<'_> for Text {
-    type Value = String;
+impl<T> Visitor<'_> for Text<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("text as in 30s, 10m or 2h")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        (self.0)(text).map_err(E::custom)
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<String, E> {
-        Ok(number.to_string())
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
     }
 
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<String, E> {
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<T, E> {
         Err(E::invalid_value(Unexpected::Signed(number), &self))
     }
 }
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&deserializer.deserialize_any(Text)?).map_err(D::Error::custom)
+        deserializer.deserialize_any(Text(Self::parse))
     }
 }
 
 impl<'de> Deserialize<'de> for Spans {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = deserializer.deserialize_any(Text)?;
-        let between = Between::parse(&text, |one| Span::parse(one).map(|span| span.0));
-        between.map(Self).map_err(D::Error::custom)
+        let parse = |text: &str| Between::parse(text, |one| Span::parse(one).map(|span| span.0)).map(Self);
+        deserializer.deserialize_any(Text(parse))
     }
 }
 
 impl<'de> Deserialize<'de> for Numbers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Between::parse(&deserializer.deserialize_any(Text)?, number).map(Self).map_err(D::Error::custom)
+        deserializer.deserialize_any(Text(|text| Between::parse(text, number).map(Self)))
     }
 }
 
