@@ -2,6 +2,7 @@
 //! names. Nothing here decides anything.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
@@ -48,7 +49,7 @@ pub struct NodeFacts {
 pub struct PodFacts {
     pub name: FullName,
     pub labels: Labels,
-    pub spec: PodSpec,
+    pub spec: Arc<PodSpec>,
     /// What it asks for: what counts when it is placed.
     pub asks: Amounts,
     /// What it holds: what counts where it stands.
@@ -167,7 +168,7 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         return Ok(None);
     }
     let known = |name: &String| nodes.iter().position(|node| node.name == *name);
-    let bound_to = spec.node_name.as_ref().filter(|node| !node.is_empty());
+    let bound_to = pod.node_name.as_ref().filter(|node| !node.is_empty());
     let node = bound_to.and_then(known);
     if bound_to.is_some() && node.is_none() {
         return Ok(None);

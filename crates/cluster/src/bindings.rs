@@ -83,7 +83,7 @@ impl Bindings {
     fn shown_on(&mut self, object: &Object) -> Option<(Asked, ActionResult)> {
         let Object::Pod(pod) = object else { return None };
         let binding = self.by_pod.get_mut(&FullName::of(&pod.metadata))?;
-        let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let bound = pod.node_name.is_some();
         if !bound || object.uid() != binding.uid {
             return None;
         }
@@ -121,7 +121,7 @@ impl Bindings {
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use reprieve_objects::object::Key;
-    use reprieve_objects::pod::{Pod, PodSpec};
+    use reprieve_objects::pod::Pod;
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
                 resource_version: Some(version.to_string()),
                 ..ObjectMeta::default()
             },
-            spec: Some(PodSpec { node_name: node.map(str::to_owned), ..PodSpec::default() }),
+            node_name: node.map(str::to_owned),
             ..Pod::default()
         }))
     }

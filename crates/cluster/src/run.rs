@@ -26,6 +26,7 @@ use crate::hands::Hands;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 use crate::resources::kinds;
+use crate::slim::Slim;
 use crate::turns::{Turn, Turns};
 use crate::watch::{Listener, list, watch};
 use crate::{config, log, preflight, server};
@@ -203,7 +204,7 @@ async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option
         let mut take = |objects| {
             let _ = results.send(Input::Page { profile, action: id, objects });
         };
-        outcome = match Box::pin(list(&client, kind, &mut take)).await {
+        outcome = match Box::pin(list(&client, kind, &mut Slim::default(), &mut take)).await {
             Ok(version) => {
                 let _ = results.send(Input::Listed { profile, action: id, kind, version });
                 Some(ActionResult::Ok { version: 0 })

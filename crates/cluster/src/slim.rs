@@ -1,33 +1,78 @@
 //! What is kept of an object: in a large cluster there are many, and no decision reads most of what they say.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use reprieve_objects::object::Object;
-use reprieve_objects::pod::{ContainerStatus, Pod};
+use reprieve_objects::pod::{ContainerStatus, Pod, PodSpec};
 
 /// The conditions of a pod that a decision reads.
 const READ: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];
+/// How many specs that nobody has any more are kept at least.
+const FORGOTTEN: usize = 100;
 /// What `kubectl apply` remembers: the object once more.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The object without what no decision reads.
-pub fn slim(mut object: Object) -> Object {
-    let metadata = object.metadata_mut();
-    metadata.managed_fields = None;
-    if let Some(annotations) = &mut metadata.annotations {
-        annotations.remove(APPLIED);
+/// Keeps objects.
+#[derive(Default)]
+pub struct Slim {
+    /// What pods ask for, by a digest of it: most ask for the very same as others do.
+    specs: HashMap<u64, Weak<PodSpec>>,
+    /// With so many it is time to forget those that no pod has any more.
+    full: usize,
+}
+
+impl Slim {
+    /// The object without what no decision reads, and with what it has in common with others.
+    pub fn keep(&mut self, mut object: Object) -> Object {
+        let metadata = object.metadata_mut();
+        metadata.managed_fields = None;
+        if let Some(annotations) = &mut metadata.annotations {
+            annotations.remove(APPLIED);
+        }
+        match &mut object {
+            Object::Pod(pod) => {
+                let pod = Arc::make_mut(pod);
+                slim_pod(pod);
+                pod.spec = pod.spec.take().map(|spec| self.share(spec));
+            }
+            Object::Node(node) => slim_node(Arc::make_mut(node)),
+            _ => {}
+        }
+        object
     }
-    match &mut object {
-        Object::Pod(pod) => slim_pod(Arc::make_mut(pod)),
-        Object::Node(node) => slim_node(Arc::make_mut(node)),
-        _ => {}
+
+    fn share(&mut self, spec: Arc<PodSpec>) -> Arc<PodSpec> {
+        let digest = digest(&spec);
+        if let Some(known) = self.specs.get(&digest).and_then(Weak::upgrade).filter(|known| *known == spec) {
+            return known;
+        }
+        self.specs.insert(digest, Arc::downgrade(&spec));
+        if self.specs.len() > self.full {
+            self.specs.retain(|_, spec| spec.strong_count() > 0);
+            self.full = 2 * self.specs.len() + FORGOTTEN;
+        }
+        spec
     }
-    object
+}
+
+/// Of the fields in which specs often differ: two with one digest may differ all the same.
+fn digest(spec: &PodSpec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (spec.priority, &spec.scheduler_name, &spec.node_selector).hash(&mut hasher);
+    spec.scheduling_group.as_ref().map(|group| &group.pod_group_name).hash(&mut hasher);
+    for container in &spec.containers {
+        (&container.name, &container.image).hash(&mut hasher);
+        let requests = container.resources.iter().filter_map(|resources| resources.requests.as_ref());
+        requests.flatten().for_each(|(resource, quantity)| (resource, &quantity.0).hash(&mut hasher));
+    }
+    hasher.finish()
 }
 
 fn slim_pod(pod: &mut Pod) {
-    if let Some(spec) = &mut pod.spec {
+    if let Some(spec) = pod.spec.as_mut().map(Arc::make_mut) {
         spec.containers.shrink_to_fit();
         spec.tolerations.iter_mut().for_each(Vec::shrink_to_fit);
     }
@@ -86,7 +131,40 @@ mod tests {
             },
         }))
         .expect("a pod");
-        assert_eq!(slim(Object::from(pod)), Object::from(kept));
+        assert_eq!(Slim::default().keep(Object::from(pod)), Object::from(kept));
+    }
+
+    #[test]
+    fn pods_that_ask_for_the_same_share_what_says_so() {
+        let mut slim = Slim::default();
+        let mut keep = |name: &str, node: Option<&str>, grace: i64| {
+            let spec =
+                json!({"nodeName": node, "containers": [{"name": "main"}], "terminationGracePeriodSeconds": grace});
+            let pod = json!({"metadata": {"name": name}, "spec": spec});
+            match slim.keep(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod"))) {
+                Object::Pod(pod) => pod,
+                other => panic!("{other:?} is no pod"),
+            }
+        };
+        let shared = |a: &Pod, b: &Pod| match (&a.spec, &b.spec) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        let (a, b, other) = (keep("a", None, 30), keep("b", Some("node"), 30), keep("c", None, 60));
+        assert!(shared(&a, &b) && !shared(&a, &other));
+        assert_eq!((a.node_name.as_deref(), b.node_name.as_deref()), (None, Some("node")));
+        assert_eq!(other.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds), Some(60));
+        for at in 0..1_000 {
+            keep(&format!("one-{at}"), None, 100 + at);
+        }
+        assert!(shared(&keep("d", None, 60), &keep("e", None, 60)));
+        let mut slim = Slim::default();
+        for at in 0..1_000 {
+            let containers = json!([{"name": format!("main-{at}")}]);
+            let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers}});
+            slim.keep(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
+        }
+        assert!(slim.specs.len() <= FORGOTTEN + 1, "{} are kept of which none is used", slim.specs.len());
     }
 
     #[test]
@@ -117,6 +195,6 @@ mod tests {
             "status": {"allocatable": {"cpu": "4"}, "capacity": {"cpu": "5"}},
         }))
         .expect("a node");
-        assert_eq!(slim(Object::from(node)), Object::from(kept));
+        assert_eq!(Slim::default().keep(Object::from(node)), Object::from(kept));
     }
 }

@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 
 use crate::error::{Error, problem};
 use crate::resources::{QUEUES, resource};
-use crate::slim::slim;
+use crate::slim::Slim;
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
@@ -60,18 +60,18 @@ impl Pulse {
 
 /// Watches a kind for ever.
 pub async fn watch(client: Client, kind: Kind, listener: Arc<dyn Listener>, pulse: Pulse) {
-    Watch { client, kind, listener, pulse }.run().await;
+    Watch { client, kind, listener, pulse, slim: Slim::default() }.run().await;
 }
 
 /// One object, as the API has it.
 pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
     let request = Request::new(resource(kind).path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
-    understood(kind, &client.request_text(request).await?)
+    understood(kind, &client.request_text(request).await?, &mut Slim::default())
 }
 
-fn understood(kind: Kind, text: &str) -> Result<Object, kube::Error> {
-    Object::from_json(kind, text).map(slim).map_err(kube::Error::SerdeError)
+fn understood(kind: Kind, text: &str, slim: &mut Slim) -> Result<Object, kube::Error> {
+    Object::from_json(kind, text).map(|object| slim.keep(object)).map_err(kube::Error::SerdeError)
 }
 
 /// A page of a list. Each object is understood and slimmed by itself: all of a page in full take many times as much.
@@ -83,20 +83,25 @@ struct Page<'t> {
 }
 
 impl Page<'_> {
-    fn objects(&self, kind: Kind) -> Result<Vec<Object>, kube::Error> {
-        self.items.iter().flatten().map(|item| understood(kind, item.get())).collect()
+    fn objects(&self, kind: Kind, slim: &mut Slim) -> Result<Vec<Object>, kube::Error> {
+        self.items.iter().flatten().map(|item| understood(kind, item.get(), slim)).collect()
     }
 }
 
 /// Reads all objects of a kind, page by page, and says as of which version.
-pub async fn list(client: &Client, kind: Kind, take: &mut (dyn FnMut(Vec<Object>) + Send)) -> Result<u64, kube::Error> {
+pub async fn list(
+    client: &Client,
+    kind: Kind,
+    slim: &mut Slim,
+    take: &mut (dyn FnMut(Vec<Object>) + Send),
+) -> Result<u64, kube::Error> {
     let path = Request::new(resource(kind).path(None));
     let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
         let text = client.request_text(request).await?;
         let page: Page = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
-        take(page.objects(kind)?);
+        take(page.objects(kind, slim)?);
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             return Ok(page.metadata.resource_version.as_deref().map_or(0, version));
@@ -122,6 +127,7 @@ struct Watch {
     kind: Kind,
     listener: Arc<dyn Listener>,
     pulse: Pulse,
+    slim: Slim,
 }
 
 /// How a watch ended.
@@ -135,11 +141,11 @@ enum End {
 }
 
 impl Watch {
-    async fn run(&self) {
+    async fn run(&mut self) {
         let mut pause = FIRST_PAUSE;
         loop {
             let mut objects = Vec::new();
-            match list(&self.client, self.kind, &mut |page| objects.extend(page)).await {
+            match list(&self.client, self.kind, &mut self.slim, &mut |page| objects.extend(page)).await {
                 Ok(version) => {
                     pause = FIRST_PAUSE;
                     self.pulse.beat();
@@ -162,7 +168,7 @@ impl Watch {
     }
 
     /// Watches from a version on, until the server has forgotten it.
-    async fn follow(&self, mut version: u64) {
+    async fn follow(&mut self, mut version: u64) {
         let mut pause = FIRST_PAUSE;
         loop {
             let (before, began) = (version, Instant::now());
@@ -185,7 +191,7 @@ impl Watch {
         }
     }
 
-    async fn follow_once(&self, at: &mut u64) -> Result<End, kube::Error> {
+    async fn follow_once(&mut self, at: &mut u64) -> Result<End, kube::Error> {
         let params = WatchParams {
             bookmarks: true,
             timeout: Some(WATCH_SECONDS),
@@ -229,16 +235,16 @@ impl Watch {
     }
 
     /// What a line of a watch says, and as of which version; nothing but the version, at times.
-    fn told(&self, line: &[u8], at: &mut u64) -> Result<Option<Event>, kube::Error> {
+    fn told(&mut self, line: &[u8], at: &mut u64) -> Result<Option<Event>, kube::Error> {
         let Line { type_, object } = serde_json::from_slice(line).map_err(kube::Error::SerdeError)?;
         let event = match type_ {
             "ADDED" | "MODIFIED" => {
-                let object = understood(self.kind, object.get())?;
+                let object = understood(self.kind, object.get(), &mut self.slim)?;
                 *at = object.version();
                 Event::Changed(object)
             }
             "DELETED" => {
-                let object = understood(self.kind, object.get())?;
+                let object = understood(self.kind, object.get(), &mut self.slim)?;
                 *at = object.version();
                 Event::Gone { key: object.key(), version: object.version() }
             }
@@ -275,7 +281,7 @@ struct Bookmark {
 pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<Vec<Object>, Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
-        match list(client, kind, &mut |page| objects.extend(page)).await {
+        match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
             Ok(_) => Ok(objects),
             Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
             Err(error) => Err(Error::api(format!("reading {}", resource(kind).plural), &error)),
@@ -302,7 +308,7 @@ mod tests {
         let read = |page: serde_json::Value| -> Result<Vec<Object>, String> {
             let text = page.to_string();
             let page: Page = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-            page.objects(Kind::Node).map_err(|error| error.to_string())
+            page.objects(Kind::Node, &mut Slim::default()).map_err(|error| error.to_string())
         };
         let node = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
         for (items, expected) in [(json!([node]), 1), (json!([]), 0), (json!(null), 0)] {

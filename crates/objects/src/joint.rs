@@ -119,9 +119,8 @@ fn template(workload: &FullName, set: &PodSetSpec) -> ApiPod {
     metadata.name = Some(format!("{}/{}", workload.name, set.name));
     metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), set.name.clone());
     metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
-    let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
-    spec.node_name = None;
-    ApiPod { metadata, spec: Some(spec), status: None }
+    let spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+    ApiPod { node_name: None, ..ApiPod::new(metadata, spec) }
 }
 
 impl Loader {

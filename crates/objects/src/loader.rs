@@ -79,7 +79,7 @@ impl Loader {
                 Err(error) if strictness != Strictness::Live => return Err(error),
                 Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
                 Ok(None) => {
-                    let node = sourced.object.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+                    let node = sourced.object.node_name.clone().unwrap_or_default();
                     let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
                     if strictness == Strictness::Test {
                         return Err(located(InputError::new(problem).field("spec.nodeName")));
@@ -95,9 +95,9 @@ impl Loader {
     /// where it is known.
     pub fn pod(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<Option<Pod>, InputError> {
         let empty = (PodSpec::default(), PodStatus::default());
-        let spec = object.spec.as_ref().unwrap_or(&empty.0);
+        let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
-        let node = match spec.node_name.as_deref().filter(|node| !node.is_empty()) {
+        let node = match object.node_name.as_deref().filter(|node| !node.is_empty()) {
             None => None,
             Some(node) => match self.nodes.get(node) {
                 None => return Ok(None),

@@ -1,6 +1,7 @@
 //! A pod, as far as decisions read it. In a large cluster there are many: whatever else they say is skipped as it is read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1 as api;
@@ -15,13 +16,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(from = "Read")]
 pub struct Pod {
     /// Its metadata, without what says who changed what.
-    #[serde(deserialize_with = "metadata")]
     pub metadata: ObjectMeta,
-    /// What it asks for.
-    pub spec: Option<PodSpec>,
+    /// What it asks for: often the very same as others do.
+    pub spec: Option<Arc<PodSpec>>,
+    /// The node that it is bound to: `spec.nodeName` in the API.
+    pub node_name: Option<String>,
     /// How it is.
     pub status: Option<PodStatus>,
 }
@@ -39,8 +41,8 @@ pub struct PodSpec {
     pub host_network: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Container>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_name: Option<String>,
+    #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
+    pub node_name: OnTheWay,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +67,29 @@ pub struct PodSpec {
     pub tolerations: Option<Vec<Toleration>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
+}
+
+/// The name of a node, from and to the API. What is known of a pod has it in [`Pod::node_name`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct OnTheWay(Option<String>);
+
+impl OnTheWay {
+    fn is_nowhere(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<Option<String>> for OnTheWay {
+    fn from(node: Option<String>) -> Self {
+        Self(node)
+    }
+}
+
+impl From<OnTheWay> for Option<String> {
+    fn from(node: OnTheWay) -> Self {
+        node.0
+    }
 }
 
 /// A container of a pod. Each field is the one of that name in the API.
@@ -118,9 +143,46 @@ pub struct ContainerStatus {
     pub resources: Option<ResourceRequirements>,
 }
 
+/// A pod as it is in the API.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Read {
+    #[serde(deserialize_with = "metadata")]
+    metadata: ObjectMeta,
+    spec: Option<PodSpec>,
+    status: Option<PodStatus>,
+}
+
+impl From<Read> for Pod {
+    fn from(Read { metadata, spec, status }: Read) -> Self {
+        match spec {
+            Some(spec) => Self { status, ..Self::new(metadata, spec) },
+            None => Self { metadata, status, ..Self::default() },
+        }
+    }
+}
+
+impl Pod {
+    /// A pod of which nothing is known but what it asks for.
+    pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
+        let node_name = std::mem::take(&mut spec.node_name).0;
+        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
+    }
+
+    /// What it asks for, to be changed.
+    pub fn spec_mut(&mut self) -> &mut PodSpec {
+        Arc::make_mut(self.spec.get_or_insert_default())
+    }
+}
+
 impl Serialize for Pod {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { metadata, spec, status } = self;
+        let Self { metadata, spec, node_name, status } = self;
+        let bound = node_name.as_ref().map(|node| {
+            let spec = spec.as_deref().cloned().unwrap_or_default();
+            PodSpec { node_name: OnTheWay(Some(node.clone())), ..spec }
+        });
+        let spec = bound.as_ref().or(spec.as_deref());
         let fields = 3 + usize::from(spec.is_some()) + usize::from(status.is_some());
         let mut pod = serializer.serialize_struct("Pod", fields)?;
         pod.serialize_field("apiVersion", "v1")?;
@@ -164,7 +226,7 @@ macro_rules! both_ways {
             fn from(from: api::$type) -> Self {
                 Self {
                     $($each: each(from.$each), $some: from.$some.map(each),)?
-                    $($same: from.$same,)+
+                    $($same: from.$same.into(),)+
                 }
             }
         }
@@ -173,7 +235,7 @@ macro_rules! both_ways {
             fn from(from: $type) -> Self {
                 Self {
                     $($each: each(from.$each), $some: from.$some.map(each),)?
-                    $($same: from.$same,)+
+                    $($same: from.$same.into(),)+
                     ..Self::default()
                 }
             }
@@ -263,9 +325,11 @@ mod tests {
         let read: Pod = serde_json::from_value(full.clone()).expect("a pod");
         assert_eq!(serde_json::to_value(&read).expect("a value"), pod);
         let same: api::Pod = serde_json::from_value(full).expect("a pod of the API");
-        assert_eq!(read.spec, same.spec.map(PodSpec::from));
+        assert_eq!(read.node_name.as_deref(), Some("node"));
+        let same = Pod::new(ObjectMeta::default(), same.spec.map(PodSpec::from).unwrap_or_default());
+        assert_eq!((read.spec, read.node_name), (same.spec, same.node_name));
         let empty: Pod =
             serde_json::from_value(json!({"metadata": null, "spec": {"containers": null}})).expect("a pod");
-        assert_eq!(empty, Pod { spec: Some(PodSpec::default()), ..Pod::default() });
+        assert_eq!(empty, Pod { spec: Some(Arc::default()), ..Pod::default() });
     }
 }

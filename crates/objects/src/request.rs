@@ -22,7 +22,7 @@ type Quantities = BTreeMap<String, Quantity>;
 /// What the pod asks for.
 pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let empty = (PodSpec::default(), PodStatus::default());
-    let spec = pod.spec.as_ref().unwrap_or(&empty.0);
+    let spec = pod.spec.as_deref().unwrap_or(&empty.0);
     let status = pod.status.as_ref().unwrap_or(&empty.1);
     let infeasible = is_resize_infeasible(status);
     let reported = status.resources.as_ref();
@@ -31,7 +31,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let actual = reported.and_then(|resources| resources.requests.as_ref());
     let actual = actual.map(|list| exact(list, || "status.resources.requests".to_owned())).transpose()?;
     let mut total = containers_total(spec, status, View::Desired)?;
-    if spec.node_name.is_some() {
+    if pod.node_name.is_some() {
         if infeasible {
             total.clear();
         }

@@ -1,6 +1,7 @@
 //! A pod's spec becomes a shape: everything that a filter reads, with names replaced by numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
     Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint as ApiTaint,
@@ -70,7 +71,7 @@ impl Vocabulary {
     /// Everything that filters read of the pod.
     pub fn shape(&mut self, name: &FullName, pod: &Pod, requests: &Amounts) -> Result<Shape, InputError> {
         let empty = PodSpec::default();
-        let spec = pod.spec.as_ref().unwrap_or(&empty);
+        let spec = pod.spec.as_deref().unwrap_or(&empty);
         let own_labels = pod.metadata.labels.as_ref();
         let empty_affinity = Affinity::default();
         let affinity = spec.affinity.as_ref().unwrap_or(&empty_affinity);
@@ -337,16 +338,18 @@ pub(crate) fn same_shape(old: &Pod, new: &Pod) -> bool {
     let (Some(before), Some(after)) = (&old.spec, &new.spec) else {
         return false;
     };
-    old.metadata.labels == new.metadata.labels
-        && !request::depends_on_status(old)
-        && !request::depends_on_status(new)
-        && before.containers == after.containers
-        && before.init_containers == after.init_containers
-        && before.resources == after.resources
-        && before.overhead == after.overhead
-        && before.host_network == after.host_network
-        && before.node_selector == after.node_selector
-        && before.affinity == after.affinity
-        && before.tolerations == after.tolerations
-        && before.topology_spread_constraints == after.topology_spread_constraints
+    if old.metadata.labels != new.metadata.labels || request::depends_on_status(old) || request::depends_on_status(new)
+    {
+        return false;
+    }
+    Arc::ptr_eq(before, after)
+        || before.containers == after.containers
+            && before.init_containers == after.init_containers
+            && before.resources == after.resources
+            && before.overhead == after.overhead
+            && before.host_network == after.host_network
+            && before.node_selector == after.node_selector
+            && before.affinity == after.affinity
+            && before.tolerations == after.tolerations
+            && before.topology_spread_constraints == after.topology_spread_constraints
 }

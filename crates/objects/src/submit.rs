@@ -93,8 +93,7 @@ fn job_pods(job: Job, source: &Source) -> Result<Objects, InputError> {
     if parallelism > 1 && !names_group {
         let group = job_group(&job.metadata, &spec, parallelism);
         for pod in &mut pods {
-            let spec = pod.spec.get_or_insert_default();
-            spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: job.metadata.name.clone() });
+            pod.spec_mut().scheduling_group = Some(PodSchedulingGroup { pod_group_name: job.metadata.name.clone() });
         }
         groups.push(Sourced { object: Arc::new(group), source: source.clone() });
     }
@@ -134,15 +133,14 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
 /// A pod from a template, named after its owner.
 fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
     let from_template = template.metadata.clone().unwrap_or_default();
-    Pod {
-        metadata: ObjectMeta {
-            name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
-            namespace: owner.namespace.clone(),
-            labels: from_template.labels,
-            annotations: from_template.annotations,
-            ..ObjectMeta::default()
-        },
-        spec: template.spec.clone().map(PodSpec::from),
-        status: Some(PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }),
-    }
+    let metadata = ObjectMeta {
+        name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
+        namespace: owner.namespace.clone(),
+        labels: from_template.labels,
+        annotations: from_template.annotations,
+        ..ObjectMeta::default()
+    };
+    let status = PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() };
+    let spec = template.spec.clone().map(PodSpec::from).unwrap_or_default();
+    Pod { status: Some(status), ..Pod::new(metadata, spec) }
 }

@@ -474,7 +474,7 @@ pub(crate) fn application_of(pod: &Pod) -> String {
 pub(crate) fn daemon_node(pod: &Pod) -> Option<&str> {
     let owners = pod.metadata.owner_references.as_ref()?;
     owners.iter().find(|owner| owner.kind == "DaemonSet")?;
-    if let Some(node) = pod.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty()) {
+    if let Some(node) = pod.node_name.as_deref().filter(|node| !node.is_empty()) {
         return Some(node);
     }
     let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;

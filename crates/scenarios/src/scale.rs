@@ -74,7 +74,7 @@ impl Scenario {
         let size = |unit: &Unit| if unit.workload.is_some() { 1 } else { unit.pods.len() };
         let victims: usize = plan.victims.iter().map(|&unit| size(loaded.snapshot.unit(unit))).sum();
         assert_eq!(victims, expected, "victims");
-        let pending = self.objects.pods.iter().filter(|pod| pod.object.spec.as_ref().unwrap().node_name.is_none());
+        let pending = self.objects.pods.iter().filter(|pod| pod.object.node_name.is_none());
         assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
     }
 

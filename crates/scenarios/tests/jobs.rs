@@ -329,7 +329,7 @@ fn priority(pod: &ApiPod) -> i32 {
 }
 
 fn node_of(pod: &ApiPod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
+    pod.node_name.as_deref()
 }
 
 fn read(text: &str) -> (TestSpec, Objects) {

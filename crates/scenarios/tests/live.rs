@@ -97,8 +97,8 @@ fn changed(object: &Object, rng: &mut Rng) -> Object {
     let mut object = object.clone();
     if let Object::Pod(pod) = &mut object {
         let pod = Arc::make_mut(pod);
-        if let Some(spec) = pod.spec.as_mut().filter(|_| rng.chance(50)) {
-            spec.node_name = None;
+        if rng.chance(50) {
+            pod.node_name = None;
         }
         if let Some(status) = pod.status.as_mut().filter(|_| rng.chance(50)) {
             (status.nominated_node_name, status.start_time) = (None, None);

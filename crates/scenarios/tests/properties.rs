@@ -254,7 +254,7 @@ fn group_of(pod: &ApiPod) -> Option<FullName> {
 }
 
 fn runs(pod: &ApiPod) -> bool {
-    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) && !is_done(pod)
+    pod.node_name.is_some() && !is_done(pod)
 }
 
 fn is_done(pod: &ApiPod) -> bool {

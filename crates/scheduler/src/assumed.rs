@@ -166,7 +166,7 @@ fn change_pod(pod: &mut Pod, action: &Action, now: Timestamp) {
 
 /// Binds a pod to a node: from then on it runs, and tolerates others for as long as its class says.
 pub fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
-    pod.spec.get_or_insert_default().node_name = Some(node.to_owned());
+    pod.node_name = Some(node.to_owned());
     let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
     conditions.retain(|condition| condition.type_ != "PodScheduled");
     conditions.push(PodCondition {

@@ -134,7 +134,7 @@ impl Api {
         let Some(pod) = self.pod(name) else {
             return self.version;
         };
-        if pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
+        if pod.node_name.is_none() {
             self.remove(&Key::new(Kind::Pod, name.clone()));
             return self.version;
         }
@@ -150,9 +150,7 @@ impl Api {
     pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         match action {
             Action::Bind { pod, node } => self.request(pod, false, |pod| {
-                if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
-                    || pod.metadata.deletion_timestamp.is_some()
-                {
+                if pod.node_name.is_some() || pod.metadata.deletion_timestamp.is_some() {
                     return false;
                 }
                 bind(pod, node, now);
@@ -167,7 +165,7 @@ impl Api {
                 true
             }),
             Action::Condition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
-                if said.type_ == "PodScheduled" && pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) {
+                if said.type_ == "PodScheduled" && pod.node_name.is_some() {
                     return false;
                 }
                 say_of_pod(pod, said, now);

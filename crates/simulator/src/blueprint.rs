@@ -109,9 +109,6 @@ impl Blueprint {
 pub(crate) fn template(priority: i32, requests: impl Iterator<Item = (String, Quantity)>) -> Pod {
     let resources = ResourceRequirements { requests: Some(requests.collect()), ..ResourceRequirements::default() };
     let container = Container { name: "main".to_owned(), resources: Some(resources), ..Container::default() };
-    Pod {
-        metadata: ObjectMeta::default(),
-        spec: Some(PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() }),
-        status: None,
-    }
+    let spec = PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() };
+    Pod::new(ObjectMeta::default(), spec)
 }

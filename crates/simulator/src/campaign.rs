@@ -241,12 +241,7 @@ fn template(priority: i32, gpus: i64, label: Option<(&str, String)>) -> Pod {
         }),
         ..Container::default()
     };
-    Pod {
-        metadata: ObjectMeta {
-            labels: label.map(|(key, value)| [(key.to_owned(), value)].into_iter().collect()),
-            ..ObjectMeta::default()
-        },
-        spec: Some(PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() }),
-        status: None,
-    }
+    let labels = label.map(|(key, value)| [(key.to_owned(), value)].into_iter().collect());
+    let spec = PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() };
+    Pod::new(ObjectMeta { labels, ..ObjectMeta::default() }, spec)
 }

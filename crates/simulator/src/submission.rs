@@ -103,7 +103,7 @@ impl Submission {
         let Pod { metadata, spec, .. } = Pod::clone(&self.template);
         let labels = metadata.labels.clone().unwrap_or_default();
         let queue = labels.get_key_value(KUEUE_QUEUE).map(|(key, queue)| (key.clone(), queue.clone()));
-        let mut spec = spec.unwrap_or_default();
+        let mut spec = spec.map(Arc::unwrap_or_clone).unwrap_or_default();
         spec.scheduler_name = Some(scheduler.to_owned());
         let parallelism = i32::try_from(self.pods).unwrap_or(i32::MAX);
         Some(Object::from(Job {
@@ -133,7 +133,7 @@ impl Submission {
         };
         pod.metadata.namespace = Some(self.name.namespace.clone());
         pod.metadata.name = Some(name);
-        let spec = pod.spec.get_or_insert_default();
+        let spec = pod.spec_mut();
         spec.scheduler_name = Some(scheduler.to_owned());
         if let Form::Gang { .. } = self.form {
             match policy {

@@ -71,7 +71,7 @@ impl Usage {
         let known = self.pods.contains_key(&name);
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let labels = pod.metadata.labels.as_ref();
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let node = pod.node_name.clone();
         let after = Counted {
             bound: node.is_some(),
             leaving: pod.metadata.deletion_timestamp.is_some(),

@@ -37,7 +37,7 @@ fn may_depend_on_the_order(case: &Case) -> bool {
     let members = case.objects.pods.iter().filter_map(|pod| {
         let spec = pod.object.spec.as_ref()?;
         let group = spec.scheduling_group.as_ref()?.pod_group_name.as_deref();
-        (spec.node_name.is_none() && group == Some("urgent")).then_some((&pod.object.metadata.labels, spec))
+        (pod.object.node_name.is_none() && group == Some("urgent")).then_some((&pod.object.metadata.labels, spec))
     });
     let members: Vec<_> = members.collect();
     case.answer.outcome == OutcomeName::Schedule && members.iter().any(|member| member != &members[0])

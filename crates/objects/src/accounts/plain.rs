@@ -132,7 +132,7 @@ impl Plain {
     fn gather(&mut self, name: &FullName, members: &[usize], needed: usize, disruption_mode: Option<DisruptionMode>) {
         let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
         for &at in members {
-            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec.get_or_insert_default();
+            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec_mut();
             spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(name.name.clone()) });
         }
         let gang = GangSchedulingPolicy { min_count: i32::try_from(needed).unwrap_or(i32::MAX) };
@@ -140,8 +140,8 @@ impl Plain {
             scheduling_policy: PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() },
             disruption_mode,
             priority: first.priority,
-            priority_class_name: first.priority_class_name,
-            preemption_policy: first.preemption_policy,
+            priority_class_name: first.priority_class_name.clone(),
+            preemption_policy: first.preemption_policy.clone(),
             ..PodGroupSpec::default()
         };
         let is_it = |group: &Sourced<PodGroup>| FullName::of(&group.object.metadata) == *name;
@@ -190,7 +190,6 @@ fn pods_of(
         if place != Place::Nowhere {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
-        spec.node_name = (place == Place::OnTheOneNode).then(|| NODE.to_owned());
         let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{at}", name.name) };
         let mut metadata = named(&pod_name, Some(&name.namespace));
         metadata.creation_timestamp.clone_from(&workload.metadata.creation_timestamp);
@@ -211,7 +210,8 @@ fn pods_of(
                 PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }
             }
         };
-        made(Pod { metadata, spec: Some(spec), status: Some(status) })
+        let node_name = (place == Place::OnTheOneNode).then(|| NODE.to_owned());
+        made(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
     };
     Ok(templates.enumerate().map(pod).collect())
 }

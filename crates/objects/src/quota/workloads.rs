@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
 
@@ -175,7 +175,7 @@ impl Workloads {
             return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
         }
         let spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
-        let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
+        let pod = Pod::new(ObjectMeta::default(), spec.clone());
         let amounts = request::requests(&pod).map_err(|error| {
             let field = error.field.clone().unwrap_or_default();
             error.field(format!("spec.podSets[{}].template.{field}", set.name))

@@ -223,7 +223,7 @@ impl Template {
         let start = Time(FIRST_START + SignedDuration::from_secs(index as i64));
         let mut pod = self.pod(VICTIMS, format!("{}-{index:06}", self.kind));
         pod.metadata.creation_timestamp = Some(start.clone());
-        pod.spec.as_mut().expect("a pod has a spec").node_name = Some(node_name(node));
+        pod.node_name = Some(node_name(node));
         let scheduled = PodCondition {
             type_: "PodScheduled".to_owned(),
             status: "True".to_owned(),
@@ -270,7 +270,7 @@ impl Template {
         };
         let labels = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
         let metadata = ObjectMeta { labels, ..metadata(Some(namespace), name) };
-        Pod { metadata, spec: Some(spec), status: None }
+        Pod::new(metadata, spec)
     }
 }
 

@@ -108,7 +108,7 @@ impl Replay {
         for &(pod, node) in placement {
             let node = loaded.names.node(node).to_owned();
             let pod = self.pod(loaded.names.pod(pod));
-            pod.spec.as_mut().expect("a spec").node_name = Some(node);
+            pod.node_name = Some(node);
             let status = pod.status.as_mut().expect("a status");
             (status.phase, status.nominated_node_name) = (Some("Running".to_owned()), None);
         }
@@ -118,7 +118,7 @@ impl Replay {
         let now = self.now;
         let pod = self.pod(name);
         pod.metadata.creation_timestamp = Some(Time(now));
-        pod.spec.as_mut().expect("a spec").node_name = None;
+        pod.node_name = None;
         pod.status.as_mut().expect("a status").phase = Some("Pending".to_owned());
     }
 
@@ -129,5 +129,5 @@ impl Replay {
 }
 
 fn is_bound(pod: &Pod) -> bool {
-    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
+    pod.node_name.is_some()
 }

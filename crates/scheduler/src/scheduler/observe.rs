@@ -424,16 +424,15 @@ fn is_over(pod: &Pod) -> bool {
 }
 
 pub(super) fn needs_place(pod: &Pod) -> bool {
-    let spec = pod.spec.as_ref();
-    let bound = spec.is_some_and(|spec| spec.node_name.is_some());
-    let gated = spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
-    !bound && !gated && pod.metadata.deletion_timestamp.is_none()
+    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+    let gated = gates.is_some_and(|gates| !gates.is_empty());
+    pod.node_name.is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
 }
 
 /// The room that a pod takes: where it is bound, or meant to be; and, for queues, whether it is leaving.
 fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
     let pod = pod?;
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+    let node = pod.node_name.as_ref();
     let nominated =
         pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref()).filter(|_| node.is_none());
     let room = (node, nominated, pod.metadata.deletion_timestamp.is_some());

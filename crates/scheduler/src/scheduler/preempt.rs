@@ -144,7 +144,7 @@ impl Scheduler {
         for name in self.members(unit) {
             let place = places.get(&name).map(|node| (*node).clone());
             let Some(pod) = self.live.pod(&name) else { continue };
-            let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            let bound = pod.node_name.is_some();
             let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
             if !bound
                 && nominated.filter(|node| !node.is_empty()) != place

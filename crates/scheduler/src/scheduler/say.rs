@@ -56,8 +56,7 @@ impl Scheduler {
         let gang = group.spec.scheduling_policy.gang.as_ref();
         let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
         let is_unbound = |pod: &&FullName| {
-            let spec = self.live.pod(pod).and_then(|pod| pod.spec.as_ref());
-            spec.is_none_or(|spec| spec.node_name.is_none()) || self.assumed.is_binding(pod)
+            self.live.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || self.assumed.is_binding(pod)
         };
         let members = self.live.members(&unit.key());
         // So many may lack a node; one more is not looked for.
@@ -182,7 +181,7 @@ fn find<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
 pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
     let is_bound = find(after, SCHEDULED).is_some_and(|condition| condition.status == "True");
-    if is_bound || before.spec != after.spec {
+    if is_bound || before.node_name != after.node_name || before.spec != after.spec {
         return false;
     }
     let mut metadata = before.metadata.clone();

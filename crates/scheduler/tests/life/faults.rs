@@ -37,7 +37,7 @@ fn a_fault_in_one_decision_leaves_the_others_alone() {
     assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "the node is full: {:?}", step.verdict);
     life.works(&step);
 
-    life.change("holder", |pod| pod.spec.get_or_insert_default().priority = Some(11));
+    life.change("holder", |pod| pod.spec_mut().priority = Some(11));
     let node = life.store(read(&NODE.replace("name: node", "name: node, labels: {a: b}")).remove(0));
     life.scheduler.observe(Event::Changed(node), life.now);
     while let Some(step) = life.scheduler.step(life.now) {

@@ -25,7 +25,7 @@ fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
     let on_node = |name: &str, node: Option<&str>| {
         let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
         let mut pod = Pod::clone(&pod);
-        pod.spec.get_or_insert_default().node_name = node.map(str::to_owned);
+        pod.node_name = node.map(str::to_owned);
         mark(&mut pod, "Pod default/high");
         Object::from(pod)
     };
@@ -52,7 +52,7 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let (bind, _) = second.expect("it was to be bound");
     let step = life.step();
     assert!(matches!(step.verdict, Verdict::Wait { law: "Unsettled", .. }), "{:?}", step.verdict);
-    life.change("two", |pod| pod.spec.get_or_insert_default().node_name = Some("node".to_owned()));
+    life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.answer(*bind, ActionResult::Ok { version });
     let step = life.step();

@@ -152,7 +152,7 @@ impl Life {
             }
             let Some(target) = action.pod().cloned() else { continue };
             self.change(&target.name.name, |pod| match action {
-                Action::Bind { node, .. } => pod.spec.get_or_insert_default().node_name = Some(node.clone()),
+                Action::Bind { node, .. } => pod.node_name = Some(node.clone()),
                 Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
                 Action::Mark { preemptor, .. } => mark(pod, preemptor),
                 Action::Unmark { .. } => unmark(pod),
@@ -233,7 +233,7 @@ pub fn with(pods: Vec<Object>) -> Vec<Object> {
 pub fn member(name: &str) -> Object {
     let Object::Pod(pod) = pod(name, 0, 1, None) else { panic!("it is a pod") };
     let mut pod = Pod::clone(&pod);
-    let spec = pod.spec.get_or_insert_default();
+    let spec = pod.spec_mut();
     spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
     Object::from(pod)
 }

@@ -54,7 +54,7 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     assert_eq!(life.failed, ["one NoPlan", "two NoPlan"], "it is recorded, too");
     let reasons: Vec<_> = life.scheduler.waiting_by_queue().map(|(_, reason)| reason).collect();
     assert_eq!(reasons, ["NoPlan", "NoPlan"]);
-    life.change("full", |pod| pod.spec.get_or_insert_default().priority = Some(11));
+    life.change("full", |pod| pod.spec_mut().priority = Some(11));
     let node = read(&NODE.replace("pods: 10", "pods: 11")).remove(0);
     let node = life.store(node);
     life.scheduler.observe(Event::Changed(node), life.now);
@@ -135,7 +135,7 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
     let mut objects = read(group);
     objects.extend([class(51), pod("one", 0, 1, Some("node"))]);
     let Some(Object::Pod(one)) = objects.last_mut() else { panic!("it is a pod") };
-    let spec = Arc::make_mut(one).spec.get_or_insert_default();
+    let spec = Arc::make_mut(one).spec_mut();
     spec.scheduling_group.get_or_insert_default().pod_group_name = Some("gang".to_owned());
     let limit = Kubernetes { max_preemption_priority_excess: Some(50), ..Kubernetes::default() };
     let mut life = Life::of(Scheduler::new("reprieve", Policy::Kubernetes(limit)), with(objects));

@@ -55,7 +55,7 @@ impl Invariant for Accounted {
         }
         for pod in world.api.pods() {
             self.knows_who_is_leaving(world, pod)?;
-            let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            let bound = pod.node_name.is_some();
             let created = pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_microsecond());
             let recently = now.0 - created < HEARD_MICROS;
             if bound || recently || pod.metadata.deletion_timestamp.is_some() {
@@ -63,7 +63,7 @@ impl Invariant for Accounted {
             }
             let unit = UnitName::of(pod, &world.setup().policy);
             let known = world.scheduler.live().pod(&FullName::of(&pod.metadata));
-            let assumed = known.is_some_and(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()));
+            let assumed = known.is_some_and(|pod| pod.node_name.is_some());
             if !assumed && !waiting.contains_key(&unit) {
                 return Err(format!("{unit} waits, and the scheduler does not know"));
             }

@@ -25,7 +25,7 @@ impl Invariant for Capacity {
         }
         let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
         for pod in world.api.pods().filter(|pod| !is_over(pod)) {
-            let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else { continue };
+            let Some(node) = pod.node_name.as_deref() else { continue };
             let used = used.entry(node).or_default();
             for (resource, amount) in request::requests(pod).map_err(|error| error.to_string())? {
                 *used.entry(resource).or_default() += amount;

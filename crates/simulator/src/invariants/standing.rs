@@ -48,7 +48,7 @@ impl Invariant for Standing {
 /// How many pods of a unit have a node, as far as the scheduler can know: one that is gone is there until somebody says so.
 pub(super) fn bound_members(world: &World, unit: &UnitName) -> usize {
     let live = world.scheduler.live();
-    let node_of = |pod: &FullName| live.pod(pod)?.spec.as_ref()?.node_name.as_ref();
+    let node_of = |pod: &FullName| live.pod(pod)?.node_name.as_ref();
     live.members(&unit.key()).iter().filter(|pod| node_of(pod).is_some()).count()
 }
 
@@ -68,7 +68,7 @@ pub(super) fn fits(world: &World, placement: &[(FullName, String)], gone: &[Full
     let placed = placement.iter().filter_map(|(name, _)| live.pod(name));
     let highest = placed.map(|pod| priority(pod)).max().unwrap_or(0);
     for (name, pod) in live.pods().filter(|(_, pod)| !is_over(pod)) {
-        let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        let bound = pod.node_name.as_ref();
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
         let node = bound.or(nominated.filter(|_| priority(pod) > highest));
         let stays = pod.metadata.deletion_timestamp.is_none() && !gone.contains(name);

@@ -35,7 +35,7 @@ impl Invariant for WholeGangs {
             let stays = |pod: &&FullName| {
                 let pod = world.scheduler.live().pod(pod);
                 pod.is_some_and(|pod| {
-                    let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+                    let bound = pod.node_name.is_some();
                     bound && pod.metadata.deletion_timestamp.is_none()
                 })
             };

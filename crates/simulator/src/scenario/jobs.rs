@@ -55,7 +55,7 @@ fn pod_template(scenario: &Scenario, job: &JobSpec) -> Pod {
     let priority = job.priority_class.as_ref().and_then(|class| scenario.class_value(class)).or(job.priority);
     let mut template = template(priority.unwrap_or(0), quantities(&job.requests).into_iter());
     template.metadata.labels = Some(job.labels.clone());
-    let spec = template.spec.get_or_insert_default();
+    let spec = template.spec_mut();
     spec.priority_class_name.clone_from(&job.priority_class);
     spec.preemption_policy = job.priority_class.as_ref().and_then(|class| scenario.preemption_policy(class));
     spec.node_selector = (!job.node_selector.is_empty()).then(|| job.node_selector.clone());

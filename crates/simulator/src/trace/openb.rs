@@ -189,7 +189,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
     }
     let mut template = template(priority, requests.into_iter());
     if !pod.models.is_empty() {
-        template.spec.get_or_insert_default().affinity = Some(one_of(&pod.models));
+        template.spec_mut().affinity = Some(one_of(&pod.models));
     }
     let submission = Submission {
         name: FullName::new("default", &pod.name),

@@ -67,7 +67,7 @@ impl World {
                 let name = FullName::of(&pod.metadata);
                 self.count_budgets(&name.namespace);
                 let uid = pod.metadata.uid.clone().unwrap_or_default();
-                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+                let node = pod.node_name.clone();
                 let node = node.map(|node| Key::new(Kind::Node, FullName::new("", &node)));
                 if !before.bound && node.as_ref().is_some_and(|node| self.api.get(node).is_none()) {
                     // Bound to a node that is gone: the collector of such pods takes it away.

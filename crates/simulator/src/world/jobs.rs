@@ -32,7 +32,7 @@ impl Controller {
     pub(super) fn shape(&self, pod: &mut Pod) {
         if let Some(owner) = &self.owner {
             pod.metadata.owner_references = Some(vec![owner.clone()]);
-            let spec = pod.spec.get_or_insert_default();
+            let spec = pod.spec_mut();
             spec.node_selector.clone_from(&self.node_selector);
             spec.tolerations.clone_from(&self.tolerations);
         }
