@@ -20,13 +20,14 @@ use tracing::{error, info, warn};
 use crate::absent::spell_out;
 use crate::audit::Audit;
 use crate::bindings::Bindings;
-use crate::hands::References;
+use crate::hands::Uids;
 use crate::metrics::{Metrics, PendingLabels};
-use crate::resources::resource;
 use crate::watch::Listener;
 
 /// How long a profile acts while others want to.
 const TURN: Duration = Duration::from_millis(200);
+/// Where one thing happens others soon do: for so long they are gathered, and then heard at once.
+const A_MOMENT: Duration = Duration::from_millis(1);
 /// How often it is said how many wait.
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// How long what is under way at the end is waited for.
@@ -66,7 +67,7 @@ pub struct Order {
     pub profile: usize,
     pub id: ActionId,
     pub action: Action,
-    pub references: References,
+    pub uids: Uids,
 }
 
 /// A scheduler, and which kinds it reads.
@@ -151,7 +152,10 @@ impl Brain {
             }
             self.publish();
             match self.inputs.recv_timeout(self.nap()) {
-                Ok(input) => self.hear(input),
+                Ok(input) => {
+                    self.hear(input);
+                    std::thread::sleep(A_MOMENT);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -306,7 +310,7 @@ impl Brain {
             audit.write(record);
         }
         for (id, action) in step.actions {
-            let references = self.references(profile, &action);
+            let uids = self.uids(profile, &action);
             match &action {
                 Action::Timer { at } => {
                     self.timers.insert((*at, profile));
@@ -323,23 +327,20 @@ impl Brain {
             if is_deed(&action) {
                 self.deeds.insert((profile, id));
             }
-            if self.orders.send(Order { profile, id, action, references }).is_ok() {
+            if self.orders.send(Order { profile, id, action, uids }).is_ok() {
                 self.under_way += 1;
             }
         }
     }
 
-    fn references(&self, profile: usize, action: &Action) -> References {
-        let Action::Record { about, related, .. } = action else { return References::default() };
+    fn uids(&self, profile: usize, action: &Action) -> Uids {
+        let Action::Record { about, related, .. } = action else { return Uids::default() };
         let live = self.profiles[profile].scheduler.live();
-        let refer = |key: &Key| {
-            let metadata = match key.kind {
-                Kind::Pod => live.pod(&key.name).map(|pod| &pod.metadata),
-                _ => live.get(key).map(Object::metadata),
-            };
-            resource(key.kind).reference(key, metadata.and_then(|metadata| metadata.uid.clone()))
+        let uid = |key: &Key| match key.kind {
+            Kind::Pod => live.pod(&key.name)?.metadata.uid.clone(),
+            _ => live.get(key)?.metadata().uid.clone(),
         };
-        References { about: Some(refer(about)), related: related.as_ref().map(refer) }
+        Uids { about: uid(about), related: related.as_ref().and_then(uid) }
     }
 
     /// How long nothing has to be done unless something is heard.

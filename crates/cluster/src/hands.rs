@@ -64,11 +64,11 @@ pub struct Hands {
     metrics: Arc<Metrics>,
 }
 
-/// The objects that an action names, as the API knows them.
+/// What sets the objects that an event names apart from others of their names.
 #[derive(Clone, Debug, Default)]
-pub struct References {
-    pub about: Option<ObjectReference>,
-    pub related: Option<ObjectReference>,
+pub struct Uids {
+    pub about: Option<String>,
+    pub related: Option<String>,
 }
 
 impl Hands {
@@ -90,12 +90,7 @@ impl Hands {
     }
 
     /// Carries out an action when its turn has come; `None` where no result is to come of it, because nothing is touched.
-    pub async fn carry_out(
-        &self,
-        action: &Action,
-        references: References,
-        mut turn: Option<Turn>,
-    ) -> Option<ActionResult> {
+    pub async fn carry_out(&self, action: &Action, uids: Uids, mut turn: Option<Turn>) -> Option<ActionResult> {
         if let Some(turn) = &mut turn {
             turn.come().await;
         }
@@ -120,7 +115,7 @@ impl Hands {
         let mut pause = Duration::from_millis(100);
         for attempt in 1.. {
             // Boxed, so that those who wait for their turn take little room.
-            let answer = tokio::time::timeout(PATIENCE, Box::pin(self.request(action, &references))).await;
+            let answer = tokio::time::timeout(PATIENCE, Box::pin(self.request(action, &uids))).await;
             let result = match answer {
                 Ok(Ok(result)) => result,
                 Ok(Err(error)) if is_busy(&error) && attempt < ATTEMPTS => {
@@ -160,7 +155,7 @@ impl Hands {
         }
     }
 
-    async fn request(&self, action: &Action, references: &References) -> Result<ActionResult, kube::Error> {
+    async fn request(&self, action: &Action, uids: &Uids) -> Result<ActionResult, kube::Error> {
         match action {
             Action::Bind { pod, node } => {
                 let binding = json!({
@@ -222,8 +217,10 @@ impl Hands {
             | Action::StartJob { .. }
             | Action::SuspendJob { .. }
             | Action::RestoreJob { .. } => self.change_work(action).await,
-            Action::Record { reason, message, .. } => {
-                self.record(reason, message, references).await?;
+            Action::Record { about, related, reason, message } => {
+                let about = resource(about.kind).reference(about, uids.about.clone());
+                let related = related.as_ref().map(|key| resource(key.kind).reference(key, uids.related.clone()));
+                self.record(reason, message, &about, related.as_ref()).await?;
                 Ok(ActionResult::Ok { version: 0 })
             }
             Action::Read { key } => {
@@ -299,8 +296,13 @@ impl Hands {
         self.ask(Request::new(path).create(&PostParams::default(), body)).await
     }
 
-    async fn record(&self, reason: &str, message: &str, references: &References) -> Result<(), kube::Error> {
-        let Some(about) = &references.about else { return Ok(()) };
+    async fn record(
+        &self,
+        reason: &str,
+        message: &str,
+        about: &ObjectReference,
+        related: Option<&ObjectReference>,
+    ) -> Result<(), kube::Error> {
         let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
         let type_ = match reason {
             "Scheduled" | "Preempting" => "Normal",
@@ -321,7 +323,7 @@ impl Hands {
             "reason": reason,
             "note": note.chars().take(LONGEST_NOTE).collect::<String>(),
             "regarding": about,
-            "related": references.related,
+            "related": related,
         });
         self.post(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), &event).await?;
         Ok(())

@@ -191,15 +191,15 @@ async fn carry_out_all(
 
 /// Records one event after another.
 async fn record_all(hands: Arc<Hands>, mut recorded: tokio::sync::mpsc::Receiver<Order>, results: Sender<Input>) {
-    while let Some(Order { profile, id, action, references }) = recorded.recv().await {
-        let result = hands.carry_out(&action, references, None).await;
+    while let Some(Order { profile, id, action, uids }) = recorded.recv().await {
+        let result = hands.carry_out(&action, uids, None).await;
         let _ = results.send(Input::Done { profile, action: id, result });
     }
 }
 
 async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option<Turn>, results: Sender<Input>) {
-    let Order { profile, id, action, references } = order;
-    let mut outcome = hands.carry_out(&action, references, turn).await;
+    let Order { profile, id, action, uids } = order;
+    let mut outcome = hands.carry_out(&action, uids, turn).await;
     if let Action::List { kind } = action {
         let mut take = |objects| {
             let _ = results.send(Input::Page { profile, action: id, objects });

@@ -7,12 +7,16 @@ use reprieve_objects::object::Key;
 use reprieve_scheduler::action::Action;
 use tokio::sync::oneshot;
 
-/// How many objects are remembered before those are forgotten on which nothing is under way.
-const MOST: usize = 10_000;
+/// How many objects on which nothing is under way are remembered at least.
+const FORGOTTEN: usize = 100;
 
-/// By object: the last action on it.
 #[derive(Default)]
-pub struct Turns(BTreeMap<Key, Last>);
+pub struct Turns {
+    /// By object: the last action on it.
+    last: BTreeMap<Key, Last>,
+    /// With so many it is time to forget those on which nothing is under way.
+    full: usize,
+}
 
 struct Last {
     /// Comes when it is done.
@@ -33,16 +37,20 @@ impl Turns {
     /// The turn of this action, if it changes an object.
     pub fn next(&mut self, action: &Action) -> Option<Turn> {
         let (kind, target) = action.changes()?;
-        if self.0.len() > MOST {
-            self.0.retain(|_, last| matches!(last.done.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+        if self.last.len() > self.full {
+            self.last.retain(|_, last| matches!(last.done.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+            self.full = 2 * self.last.len() + FORGOTTEN;
         }
         let (done, is_done) = oneshot::channel();
-        let (type_, (leave_out, left_out)) = match action {
-            Action::Condition { said, .. } => (Some(said.type_), oneshot::channel()),
-            _ => (None, oneshot::channel()),
+        let (type_, said, left_out) = match action {
+            Action::Condition { said, .. } => {
+                let (leave_out, left_out) = oneshot::channel();
+                (Some(said.type_), Some((said.type_, leave_out)), Some(left_out))
+            }
+            _ => (None, None, None),
         };
-        let last = Last { done: is_done, said: type_.map(|type_| (type_, leave_out)) };
-        let before = self.0.insert(Key::new(kind, target.name.clone()), last);
+        let last = Last { done: is_done, said };
+        let before = self.last.insert(Key::new(kind, target.name.clone()), last);
         let before = before.map(|Last { done, said }| {
             if let Some((before, leave_out)) = said
                 && type_.is_none_or(|type_| type_ == before)
@@ -51,7 +59,7 @@ impl Turns {
             }
             done
         });
-        Some(Turn { before, left_out: type_.map(|_| left_out), _done: done })
+        Some(Turn { before, left_out, _done: done })
     }
 }
 

@@ -60,6 +60,12 @@ impl Story {
         self
     }
 
+    /// The same without labels.
+    pub fn unlabelled(mut self) -> Self {
+        self.pod["metadata"]["labels"] = Value::Null;
+        self
+    }
+
     /// The same, but it takes this long to go.
     pub fn leaves_after(mut self, time: &str) -> Self {
         self.pod["metadata"]["annotations"]["e2e.reprieve.dev/leaves-after"] = json!(time);

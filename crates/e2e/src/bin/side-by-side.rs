@@ -71,7 +71,7 @@ async fn main() {
 }
 
 /// As many preemptors as nodes; each node is full of four pods, three of which have to go. This is a shape of Kubernetes' own benchmark of
-/// its scheduler, in which victims have no time to end, and neither kubelets nor controllers run.
+/// its scheduler, in which pods have no labels, victims have no time to end, and neither kubelets nor controllers run.
 fn basic(nodes: usize) -> Shape {
     Shape {
         name: if nodes == 500 { "PreemptionBasic, 500 nodes" } else { "PreemptionBasic, 1000 nodes" },
@@ -205,7 +205,7 @@ fn pod(name: &str, group: Option<&str>, class: &str, cpu: u32, scheduler: &str) 
     let pod = Story::pod(name, class, 0).cpu(cpu).scheduler(name_of_scheduler).leaves_at_once();
     match group {
         Some(group) => pod.of_group(group),
-        None => pod,
+        None => pod.unlabelled(),
     }
 }
 
