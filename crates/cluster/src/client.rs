@@ -62,7 +62,11 @@ impl Cluster {
 /// no further ones, each of which would take a handshake and memory on both sides.
 fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
     if let Some(proxy) = &config.proxy_url {
-        return Err(format!("proxies such as {proxy} are not supported; take proxy-url out of it").into());
+        let host = proxy.host().unwrap_or_default();
+        let problem = format!(
+            "the proxy {host} would be needed, and proxies are not supported; take proxy-url out of it, or unset HTTPS_PROXY"
+        );
+        return Err(problem.into());
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

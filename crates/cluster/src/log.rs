@@ -10,7 +10,7 @@ use crate::config::LogFormat;
 
 /// Begins to log, once in a process. What the client of the API has to say of failures is said by whoever asked.
 pub fn begin(format: LogFormat) {
-    let said = std::env::var("REPRIEVE_LOG").ok().and_then(|text| text.parse().ok());
+    let said = std::env::var("REPRIEVE_LOG").ok().and_then(|text| text.trim_end_matches(',').parse().ok());
     let usual = || Targets::new().with_default(LevelFilter::INFO).with_target("kube", LevelFilter::OFF);
     let registry = tracing_subscriber::registry().with(said.unwrap_or_else(usual));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);

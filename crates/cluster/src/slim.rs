@@ -95,11 +95,9 @@ fn keep<T>(list: &mut Option<Vec<T>>, is_read: impl Fn(&T) -> bool) {
 
 fn slim_node(node: &mut Node) {
     if let Some(status) = &mut node.status {
-        *status = NodeStatus {
-            allocatable: status.allocatable.take(),
-            capacity: status.capacity.take(),
-            ..NodeStatus::default()
-        };
+        let allocatable = status.allocatable.take();
+        let capacity = status.capacity.take().filter(|_| allocatable.is_none());
+        *status = NodeStatus { allocatable, capacity, ..NodeStatus::default() };
     }
 }
 
@@ -192,7 +190,7 @@ mod tests {
         let kept: Node = serde_json::from_value(json!({
             "metadata": {"name": "n", "labels": {"zone": "a"}},
             "spec": {"unschedulable": true},
-            "status": {"allocatable": {"cpu": "4"}, "capacity": {"cpu": "5"}},
+            "status": {"allocatable": {"cpu": "4"}},
         }))
         .expect("a node");
         assert_eq!(Slim::default().keep(Object::from(node)), Object::from(kept));

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 /// How many objects on which nothing is under way are remembered at least.
 const FORGOTTEN: usize = 100;
 
+/// Whose turn it is.
 #[derive(Default)]
 pub struct Turns {
     /// By object: the last action on it.

@@ -221,7 +221,7 @@ impl Watch {
                 return Ok(End::Interrupted);
             }
             self.pulse.beat();
-            match self.told(&line, at) {
+            match told(self.kind, &line, &mut self.slim, at) {
                 Ok(Some(event)) => self.listener.hear(event),
                 Ok(None) => {}
                 Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
@@ -233,33 +233,39 @@ impl Watch {
             }
         }
     }
+}
 
-    /// What a line of a watch says, and as of which version; nothing but the version, at times.
-    fn told(&mut self, line: &[u8], at: &mut u64) -> Result<Option<Event>, kube::Error> {
-        let Line { type_, object } = serde_json::from_slice(line).map_err(kube::Error::SerdeError)?;
-        let event = match type_ {
-            "ADDED" | "MODIFIED" => {
-                let object = understood(self.kind, object.get(), &mut self.slim)?;
-                *at = object.version();
-                Event::Changed(object)
-            }
-            "DELETED" => {
-                let object = understood(self.kind, object.get(), &mut self.slim)?;
-                *at = object.version();
-                Event::Gone { key: object.key(), version: object.version() }
-            }
-            "BOOKMARK" => {
-                let bookmark: Bookmark = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                *at = version(&bookmark.metadata.resource_version);
-                return Ok(None);
-            }
-            _ => {
-                let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-                return Err(kube::Error::Api(status.boxed()));
-            }
-        };
-        Ok(Some(event))
+/// What a line of a watch says, and as of which version; nothing but the version, at times.
+fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Option<Event>, kube::Error> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
     }
+    let Line { type_, object } = serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
+        Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
+        _ => kube::Error::SerdeError(error),
+    })?;
+    let event = match type_ {
+        "ADDED" | "MODIFIED" => {
+            let object = understood(kind, object.get(), slim)?;
+            *at = object.version();
+            Event::Changed(object)
+        }
+        "DELETED" => {
+            let object = understood(kind, object.get(), slim)?;
+            *at = object.version();
+            Event::Gone { key: object.key(), version: object.version() }
+        }
+        "BOOKMARK" => {
+            let bookmark: Bookmark = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
+            *at = version(&bookmark.metadata.resource_version);
+            return Ok(None);
+        }
+        _ => {
+            let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
+            return Err(kube::Error::Api(status.boxed()));
+        }
+    };
+    Ok(Some(event))
 }
 
 /// A line of a watch.
@@ -319,5 +325,36 @@ mod tests {
         assert_eq!(read(json!({"metadata": {}})), Ok(Vec::new()));
         let wrong = read(json!({"metadata": {}, "items": ["a"]})).expect_err("no node");
         assert!(wrong.contains("invalid type: string \"a\""), "{wrong}");
+    }
+
+    #[test]
+    fn a_line_says_what_happened_or_why_no_more_is_said() {
+        let told = |line: &str| {
+            let mut at = 0;
+            let event = told(Kind::Namespace, line.as_bytes(), &mut Slim::default(), &mut at);
+            let said = match event {
+                Ok(None) => "nothing".to_owned(),
+                Ok(Some(Event::Changed(object))) => format!("changed {}", object.key().name.name),
+                Ok(Some(Event::Gone { key, .. })) => format!("gone {}", key.name.name),
+                Ok(Some(_)) => "something else".to_owned(),
+                Err(kube::Error::Api(status)) => format!("code {}", status.code),
+                Err(_) => "unreadable".to_owned(),
+            };
+            (said, at)
+        };
+        let object = r#"{"metadata": {"name": "a", "resourceVersion": "7"}}"#;
+        for (line, said, at) in [
+            (format!(r#"{{"type": "ADDED", "object": {object}}}"#), "changed a", 7),
+            (format!(r#"{{"object": {object}, "type": "MODIFIED"}}"#), "changed a", 7),
+            (format!(r#"{{"type": "DELETED", "object": {object}}}"#), "gone a", 7),
+            (r#"{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}"#.to_owned(), "nothing", 9),
+            (r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410}}"#.to_owned(), "code 410", 0),
+            (r#"{"kind": "Status", "status": "Failure", "code": 500}"#.to_owned(), "code 500", 0),
+            (" \n".to_owned(), "nothing", 0),
+            (r#"{"type": "ADDED", "object": 7}"#.to_owned(), "unreadable", 0),
+            ("{}".to_owned(), "unreadable", 0),
+        ] {
+            assert_eq!(told(&line), (said.to_owned(), at), "{line}");
+        }
     }
 }

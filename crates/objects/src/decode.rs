@@ -1,6 +1,7 @@
 //! A tree becomes an object of some type, or it is said which field does not fit.
 //!
-//! All is decoded from text, so that the code for a type, of which there are many large ones, is there once.
+//! All is decoded from text, so that the code for a type, of which there are many large ones, is there once. Where a field is comes from how
+//! far the text was read: a type that checks more than its form does so in its visitor, while it is being read.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,11 +20,14 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Misfit> {
     let text = value.to_string();
     serde_json::from_str(&text).map_err(|error| {
         let problem = error.to_string();
-        let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(problem, _)| problem).to_owned();
+        let problem = match problem.rsplit_once(" at line ").map_or(problem.as_str(), |(problem, _)| problem) {
+            "expected value" => "invalid type, expected one of the names as text",
+            other => other,
+        };
         let mut field = String::new();
         find(value, error.column(), &mut field);
         let field = if field.is_empty() { ".".to_owned() } else { field };
-        Misfit { field, problem }
+        Misfit { field, problem: problem.to_owned() }
     })
 }
 
@@ -115,6 +119,18 @@ mod tests {
             assert_eq!(decode::<Outer>(&value), Err(expected), "{value}");
         }
         assert_eq!(decode(&json!({"number": 3})), Ok(Outer { inner: Vec::new(), number: 3 }));
+    }
+
+    #[test]
+    fn what_is_no_name_is_said_to_be_none() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        enum Word {
+            Yes,
+        }
+        let problem = |value: Value| decode::<Word>(&value).expect_err("it is no such name").problem;
+        assert_eq!(decode(&json!("Yes")), Ok(Word::Yes));
+        assert_eq!(problem(json!(7)), "invalid type, expected one of the names as text");
+        assert_eq!(problem(json!("No")), "unknown variant `No`, expected `Yes`");
     }
 
     #[test]
