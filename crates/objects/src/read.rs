@@ -98,9 +98,9 @@ impl Document<'_> {
         let source = &self.source;
         let made = match Kind::of(&value).kind.as_str() {
             "Job" => sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job))),
-            "Deployment" => sourced(&value, source)?.map(|object| Controlled::Deployment(Box::new(object))),
-            "ReplicaSet" => sourced(&value, source)?.map(|object| Controlled::ReplicaSet(Box::new(object))),
-            "StatefulSet" => sourced(&value, source)?.map(|object| Controlled::StatefulSet(Box::new(object))),
+            "Deployment" | "ReplicaSet" | "StatefulSet" => {
+                sourced(&value, source)?.map(|object| Controlled::Keeper(Box::new(object)))
+            }
             kind if kind.ends_with("List") => return Ok(()),
             _ => return accept(value, source, objects),
         };

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
 use k8s_openapi::api::scheduling::v1beta1::{
     BasicSchedulingPolicy, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
 
 use crate::objects::{FullName, Objects};
 use crate::pod::{Pod, PodSpec, PodStatus};
@@ -24,11 +24,21 @@ pub enum Controlled {
     /// Runs its pods to the end.
     Job(Box<Job>),
     /// Keeps pods running; one new pod of it asks.
-    Deployment(Box<Deployment>),
-    /// The same.
-    ReplicaSet(Box<ReplicaSet>),
-    /// The same.
-    StatefulSet(Box<StatefulSet>),
+    Keeper(Box<Keeper>),
+}
+
+/// A Deployment, ReplicaSet or StatefulSet, as far as its pods are made of it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Keeper {
+    metadata: ObjectMeta,
+    spec: KeeperSpec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct KeeperSpec {
+    template: PodTemplateSpec,
 }
 
 /// Adds what is submitted to the cluster, and says who asks: the one group, else the one pod.
@@ -66,13 +76,10 @@ fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
 }
 
 fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
-    let (metadata, template) = match object {
+    let pod = match object {
         Controlled::Job(job) => return job_pods(*job, source),
-        Controlled::Deployment(object) => (object.metadata, object.spec.template),
-        Controlled::ReplicaSet(object) => (object.metadata, object.spec.template.unwrap_or_default()),
-        Controlled::StatefulSet(object) => (object.metadata, object.spec.template),
+        Controlled::Keeper(keeper) => pod(&keeper.metadata, "new", &keeper.spec.template),
     };
-    let pod = pod(&metadata, "new", &template);
     Ok(Objects { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..Objects::default() })
 }
 
