@@ -256,3 +256,44 @@ impl Stop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use reprieve_objects::object::Key;
+    use reprieve_objects::objects::FullName;
+    use reprieve_scheduler::action::ActionId;
+    use serde_json::json;
+    use tower::BoxError;
+
+    use super::*;
+    use crate::hands::Uids;
+
+    #[tokio::test]
+    async fn of_too_many_events_the_last_are_left_out() {
+        let silence = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
+        let client = Client::new(tower::service_fn(silence), "default");
+        let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
+        let config: Configuration = serde_json::from_value(config).expect("a configuration");
+        let hands = Arc::new(Hands::new(client.clone(), &config, "me", false, Arc::new(Metrics::new())));
+        let ((orders, ordered), (results, heard)) = (unbounded_channel(), channel());
+        let most = MOST_RECORDS as u64;
+        for id in 0..most + 3 {
+            let about = Key::new(Kind::Pod, FullName::new("default", "a"));
+            let action = Action::Record { about, related: None, reason: "Scheduled", message: String::new() };
+            let order = Order { profile: 0, id: ActionId(id), action, uids: Uids::default() };
+            assert!(orders.send(order).is_ok());
+        }
+        drop(orders);
+        carry_out_all(client, hands, ordered, results).await;
+        let left_out: Vec<u64> = heard
+            .try_iter()
+            .map(|input| match input {
+                Input::Done { action, result: Some(ActionResult::TimedOut), .. } => action.0,
+                _ => panic!("nobody answered"),
+            })
+            .collect();
+        // The first may be on its way already.
+        assert!(left_out == [most, most + 1, most + 2] || left_out == [most + 1, most + 2], "{left_out:?}");
+    }
+}

@@ -120,6 +120,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_is_forgotten_and_what_is_under_way_is_not() {
+        let mut turns = Turns::default();
+        let _first = turns.next(&unmark("a"));
+        for at in 0..1_000 {
+            drop(turns.next(&unmark(&format!("pod-{at}"))));
+        }
+        assert!(turns.last.len() <= FORGOTTEN + 3, "{} are remembered", turns.last.len());
+        let mut second = turns.next(&unmark("a")).expect("it changes a pod");
+        assert!(second.before.as_mut().is_some_and(|before| before.now_or_never().is_none()), "it waits for the first");
+    }
+
+    #[test]
     fn what_is_only_said_is_left_out_when_something_is_done() {
         let mut turns = Turns::default();
         let mut said = turns.next(&say("PodScheduled")).expect("it changes a pod");
