@@ -1,6 +1,7 @@
 //! Lists the objects of a kind and watches them: what happens to them becomes events, in order. After an interruption it goes on from
 //! where it was; where the server has forgotten that, it lists anew.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use kube::core::watch::BookmarkMeta;
 use kube::core::{Request, Status};
 use reprieve_objects::object::{Kind, Object};
 use reprieve_scheduler::event::Event;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tracing::{debug, warn};
 
@@ -240,41 +242,109 @@ fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Option
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let Line { type_, object } = serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
+    match read(kind, line).map_err(|error| match serde_json::from_slice(line) {
         Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
         _ => kube::Error::SerdeError(error),
-    })?;
-    let event = match type_ {
-        "ADDED" | "MODIFIED" => {
-            let object = understood(kind, object.get(), slim)?;
+    })? {
+        Line::Is(object) => {
             *at = object.version();
-            Event::Changed(object)
+            Ok(Some(Event::Changed(slim.keep(object))))
         }
-        "DELETED" => {
-            let object = understood(kind, object.get(), slim)?;
+        Line::Was(object) => {
             *at = object.version();
-            Event::Gone { key: object.key(), version: object.version() }
+            Ok(Some(Event::Gone { key: object.key(), version: object.version() }))
         }
-        "BOOKMARK" => {
-            let bookmark: Bookmark = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
+        Line::Bookmark(bookmark) => {
             *at = version(&bookmark.metadata.resource_version);
-            return Ok(None);
+            Ok(None)
         }
-        _ => {
-            let status: Status = serde_json::from_str(object.get()).map_err(kube::Error::SerdeError)?;
-            return Err(kube::Error::Api(status.boxed()));
-        }
-    };
-    Ok(Some(event))
+        Line::Refusal(status) => Err(kube::Error::Api(status)),
+    }
+}
+
+fn read(kind: Kind, line: &[u8]) -> Result<Line, serde_json::Error> {
+    let text = std::str::from_utf8(line).map_err(serde_json::Error::custom)?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let line = LineOf(kind).deserialize(&mut json)?;
+    json.end().map(|()| line)
 }
 
 /// A line of a watch.
+enum Line {
+    /// The object as it is from now on.
+    Is(Object),
+    /// The object as it was last.
+    Was(Object),
+    Bookmark(Bookmark),
+    Refusal(Box<Status>),
+}
+
+/// Reads a line about an object of this kind. What happened to the object is said first, as a rule: then it is read in one go.
+struct LineOf(Kind);
+
+/// Reads an object of this kind, to which this happened.
+struct Happened<'l>(Kind, &'l str);
+
 #[derive(Deserialize)]
-struct Line<'l> {
-    #[serde(rename = "type")]
-    type_: &'l str,
-    #[serde(borrow)]
-    object: &'l RawValue,
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Part {
+    Type,
+    Object,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> DeserializeSeed<'de> for LineOf {
+    type Value = Line;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Line, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LineOf {
+    type Value = Line;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what happened, and to which object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Line, A::Error> {
+        let (mut type_, mut object, mut line) = (None, None, None);
+        while let Some(part) = map.next_key()? {
+            match (part, type_) {
+                (Part::Type, _) => type_ = Some(map.next_value()?),
+                (Part::Object, Some(type_)) => line = Some(map.next_value_seed(Happened(self.0, type_))?),
+                (Part::Object, None) => object = Some(map.next_value::<&RawValue>()?),
+                (Part::Other, _) => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        match (line, type_, object) {
+            (Some(line), ..) => Ok(line),
+            (None, Some(type_), Some(object)) => {
+                let mut json = serde_json::Deserializer::from_str(object.get());
+                Happened(self.0, type_).deserialize(&mut json).map_err(A::Error::custom)
+            }
+            (None, None, _) => Err(A::Error::missing_field("type")),
+            (None, Some(_), None) => Err(A::Error::missing_field("object")),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Happened<'_> {
+    type Value = Line;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Line, D::Error> {
+        let Self(kind, type_) = self;
+        match type_ {
+            "ADDED" | "MODIFIED" => kind.deserialize(deserializer).map(Line::Is),
+            "DELETED" => kind.deserialize(deserializer).map(Line::Was),
+            "BOOKMARK" => Bookmark::deserialize(deserializer).map(Line::Bookmark),
+            _ => Box::deserialize(deserializer).map(Line::Refusal),
+        }
+    }
 }
 
 /// How far the server is, though nothing happened.
@@ -347,11 +417,15 @@ mod tests {
             (format!(r#"{{"type": "ADDED", "object": {object}}}"#), "changed a", 7),
             (format!(r#"{{"object": {object}, "type": "MODIFIED"}}"#), "changed a", 7),
             (format!(r#"{{"type": "DELETED", "object": {object}}}"#), "gone a", 7),
+            (format!(r#"{{"type": "ADDED", "at": 1, "object": {object}}}"#), "changed a", 7),
             (r#"{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}"#.to_owned(), "nothing", 9),
             (r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410}}"#.to_owned(), "code 410", 0),
             (r#"{"kind": "Status", "status": "Failure", "code": 500}"#.to_owned(), "code 500", 0),
             (" \n".to_owned(), "nothing", 0),
             (r#"{"type": "ADDED", "object": 7}"#.to_owned(), "unreadable", 0),
+            (r#"{"type": "ADDED"}"#.to_owned(), "unreadable", 0),
+            (format!(r#"{{"object": {object}}}"#), "unreadable", 0),
+            (format!(r#"{{"type": "ADDED", "object": {object}}}}}"#), "unreadable", 0),
             ("{}".to_owned(), "unreadable", 0),
         ] {
             assert_eq!(told(&line), (said.to_owned(), at), "{line}");

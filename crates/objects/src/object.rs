@@ -9,6 +9,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeSeed;
+use serde::{Deserialize, Deserializer};
 
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
@@ -37,9 +39,9 @@ macro_rules! kinds {
         impl Object {
             /// From its text.
             pub fn from_json(kind: Kind, text: &str) -> Result<Self, serde_json::Error> {
-                match kind {
-                    $(Kind::$kind => serde_json::from_str::<$type>(text).map(Self::from),)+
-                }
+                let mut json = serde_json::Deserializer::from_str(text);
+                let object = kind.deserialize(&mut json)?;
+                json.end().map(|()| object)
             }
 
             /// What sort of object it is.
@@ -60,6 +62,17 @@ macro_rules! kinds {
             pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &mut Arc::make_mut(object).metadata,)+
+                }
+            }
+        }
+
+        /// Reads an object of this kind.
+        impl<'de> DeserializeSeed<'de> for Kind {
+            type Value = Object;
+
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+                match self {
+                    $(Self::$kind => <$type>::deserialize(deserializer).map(Object::from),)+
                 }
             }
         }
