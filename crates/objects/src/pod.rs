@@ -131,6 +131,24 @@ pub struct PodStatus {
     pub start_time: Option<Time>,
 }
 
+impl PodStatus {
+    /// All but the conditions.
+    pub fn but_conditions(&self) -> impl PartialEq + '_ {
+        let Self {
+            allocated_resources,
+            conditions: _,
+            container_statuses,
+            init_container_statuses,
+            nominated_node_name,
+            phase,
+            resources,
+            start_time,
+        } = self;
+        let containers = (container_statuses, init_container_statuses);
+        (allocated_resources, containers, nominated_node_name, phase, resources, start_time)
+    }
+}
+
 /// How a container is. Each field is the one of that name in the API.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]

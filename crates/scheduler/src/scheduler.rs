@@ -64,7 +64,7 @@ pub struct Scheduler {
     marks: BTreeMap<UnitName, BTreeSet<FullName>>,
     /// Preemptors that wait no longer, though somebody was told to yield for them.
     left_behind: BTreeSet<UnitName>,
-    /// PodGroups of which it is yet to be seen whether they ask for a preemption priority that is refused.
+    /// PodGroups that changed, or whose pods did: what is said of them is yet to be seen.
     unjudged: BTreeSet<FullName>,
     /// The workloads and Jobs of policy Kueue.
     work: Work,
@@ -288,7 +288,7 @@ impl Scheduler {
         for (workload, fault) in self.live.take_faults() {
             self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
-        self.say_refused_priorities(now);
+        self.say_of_groups(now);
         self.clear_left_behind(now);
         self.pending.wake_due(now);
         self.keep_up(now);

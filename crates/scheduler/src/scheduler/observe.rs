@@ -175,7 +175,7 @@ impl Scheduler {
         self.generation += 1;
         self.note_mark(name, before.as_deref(), after.as_deref());
         self.note_owner(name, before.as_deref(), after.as_deref());
-        self.reconsider_units(before.as_deref(), after.as_deref(), now);
+        self.reconsider_units(before.as_deref(), after.as_deref());
         self.note_left_behind(after.as_deref());
         if let Some(room) = room {
             for unit in [&before, &after].into_iter().filter_map(|pod| preemptor_of(pod.as_deref())) {
@@ -259,7 +259,7 @@ impl Scheduler {
     }
 
     /// A pod changed, and with it the unit that it is of.
-    fn reconsider_units(&mut self, before: Option<&Pod>, after: Option<&Pod>, now: Timestamp) {
+    fn reconsider_units(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
         let (left, joined) = (self.unit_of(before), self.unit_of(after));
         let needs = after.filter(|pod| needs_place(pod));
         if let (Some(unit), Some(pod)) = (&left, before.filter(|pod| needs_place(pod))) {
@@ -269,16 +269,16 @@ impl Scheduler {
             self.roll.enter(unit, pod);
         }
         if let Some(unit) = left.filter(|left| joined.as_ref() != Some(left)) {
-            self.reconsider_unit(&unit, self.roll.needy(&unit), now);
+            self.reconsider_unit(&unit, self.roll.needy(&unit));
         }
         match joined {
-            Some(unit @ UnitName::Pod(_)) => self.reconsider_unit(&unit, needs.map(Needy::one), now),
-            Some(unit) => self.reconsider_unit(&unit, self.roll.needy(&unit), now),
+            Some(unit @ UnitName::Pod(_)) => self.reconsider_unit(&unit, needs.map(Needy::one)),
+            Some(unit) => self.reconsider_unit(&unit, self.roll.needy(&unit)),
             None => {}
         }
     }
 
-    fn reconsider_unit(&mut self, unit: &UnitName, needy: Option<Needy>, now: Timestamp) {
+    fn reconsider_unit(&mut self, unit: &UnitName, needy: Option<Needy>) {
         if let UnitName::Group(name) = unit {
             self.unjudged.insert(name.clone());
         }
@@ -292,7 +292,6 @@ impl Scheduler {
                 self.left_behind.insert(unit.clone());
             }
         }
-        self.say_scheduled(unit, now);
     }
 
     fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
@@ -354,8 +353,8 @@ impl Scheduler {
         if matches!(action.changes(), Some((Kind::Workload, _))) {
             self.pending.wake_workloads();
         }
-        if let (Action::Bind { .. }, Some(unit)) = (&action, &unit) {
-            self.say_scheduled(unit, now);
+        if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, &unit) {
+            self.unjudged.insert(name.clone());
         }
         self.finished(&unit, id, failed, now);
     }

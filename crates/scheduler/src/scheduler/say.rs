@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_engine::Timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_objects::pod::{Pod, PodStatus};
 
 use super::Scheduler;
 use super::observe::needs_place;
@@ -50,21 +50,24 @@ impl Scheduler {
     }
 
     /// Says on a group that it was scheduled, once enough of its pods are known to be bound.
-    pub(super) fn say_scheduled(&mut self, unit: &UnitName, now: Timestamp) {
-        let UnitName::Group(name) = unit else { return };
-        let Some(Object::PodGroup(group)) = self.live.get(&unit.key()) else { return };
+    fn say_scheduled(&mut self, key: &Key, now: Timestamp) {
+        let Key { kind, name } = key;
+        if self.spoken(*kind, name, GROUP_SCHEDULED).is_some_and(|(holds, ..)| holds) {
+            return;
+        }
+        let Some(Object::PodGroup(group)) = self.live.get(key) else { return };
         let gang = group.spec.scheduling_policy.gang.as_ref();
         let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
         let is_unbound = |pod: &&FullName| {
             self.live.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || self.assumed.is_binding(pod)
         };
-        let members = self.live.members(&unit.key());
+        let members = self.live.members(key);
         // So many may lack a node; one more is not looked for.
         let Some(spare) = members.len().checked_sub(needed) else { return };
         if members.iter().filter(is_unbound).nth(spare).is_none() {
             let message = "Scheduled: enough of its pods are bound".to_owned();
             let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, turns: false };
-            self.say(Kind::PodGroup, name, said, now);
+            self.say(*kind, name, said, now);
         }
     }
 
@@ -88,13 +91,19 @@ impl Scheduler {
         self.say(Kind::PodGroup, name, said, now);
     }
 
-    /// Says on groups whether the preemption priority that they ask for is refused. Of two schedulers that read a group, the one of its
-    /// first pod speaks.
-    pub(super) fn say_refused_priorities(&mut self, now: Timestamp) {
+    /// Says on groups that changed whether they were scheduled, and whether the preemption priority that they ask for is refused. Of the
+    /// latter, of two schedulers that read a group, the one of its first pod speaks.
+    pub(super) fn say_of_groups(&mut self, now: Timestamp) {
         for name in std::mem::take(&mut self.unjudged) {
             let key = Key::new(Kind::PodGroup, name.clone());
-            let first = self.live.members(&key).first().and_then(|pod| self.live.pod(pod));
-            if self.unit_of(first.map(Arc::as_ref)) != Some(UnitName::Group(name.clone())) {
+            let unit = UnitName::Group(name.clone());
+            let is_ours = |pod: &FullName| self.unit_of(self.live.pod(pod).map(Arc::as_ref)).as_ref() == Some(&unit);
+            let members = self.live.members(&key);
+            let (first, any) = (members.first().is_some_and(is_ours), members.iter().any(is_ours));
+            if any {
+                self.say_scheduled(&key, now);
+            }
+            if !first {
                 continue;
             }
             match self.live.refused_priority(&name) {
@@ -184,14 +193,17 @@ pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool 
     if is_bound || before.node_name != after.node_name || before.spec != after.spec {
         return false;
     }
+    let (empty, none) = (PodStatus::default(), Vec::new());
+    let [was, is] = [before, after].map(|pod| pod.status.as_ref().unwrap_or(&empty));
+    let [were, are] = [was, is].map(|status| {
+        let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
+        conditions.filter(|condition| condition.type_ != SCHEDULED)
+    });
+    if !were.eq(are) || was.but_conditions() != is.but_conditions() {
+        return false;
+    }
     let mut metadata = before.metadata.clone();
     metadata.resource_version.clone_from(&after.metadata.resource_version);
     metadata.managed_fields.clone_from(&after.metadata.managed_fields);
-    let without = |pod: &Pod| {
-        let mut status = pod.status.clone().unwrap_or_default();
-        let conditions = status.conditions.get_or_insert_default();
-        conditions.retain(|condition| condition.type_ != SCHEDULED);
-        status
-    };
-    metadata == after.metadata && without(before) == without(after)
+    metadata == after.metadata
 }

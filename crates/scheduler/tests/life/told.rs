@@ -103,6 +103,26 @@ fn it_is_said_on_a_group_whether_it_was_scheduled() {
 }
 
 #[test]
+fn a_group_that_was_scheduled_before_is_told_so_by_whoever_schedules_a_pod_of_it() {
+    let bound = |name: &str, scheduler: Option<&str>| {
+        let Object::Pod(mut pod) = member(name) else { panic!("it is a pod") };
+        let pod_mut = Arc::make_mut(&mut pod);
+        pod_mut.node_name = Some("node".to_owned());
+        if let Some(scheduler) = scheduler {
+            pod_mut.spec_mut().scheduler_name = Some(scheduler.to_owned());
+        }
+        Object::Pod(pod)
+    };
+    let life = |second| {
+        let pods = [bound("one", Some("another")), bound("two", second)];
+        Life::new(with(read(GANG).into_iter().chain(pods).collect()))
+    };
+    assert_eq!(said(&life(None).step()), ["gang PodGroupInitiallyScheduled=true Scheduled Scheduled"]);
+    let mut others = life(Some("another"));
+    assert!(others.scheduler.step(others.now).is_none(), "nobody of it is scheduled here");
+}
+
+#[test]
 fn it_is_said_on_a_group_that_its_pods_have_another_priority() {
     let group = "
 apiVersion: scheduling.k8s.io/v1beta1
