@@ -4,6 +4,8 @@
 //! measured against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
 //! cannot be understood is left out; where it is one of those, the last that could be stays in force.
 
+mod pods;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,12 +16,12 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
-use reprieve_engine::snapshot::{Job, Pod};
+use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
-use reprieve_engine::{ApplicationId, BudgetId, PodId, ShapeId, Timestamp, WorkloadId};
+use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp, WorkloadId};
 
-use crate::groups::{group_of, lone_group, refused_priority};
-use crate::koordinator::{JobGroup, job_of};
+use crate::groups::{lone_group, refused_priority};
+use crate::koordinator::JobGroup;
 use crate::kueue::KueueWorkload;
 use crate::load::{Loaded, Strictness, build_for, nth_rank};
 use crate::loader::Loader;
@@ -29,9 +31,8 @@ use crate::objects::{FullName, Objects};
 use crate::pod::Pod as ApiPod;
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
-use crate::shape::same_shape;
+use crate::shape::Vocabulary;
 use crate::source::{InputError, Source, Sourced};
-use crate::yunikorn::queue_of;
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.
 const FORGOTTEN: usize = 1_000;
@@ -56,8 +57,8 @@ pub struct Live {
     applications: BTreeMap<ApplicationId, BTreeSet<(Timestamp, u64, PodId)>>,
     /// By the group or job that they name.
     members: BTreeMap<Key, BTreeSet<FullName>>,
-    /// How many resources, topologies and namespaces the tables are made for.
-    sizes: [usize; 3],
+    /// How many resources, topologies, namespaces and keys of labels that are read the tables are made for.
+    sizes: [usize; 4],
     stale: bool,
     /// Whether some of what is wanted could not be understood.
     behind: bool,
@@ -325,126 +326,6 @@ impl Live {
         objects
     }
 
-    fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
-        let name = FullName::of(&object.metadata);
-        let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
-        if matches!(phase, Some("Succeeded" | "Failed")) {
-            self.remove_pod(&name);
-            return Ok(());
-        }
-        self.forget_membership(&name);
-        for group in memberships(&object) {
-            self.members.entry(group).or_default().insert(name.clone());
-        }
-        let old = self.pods.insert(name.clone(), Arc::clone(&object));
-        if self.stale {
-            return Ok(());
-        }
-        let known = old.filter(|old| same_shape(old, &object)).and_then(|_| {
-            let Loaded { snapshot, names, .. } = &self.loaded;
-            names.pod_id(&name).map(|id| snapshot.pod(id).shape)
-        });
-        self.enter(&name, &object, known)
-    }
-
-    /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
-    fn enter(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
-        let dynamic = !self.loader.tree.paths.is_empty()
-            && queue_of(object).is_some_and(|path| self.loader.tree.queue_id(&path).is_none());
-        if dynamic {
-            self.stale = true;
-            return Ok(());
-        }
-        let rank = self.rank(name);
-        if let Some(job) = job_of(object).filter(|job| !self.loader.jobs.contains_key(job)) {
-            self.new_job(&job, 0);
-        }
-        let converted = self.loader.pod(name, object, shape);
-        if self.stale || sizes(&self.loader) != self.sizes {
-            self.stale = true;
-            return Ok(());
-        }
-        let pod = match converted {
-            Ok(Some(pod)) => pod,
-            Ok(None) => {
-                self.leave(name);
-                return Ok(());
-            }
-            Err(error) => {
-                self.leave(name);
-                return Err(error.object(format!("Pod {name}")));
-            }
-        };
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        for shape in std::mem::take(&mut self.loader.new_shapes) {
-            snapshot.add_shape(self.loader.filled(&shape));
-        }
-        // What only pods had that are long gone is forgotten now and then.
-        let kept = snapshot.n_shapes().max(names.groups.len()).max(names.jobs.len());
-        self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
-        for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
-            snapshot.add_number(value.parse().ok());
-        }
-        let budgets = match pod.node {
-            Some(_) => self.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
-            None => Vec::new(),
-        };
-        let id = names.pod_ids.get(name).copied().or_else(|| self.free.pop());
-        let id = id.unwrap_or_else(|| PodId::new(names.pods.len()));
-        if id.index() == names.pods.len() {
-            names.pods.push(name.clone());
-        } else {
-            self.leave_application(id);
-        }
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        names.pods[id.index()] = name.clone();
-        names.pod_ids.insert(name.clone(), id);
-        snapshot.put_pod(id, Pod { rank, budgets, ..pod });
-        self.join_application(id);
-        Ok(())
-    }
-
-    fn remove_pod(&mut self, name: &FullName) {
-        self.forget_membership(name);
-        self.pods.remove(name);
-        self.leave(name);
-    }
-
-    /// Takes the pod out of the tables.
-    fn leave(&mut self, name: &FullName) {
-        if let Some(id) = self.loaded.names.pod_ids.remove(name) {
-            self.leave_application(id);
-            self.loaded.snapshot.remove_pod(id);
-            self.free.push(id);
-        }
-    }
-
-    fn forget_membership(&mut self, name: &FullName) {
-        let Some(old) = self.pods.get(name) else { return };
-        for group in memberships(old) {
-            let members = self.members.get_mut(&group).expect("it was entered");
-            members.remove(name);
-            if members.is_empty() {
-                self.members.remove(&group);
-            }
-        }
-    }
-
-    /// The pod's place in the order of names: its own, or one between its neighbours. Where there is none left, all get new ones.
-    fn rank(&mut self, name: &FullName) -> u64 {
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        if let Some(&id) = names.pod_ids.get(name) {
-            return snapshot.pod(id).rank;
-        }
-        if let Some(rank) = between(&names.pod_ids, name, |id| snapshot.pod(*id).rank) {
-            return rank;
-        }
-        snapshot.set_ranks(names.pod_ids.values().enumerate().map(|(at, id)| (*id, nth_rank(at))));
-        self.index_applications();
-        let Loaded { snapshot, names, .. } = &self.loaded;
-        between(&names.pod_ids, name, |id| snapshot.pod(*id).rank).expect("there is room between any two")
-    }
-
     fn add_group(&mut self, key: &Key, object: &PodGroup) {
         let Ok(named) = lone_group(&key.name, object, &self.loader.classes) else {
             self.stale = true;
@@ -534,63 +415,12 @@ impl Live {
         self.free_workloads.push(id);
     }
 
-    /// Pods that came before their group.
-    fn enter_members(&mut self, group: &Key) {
-        let members: Vec<FullName> = self.members(group).iter().cloned().collect();
-        for name in members {
-            let pod = Arc::clone(&self.pods[&name]);
-            if !self.stale {
-                let _ = self.enter(&name, &pod, None); // its fault was told when it came
-            }
-        }
-    }
-
     /// What is looked up by pod, for tables that were just made.
     fn index(&mut self) {
         self.sizes = sizes(&self.loader);
         self.free.clear();
         self.free_workloads.clear();
         self.index_applications();
-    }
-
-    fn index_applications(&mut self) {
-        self.applications.clear();
-        for &id in self.loaded.names.pod_ids.values() {
-            let pod = self.loaded.snapshot.pod(id);
-            if let Some(application) = pod.application {
-                self.applications.entry(application).or_default().insert((pod.created, pod.rank, id));
-            }
-        }
-    }
-
-    fn join_application(&mut self, id: PodId) {
-        let pod = self.loaded.snapshot.pod(id);
-        if let Some(application) = pod.application {
-            let place = (pod.created, pod.rank, id);
-            let pods = self.applications.entry(application).or_default();
-            let first = pods.first().map(|(_, _, id)| *id);
-            pods.insert(place);
-            if pods.first() == Some(&place) {
-                if let Some(first) = first {
-                    self.loaded.snapshot.set_originator(first, false);
-                }
-                self.loaded.snapshot.set_originator(id, true);
-            }
-        }
-    }
-
-    fn leave_application(&mut self, id: PodId) {
-        let pod = self.loaded.snapshot.pod(id);
-        if let Some(application) = pod.application {
-            let pods = self.applications.get_mut(&application).expect("it joined");
-            pods.remove(&(pod.created, pod.rank, id));
-            match pods.first() {
-                Some((_, _, first)) => self.loaded.snapshot.set_originator(*first, true),
-                None => {
-                    self.applications.remove(&application);
-                }
-            }
-        }
     }
 }
 
@@ -625,14 +455,7 @@ fn same_budget(new: &PodDisruptionBudget, old: &PodDisruptionBudget) -> bool {
     new.spec == old.spec && disrupted(new) == disrupted(old)
 }
 
-fn sizes(loader: &Loader) -> [usize; 3] {
-    let vocabulary = &loader.vocabulary;
-    [&vocabulary.resources, &vocabulary.topologies, &vocabulary.namespaces].map(|interner| interner.names().len())
-}
-
-/// The group and the job that a pod names.
-fn memberships(pod: &ApiPod) -> impl Iterator<Item = Key> + use<> {
-    let group = group_of(pod).map(|name| Key::new(Kind::PodGroup, name));
-    let job = job_of(pod).map(|name| Key::new(Kind::JobGroup, name));
-    group.into_iter().chain(job)
+fn sizes(loader: &Loader) -> [usize; 4] {
+    let Vocabulary { resources, topologies, namespaces, read, .. } = &loader.vocabulary;
+    [resources.names().len(), topologies.names().len(), namespaces.names().len(), read.len()]
 }

@@ -15,7 +15,7 @@ use reprieve_engine::{ApplicationId, GroupId, NodeId, PodId, Timestamp, Workload
 use crate::classes::Classes;
 use crate::groups::groups;
 use crate::intern::Interner;
-use crate::joint::{self, Ties};
+use crate::joint::{self, POD_SET, Ties};
 use crate::koordinator::{jobs, quota_tree};
 use crate::loader::Loader;
 use crate::names::Names;
@@ -23,7 +23,7 @@ use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::protected::protected;
 use crate::quota::world;
 use crate::request::{self, Amounts};
-use crate::shape::Vocabulary;
+use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::source::{InputError, Sourced};
 use crate::yunikorn::queue_tree;
 
@@ -213,6 +213,20 @@ fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
     for pod in &objects.pods {
         let namespace = FullName::of(&pod.object.metadata).namespace;
         labels.entry(namespace).or_default();
+    }
+    // The pod sets of a workload may get different flavors, and with them nodes.
+    vocabulary.read.insert(POD_SET.to_owned());
+    for budget in &objects.budgets {
+        let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        vocabulary.read.extend(selector.into_iter().flat_map(keys_of).cloned());
+    }
+    let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
+    let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    let sets = objects.kueue_workloads.iter().flat_map(|workload| &workload.object.spec.pod_sets);
+    let sets = sets.filter_map(|set| set.template.spec.as_ref());
+    let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    for (affinity, spread) in pods.chain(sets) {
+        vocabulary.read.extend(keys_read(affinity, spread).into_iter().cloned());
     }
     for (name, mut labels) in labels {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());

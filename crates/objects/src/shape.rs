@@ -29,6 +29,8 @@ pub(crate) struct Vocabulary {
     pub topologies: Interner,
     /// By namespace: its labels.
     pub namespace_labels: BTreeMap<u32, BTreeMap<String, String>>,
+    /// The keys of pods' labels that the selectors of pods and budgets read.
+    pub read: BTreeSet<String>,
 }
 
 type StringMap = BTreeMap<String, String>;
@@ -55,6 +57,15 @@ impl Vocabulary {
         Labels::new(pairs.map(|(key, value)| (self.key(key), self.value(value))).collect())
     }
 
+    /// The labels of a pod that are read; the others, which tell pods apart that are alike to everybody, become one that no selector can name.
+    fn read_labels(&mut self, labels: Option<&StringMap>) -> Labels {
+        let all = labels.into_iter().flatten();
+        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.read.contains(*key));
+        let one = (!others.is_empty()).then(|| (self.key(""), self.value("")));
+        let read = read.into_iter().map(|(key, value)| (self.key(key), self.value(value)));
+        Labels::new(read.chain(one).collect())
+    }
+
     pub fn taint(&mut self, taint: &ApiTaint) -> Result<Taint, InputError> {
         let effect = effect(&taint.effect)
             .ok_or_else(|| InputError::new(format!("{:?} {WRONG_EFFECT}", taint.effect)).field("spec.taints.effect"))?;
@@ -73,22 +84,19 @@ impl Vocabulary {
         let empty = PodSpec::default();
         let spec = pod.spec.as_deref().unwrap_or(&empty);
         let own_labels = pod.metadata.labels.as_ref();
-        let empty_affinity = Affinity::default();
-        let affinity = spec.affinity.as_ref().unwrap_or(&empty_affinity);
-        let together = affinity.pod_affinity.as_ref();
-        let together = together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref());
-        let apart = affinity.pod_anti_affinity.as_ref();
-        let apart = apart.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref());
-        let terms = |vocabulary: &mut Self, terms: Option<&Vec<PodAffinityTerm>>, field: &str| {
-            let terms = terms.into_iter().flatten();
+        let (together, apart) = required(spec.affinity.as_ref());
+        let terms = |vocabulary: &mut Self, terms: &[PodAffinityTerm], field: &str| {
             terms
+                .iter()
                 .map(|term| vocabulary.term(term, name, own_labels))
                 .collect::<Result<Vec<Term>, InputError>>()
                 .map_err(|error| error.field(format!("spec.affinity.{field}")))
         };
+        let keys = keys_read(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
+        self.read.extend(keys.into_iter().cloned());
         Ok(Shape {
             namespace: NamespaceId(self.namespaces.id(&name.namespace)),
-            labels: self.labels(own_labels),
+            labels: self.read_labels(own_labels),
             requests: self.requests(requests),
             nodes: self.node_selection(spec)?,
             tolerations: self.tolerations(spec)?,
@@ -316,6 +324,39 @@ impl Vocabulary {
         };
         Ok(Requirement { key: self.key(&expression.key), operator })
     }
+}
+
+/// With whom a pod has to be, and with whom it must not be.
+fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
+    let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let together = together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let apart = apart.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
+    (together.unwrap_or_default(), apart.unwrap_or_default())
+}
+
+/// The keys of other pods' labels that a pod reads.
+pub(crate) fn keys_read<'s>(
+    affinity: Option<&'s Affinity>,
+    spread: Option<&'s [TopologySpreadConstraint]>,
+) -> Vec<&'s String> {
+    let (together, apart) = required(affinity);
+    let terms = together
+        .iter()
+        .chain(apart)
+        .map(|term| (term.label_selector.as_ref(), &term.match_label_keys, &term.mismatch_label_keys));
+    let spread = spread.into_iter().flatten();
+    let spread = spread.map(|one| (one.label_selector.as_ref(), &one.match_label_keys, &None));
+    let keys = terms.chain(spread).flat_map(|(selector, matched, mismatched)| {
+        selector.into_iter().flat_map(keys_of).chain(matched.iter().flatten()).chain(mismatched.iter().flatten())
+    });
+    keys.collect()
+}
+
+/// The keys of labels that a selector reads.
+pub(crate) fn keys_of(selector: &LabelSelector) -> impl Iterator<Item = &String> {
+    let expressions = selector.match_expressions.iter().flatten().map(|expression| &expression.key);
+    selector.match_labels.iter().flatten().map(|(key, _)| key).chain(expressions)
 }
 
 const WRONG_EFFECT: &str = "is not an effect; write NoSchedule, PreferNoSchedule or NoExecute";
