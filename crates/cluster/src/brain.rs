@@ -27,7 +27,7 @@ use crate::watch::Listener;
 /// How long a profile acts while others want to.
 const TURN: Duration = Duration::from_millis(200);
 /// Where one thing happens others soon do: for so long they are gathered, and then heard at once.
-const A_MOMENT: Duration = Duration::from_millis(1);
+pub const A_MOMENT: Duration = Duration::from_millis(1);
 /// How often it is said how many wait.
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// How long what is under way at the end is waited for.

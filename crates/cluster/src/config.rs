@@ -106,7 +106,7 @@ pub enum LogFormat {
 
 impl Default for ClientLimits {
     fn default() -> Self {
-        Self { qps: 1000, burst: 2000, max_in_flight: 50 }
+        Self { qps: 1000, burst: 2000, max_in_flight: 25 }
     }
 }
 

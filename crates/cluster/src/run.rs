@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::audit::Audit;
-use crate::brain::{Brain, Input, Inputs, Order, Profile};
+use crate::brain::{A_MOMENT, Brain, Input, Inputs, Order, Profile};
 use crate::client::Cluster;
 use crate::config::Configuration;
 use crate::error::Error;
@@ -38,7 +38,8 @@ const MOST_RECORDS: usize = 10_000;
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
     log::begin(config.log_format);
     stay_small();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().on_thread_unpark(|| std::thread::sleep(A_MOMENT)).build();
     runtime.map_err(|error| Error::Stopped(error.to_string()))?.block_on(schedule(config, cluster, dry_run))
 }
 
