@@ -22,6 +22,7 @@ struct Running {
     queue: &'static str,
     priority: usize,
     gpus: usize,
+    flavor: usize,
     /// By pod: its node.
     nodes: Vec<usize>,
 }
@@ -34,7 +35,9 @@ impl Running {
 
 struct World {
     n_nodes: usize,
-    nominal: BTreeMap<&'static str, usize>,
+    /// Each node is of one of so many flavors, in turn.
+    n_flavors: usize,
+    nominal: BTreeMap<(&'static str, usize), usize>,
     within: &'static str,
     reclaim: &'static str,
     running: Vec<Running>,
@@ -46,35 +49,39 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let n_nodes = rng.within(2, 6);
+        let (n_nodes, n_flavors) = (rng.within(2, 6), rng.within(1, 2));
         let mut free = vec![NODE; n_nodes];
-        let mut left_in_all = n_nodes * NODE;
-        let mut nominal = BTreeMap::new();
-        for queue in QUEUES {
-            let share = rng.within(0, left_in_all);
-            left_in_all -= share;
-            nominal.insert(queue, share);
+        let (mut nominal, mut left) = (BTreeMap::new(), vec![0; n_flavors]);
+        for (flavor, left) in left.iter_mut().enumerate() {
+            let mut left_in_all = (flavor..n_nodes).step_by(n_flavors).count() * NODE;
+            for queue in QUEUES {
+                let share = rng.within(0, left_in_all);
+                left_in_all -= share;
+                *left += share;
+                nominal.insert((queue, flavor), share);
+            }
         }
-        let mut left: usize = nominal.values().sum();
         let mut running = Vec::new();
         for at in 0..rng.within(2, 14) {
-            let (gpus, pods) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3));
+            let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.below(n_flavors));
+            let its_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
             let mut nodes = Vec::new();
             for _ in 0..pods {
-                let node = rng.below(n_nodes);
-                if free[node] >= gpus && left >= gpus {
+                let node = *rng.pick(&its_nodes);
+                if free[node] >= gpus && left[flavor] >= gpus {
                     free[node] -= gpus;
-                    left -= gpus;
+                    left[flavor] -= gpus;
                     nodes.push(node);
                 }
             }
             if !nodes.is_empty() {
                 let (queue, priority) = (*rng.pick(&QUEUES), rng.below(3));
-                running.push(Running { name: format!("w{at}"), queue, priority, gpus, nodes });
+                running.push(Running { name: format!("w{at}"), queue, priority, gpus, flavor, nodes });
             }
         }
         Self {
             n_nodes,
+            n_flavors,
             nominal,
             within: *rng.pick(&["Never", "LowerPriority"]),
             reclaim: *rng.pick(&["Never", "LowerPriority", "Any"]),
@@ -85,9 +92,20 @@ impl World {
     }
 
     fn yaml(&self) -> String {
-        let mut text = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: gpu}\n".to_owned();
-        for (queue, nominal) in &self.nominal {
-            let quota = format!("{{name: gpu, resources: [{{name: nvidia.com/gpu, nominalQuota: {nominal}}}]}}");
+        let mut text = String::new();
+        for flavor in 0..self.n_flavors {
+            let _ = write!(
+                text,
+                "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {{name: gpu-{flavor}}}\nspec: {{nodeLabels: \
+                 {{pool: p{flavor}}}}}\n"
+            );
+        }
+        for queue in QUEUES {
+            let quota = |flavor| {
+                let nominal = self.nominal[&(queue, flavor)];
+                format!("{{name: gpu-{flavor}, resources: [{{name: nvidia.com/gpu, nominalQuota: {nominal}}}]}}")
+            };
+            let quota = (0..self.n_flavors).map(quota).collect::<Vec<_>>().join(", ");
             let _ = write!(
                 text,
                 "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: {queue}}}\nspec:\n  cohortName: all\n  \
@@ -99,13 +117,18 @@ impl World {
         }
         for node in 0..self.n_nodes {
             let offers = format!("status: {{allocatable: {{nvidia.com/gpu: {NODE}, pods: 50}}}}");
-            let _ = write!(text, "---\napiVersion: v1\nkind: Node\nmetadata: {{name: node-{node}}}\n{offers}\n");
+            let _ = write!(
+                text,
+                "---\napiVersion: v1\nkind: Node\nmetadata: {{name: node-{node}, labels: {{pool: p{}}}}}\n{offers}\n",
+                node % self.n_flavors
+            );
         }
         for (at, one) in self.running.iter().enumerate() {
             let (pods, total) = (one.nodes.len(), one.total());
             text += &workload(&one.name, one.queue, one.priority, pods, one.gpus);
             let held = format!(
-                "{{name: main, flavors: {{nvidia.com/gpu: gpu}}, resourceUsage: {{nvidia.com/gpu: {total}}}, count: {pods}}}"
+                "{{name: main, flavors: {{nvidia.com/gpu: gpu-{}}}, resourceUsage: {{nvidia.com/gpu: {total}}}, count: {pods}}}",
+                one.flavor
             );
             let _ = write!(
                 text,
@@ -168,17 +191,22 @@ fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
             OutcomeName::Wait => panic!("seed {seed}: nobody is leaving"),
         }
         assert_eq!(joint.nominated.len(), world.urgent.0, "seed {seed}: {joint:?}");
+        let nodes =
+            joint.nominated.values().map(|node| node.trim_start_matches("node-").parse().expect("it is a node"));
+        let nodes: Vec<usize> = nodes.collect();
+        let flavor = nodes[0] % world.n_flavors;
+        assert!(nodes.iter().all(|node| node % world.n_flavors == flavor), "seed {seed}: {nodes:?}");
+        *seen.entry(format!("flavor {flavor} of {}", world.n_flavors)).or_default() += 1;
         let mut used = vec![0; world.n_nodes];
         for one in world.running.iter().filter(|one| !is_gone(one)) {
             one.nodes.iter().for_each(|&node| used[node] += one.gpus);
         }
-        for node in joint.nominated.values() {
-            let at: usize = node.trim_start_matches("node-").parse().expect("it is a node");
-            used[at] += world.urgent.1;
-        }
+        nodes.iter().for_each(|&node| used[node] += world.urgent.1);
         assert!(used.iter().all(|&used| used <= NODE), "seed {seed}: {used:?}");
+        let elsewhere = world.running.iter().filter(is_gone).find(|one| one.flavor != flavor);
+        assert!(elsewhere.is_none(), "seed {seed}: of another flavor than the one that is needed");
         for queue in QUEUES {
-            let all = || world.running.iter().filter(|one| one.queue == queue);
+            let all = || world.running.iter().filter(|one| one.queue == queue && one.flavor == flavor);
             let taken: Vec<&Running> = all().filter(is_gone).collect();
             let after: usize =
                 all().map(Running::total).sum::<usize>() - taken.iter().map(|one| one.total()).sum::<usize>();
@@ -187,7 +215,10 @@ fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
             if queue == "own" {
                 assert!(taken.is_empty() || world.within == "LowerPriority" && lower, "seed {seed}");
             } else if !taken.is_empty() {
-                assert!(after + largest > world.nominal[queue], "seed {seed}: {queue} loses what is its own");
+                assert!(
+                    after + largest > world.nominal[&(queue, flavor)],
+                    "seed {seed}: {queue} loses what is its own"
+                );
                 assert!(world.reclaim == "Any" || world.reclaim == "LowerPriority" && lower, "seed {seed}");
             }
         }
@@ -198,6 +229,9 @@ fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
         "Preempt where quota alone says Preempt",
         "Unschedulable where quota alone says Preempt",
         "Unschedulable where quota alone says Schedule",
+        "flavor 0 of 1",
+        "flavor 0 of 2",
+        "flavor 1 of 2",
     ] {
         assert!(seen.get(kind).is_some_and(|&n| n >= 5), "too few to tell: {seen:?}");
     }
