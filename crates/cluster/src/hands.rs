@@ -103,12 +103,13 @@ impl Hands {
             evictions.until_ready().await;
         }
         let _permit = match action {
-            Action::Record { .. } => self.word().await?,
+            // Whoever records sees to it that it is not too much.
+            Action::Record { .. } => None,
             Action::Condition { .. } => match self.still_to_be_said(turn.as_mut()?).await {
-                Some(permit) => permit,
+                Some(permit) => Some(permit),
                 None => return Some(ActionResult::Conflict),
             },
-            _ => self.in_flight.acquire().await.ok()?,
+            _ => Some(self.in_flight.acquire().await.ok()?),
         };
         self.requests.until_ready().await;
         let began = Instant::now();
@@ -132,21 +133,25 @@ impl Hands {
         None
     }
 
-    /// A request for what is only said: it lets what is to be done go first, though not for ever.
-    async fn word(&self) -> Option<SemaphorePermit<'_>> {
-        let permit = self.words.acquire().await.ok()?;
+    /// What is only said lets what is to be done go first, though not for ever: whether it is calm now.
+    pub async fn calm(&self) -> bool {
         let end = Instant::now() + LONGEST_SILENCE;
-        while self.in_flight.available_permits() < self.calm && Instant::now() < end {
+        loop {
+            let calm = self.in_flight.available_permits() >= self.calm;
+            if calm || Instant::now() >= end {
+                return calm;
+            }
             tokio::time::sleep(LONGEST_SILENCE / 10).await;
         }
-        Some(permit)
     }
 
     /// What is over in a moment is not told.
     async fn still_to_be_said(&self, turn: &mut Turn) -> Option<SemaphorePermit<'_>> {
         let permit = async {
             tokio::time::sleep(OVER_IN_A_MOMENT).await;
-            self.word().await
+            let permit = self.words.acquire().await.ok()?;
+            self.calm().await;
+            Some(permit)
         };
         tokio::select! {
             biased;

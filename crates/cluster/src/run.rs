@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures::future::join_all;
 use kube::Client;
 use reprieve_objects::object::Kind;
 use reprieve_objects::question::policy_name;
@@ -33,6 +34,8 @@ use crate::{config, log, preflight, server};
 
 /// How many events may wait to be recorded. Nothing depends on them: what is too much is left out.
 const MOST_RECORDS: usize = 10_000;
+/// How many of them are recorded at once.
+const RECORDS_AT_ONCE: usize = 10;
 
 /// Schedules until a signal comes, whenever this replica holds the lease.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
@@ -190,11 +193,18 @@ async fn carry_out_all(
     under_way.detach_all();
 }
 
-/// Records one event after another.
+/// Records events: some at once where there is nothing to do, else one after another.
 async fn record_all(hands: Arc<Hands>, mut recorded: tokio::sync::mpsc::Receiver<Order>, results: Sender<Input>) {
-    while let Some(Order { profile, id, action, uids }) = recorded.recv().await {
-        let result = hands.carry_out(&action, uids, None).await;
-        let _ = results.send(Input::Done { profile, action: id, result });
+    while let Some(first) = recorded.recv().await {
+        let more = if hands.calm().await { RECORDS_AT_ONCE - 1 } else { 0 };
+        let more = std::iter::from_fn(|| recorded.try_recv().ok()).take(more);
+        let recording = std::iter::once(first).chain(more).map(async |Order { profile, id, action, uids }| {
+            let result = hands.carry_out(&action, uids, None).await;
+            Input::Done { profile, action: id, result }
+        });
+        for done in join_all(recording).await {
+            let _ = results.send(done);
+        }
     }
 }
 
