@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use reprieve_engine::Timestamp;
@@ -21,13 +20,11 @@ use crate::absent::spell_out;
 use crate::audit::Audit;
 use crate::bindings::Bindings;
 use crate::hands::Uids;
+use crate::inbox::Inbox;
 use crate::metrics::{Metrics, PendingLabels};
-use crate::watch::Listener;
 
 /// How long a profile acts while others want to.
 const TURN: Duration = Duration::from_millis(200);
-/// Where one thing happens others soon do: for so long they are gathered, and then heard at once.
-pub const A_MOMENT: Duration = Duration::from_millis(1);
 /// How often it is said how many wait.
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// How long what is under way at the end is waited for.
@@ -52,16 +49,6 @@ pub enum Input {
     Stop,
 }
 
-/// The way in, for whoever watches.
-pub struct Inputs(pub Sender<Input>);
-
-impl Listener for Inputs {
-    fn hear(&self, event: Event) {
-        // Nobody listens any more only when the process ends.
-        let _ = self.0.send(Input::Event(event));
-    }
-}
-
 /// An action to be carried out.
 pub struct Order {
     pub profile: usize,
@@ -81,7 +68,7 @@ pub struct Profile {
 /// The thread's state.
 pub struct Brain {
     profiles: Vec<Profile>,
-    inputs: Receiver<Input>,
+    inputs: Arc<Inbox>,
     orders: tokio::sync::mpsc::UnboundedSender<Order>,
     metrics: Arc<Metrics>,
     audit: Option<Audit>,
@@ -104,7 +91,7 @@ pub struct Brain {
 impl Brain {
     pub fn new(
         mut profiles: Vec<Profile>,
-        inputs: Receiver<Input>,
+        inputs: Arc<Inbox>,
         orders: tokio::sync::mpsc::UnboundedSender<Order>,
         metrics: Arc<Metrics>,
         audit: Option<Audit>,
@@ -137,10 +124,12 @@ impl Brain {
 
     /// Lives until it is told to stop, and what is under way is done.
     pub fn live(mut self) {
-        loop {
-            while let Ok(input) = self.inputs.try_recv() {
+        let mut patience = Duration::ZERO;
+        while let Some(inputs) = self.inputs.take(patience) {
+            for input in inputs {
                 self.hear(input);
             }
+            patience = Duration::ZERO;
             self.fire_timers();
             self.give_up_bindings();
             if let Some(since) = self.stopping {
@@ -151,14 +140,7 @@ impl Brain {
                 continue;
             }
             self.publish();
-            match self.inputs.recv_timeout(self.nap()) {
-                Ok(input) => {
-                    self.hear(input);
-                    std::thread::sleep(A_MOMENT);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+            patience = self.nap();
         }
     }
 
@@ -416,8 +398,6 @@ fn log(profile: &Profile, step: &Step) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-
     use k8s_openapi::api::core::v1::Node;
     use reprieve_engine::policy::Policy;
     use reprieve_objects::objects::FullName;
@@ -443,7 +423,7 @@ mod tests {
             let scheduler = Scheduler::new("reprieve", Policy::Kubernetes(Default::default())).with_bug(bug);
             let kinds = BTreeSet::from([Kind::Node, Kind::Pod]);
             let profile = Profile { scheduler, kinds, policy: "Kubernetes", name: "reprieve".to_owned() };
-            let ((_, inputs), (sender, orders)) = (channel(), unbounded_channel());
+            let (inputs, (sender, orders)) = (Arc::default(), unbounded_channel());
             let metrics = Arc::new(Metrics::new());
             let brain = Brain::new(vec![profile], inputs, sender, metrics, None, BTreeSet::new(), most_deeds);
             let pods = pods.iter().map(|name| pod(name)).collect();

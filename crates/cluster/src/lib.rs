@@ -13,6 +13,7 @@ pub mod client;
 pub mod config;
 mod error;
 mod hands;
+mod inbox;
 mod lease;
 mod log;
 mod metrics;

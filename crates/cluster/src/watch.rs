@@ -21,7 +21,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tracing::{debug, warn};
 
+use crate::brain::Input;
 use crate::error::{Error, problem};
+use crate::inbox::Inbox;
 use crate::resources::{QUEUES, resource};
 use crate::slim::Slim;
 
@@ -35,12 +37,6 @@ const GRACE_SECONDS: u64 = 20;
 /// Between attempts: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
-/// Who hears of what happens.
-pub trait Listener: Send + Sync + 'static {
-    /// Something happened.
-    fn hear(&self, event: Event);
-}
 
 /// When the last word of the API about a kind came.
 #[derive(Clone, Debug, Default)]
@@ -61,8 +57,8 @@ impl Pulse {
 }
 
 /// Watches a kind for ever.
-pub async fn watch(client: Client, kind: Kind, listener: Arc<dyn Listener>, pulse: Pulse) {
-    Watch { client, kind, listener, pulse, slim: Slim::default() }.run().await;
+pub async fn watch(client: Client, kind: Kind, inbox: Arc<Inbox>, pulse: Pulse) {
+    Watch { client, kind, inbox, pulse, slim: Slim::default() }.run().await;
 }
 
 /// One object, as the API has it.
@@ -127,7 +123,7 @@ pub fn is_unknown_kind(error: &kube::Error) -> bool {
 struct Watch {
     client: Client,
     kind: Kind,
-    listener: Arc<dyn Listener>,
+    inbox: Arc<Inbox>,
     pulse: Pulse,
     slim: Slim,
 }
@@ -152,12 +148,12 @@ impl Watch {
                     pause = FIRST_PAUSE;
                     self.pulse.beat();
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
-                    self.listener.hear(Event::Listed { kind: self.kind, objects, version });
+                    self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects, version }));
                     self.follow(version).await;
                 }
                 Err(error) if is_unknown_kind(&error) => {
                     self.pulse.beat();
-                    self.listener.hear(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 });
+                    self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
                     tokio::time::sleep(LONGEST_PAUSE).await;
                 }
                 Err(error) => {
@@ -224,7 +220,7 @@ impl Watch {
             }
             self.pulse.beat();
             match told(self.kind, &line, &mut self.slim, at) {
-                Ok(Some(event)) => self.listener.hear(event),
+                Ok(Some(event)) => self.inbox.put(Input::Event(event)),
                 Ok(None) => {}
                 Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
