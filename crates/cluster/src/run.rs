@@ -33,11 +33,11 @@ use crate::watch::{list, watch};
 use crate::{config, log, preflight, server};
 
 /// Where one thing happens others soon do: for so long they are left to gather before it is looked for them.
-const A_MOMENT: Duration = Duration::from_millis(1);
+const A_MOMENT: Duration = Duration::from_millis(2);
 /// How many events may wait to be recorded. Nothing depends on them: what is too much is left out.
 const MOST_RECORDS: usize = 10_000;
 /// How many of them are recorded at once.
-const RECORDS_AT_ONCE: usize = 10;
+const RECORDS_AT_ONCE: usize = 5;
 
 /// Schedules until a signal comes, whenever this replica holds the lease.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
