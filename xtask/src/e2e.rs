@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use crate::go;
 use crate::steps::{Step, TEST_FEATURES, cargo, cargo_with, release_folder, root};
+use crate::{go, shipped};
 
 pub const STEPS: [Step; 3] = [
     Step { name: "control plane", run: go::build },
@@ -13,19 +13,34 @@ pub const STEPS: [Step; 3] = [
     Step { name: "end to end", run: test },
 ];
 
-pub const BENCH: [Step; 4] = [
-    STEPS[0],
+pub const BENCH: [Step; 6] = [
+    shipped::STEPS[0],
+    shipped::STEPS[1],
+    shipped::STEPS[2],
+    shipped::STEPS[3],
     Step { name: "kube-scheduler", run: go::build_peer },
-    STEPS[1],
-    Step { name: "side by side", run: || with_programs(&["run", "--locked", "--release", "--bin", "side-by-side"]) },
+    Step { name: "side by side", run: side_by_side },
 ];
 
-pub const SOAK: [Step; 3] = [STEPS[0], STEPS[1], Step { name: "soak", run: soak }];
+pub const SOAK: [Step; 3] = [
+    STEPS[0],
+    STEPS[1],
+    Step { name: "soak", run: || soak(&std::env::args().nth(3).unwrap_or_else(|| "30".to_owned()), &programs()?) },
+];
 
-/// For as many minutes as the command line says, or thirty.
-fn soak() -> Result<(), String> {
-    let minutes = std::env::args().nth(3).unwrap_or_else(|| "30".to_owned());
-    with_programs(&["run", "--locked", "--release", "--bin", "soak", "--", &minutes])
+/// As it is shipped: so it is measured.
+fn side_by_side() -> Result<(), String> {
+    let [control_plane, _] = programs()?;
+    let reprieve = ("REPRIEVE", shipped::path()?.into_os_string());
+    // Whoever measures is to take little of the machine.
+    harness(&["--bin", "side-by-side", "--release"], &[control_plane, reprieve])
+}
+
+/// Arrivals and preemptions for so many minutes.
+pub fn soak(minutes: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
+    let [control_plane, _] = programs()?;
+    let variables: Vec<_> = [control_plane].into_iter().chain(variables.iter().cloned()).collect();
+    harness(&["--bin", "soak", "--", minutes], &variables)
 }
 
 /// Runs the tests. What they need is there. The whole workspace is named, as by those who test the rest, so that nothing on which they
@@ -54,9 +69,9 @@ fn programs() -> Result<[(&'static str, OsString); 2], String> {
     ])
 }
 
-/// Runs a command of cargo on the package, which finds its programs by the environment.
-fn with_programs(words: &[&str]) -> Result<(), String> {
-    let package = ["--package", "reprieve-e2e", "--features", "control-plane"];
-    let words: Vec<&str> = words[..2].iter().chain(&package).chain(&words[2..]).copied().collect();
-    cargo_with(&words, &programs()?)
+/// Runs a program of the package, which finds those that it needs by the environment.
+fn harness(words: &[&str], variables: &[(&str, OsString)]) -> Result<(), String> {
+    let run = ["run", "--locked", "--package", "reprieve-e2e", "--features", "control-plane"];
+    let words: Vec<&str> = run.iter().chain(words).copied().collect();
+    cargo_with(&words, variables)
 }

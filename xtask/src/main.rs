@@ -1,5 +1,6 @@
 //! The project's chores. `cargo xtask verify` checks everything and writes nothing; `cargo xtask fix` repairs what a machine can
-//! repair; `cargo xtask e2e` runs `reprieve` on a real control plane; `cargo xtask bench` compares the speed with the goals.
+//! repair; `cargo xtask e2e` runs `reprieve` on a real control plane; `cargo xtask ship` builds it as it is shipped; `cargo xtask bench` compares
+//! the speed with the goals.
 
 mod bench;
 mod blocks;
@@ -9,6 +10,7 @@ mod docs;
 mod e2e;
 mod go;
 mod manifests;
+mod shipped;
 mod steps;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ usage: cargo xtask verify           check everything that CI checks; writes noth
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
        cargo xtask e2e --bench      kube-scheduler and `reprieve run` side by side on it
        cargo xtask e2e --soak [MINUTES]  arrivals, preemptions and killed leaders on it, for half an hour
+       cargo xtask ship             build `reprieve` as it is shipped: static, by a profile of a run on it
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 
 fn main() -> ExitCode {
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["e2e"] => steps::run(&e2e::STEPS),
         ["e2e", "--bench"] => steps::run(&e2e::BENCH),
         ["e2e", "--soak"] | ["e2e", "--soak", _] => steps::run(&e2e::SOAK),
+        ["ship"] => steps::run(&shipped::STEPS),
         ["bench"] => bench::run(false),
         ["bench", "--quick"] => bench::run(true),
         _ => {

@@ -53,7 +53,7 @@ async fn main() {
         tokio::time::sleep(Duration::from_millis(500 + chance.below(1500))).await;
     }
     let pods = rest(&cluster).await;
-    replicas.check();
+    replicas.stop().await;
     let events: Vec<Event> = list(&cluster).await;
     let mut problems = final_state::problems(&pods, &events, &gangs);
     for gang in final_state::waiting(&pods) {
@@ -98,6 +98,15 @@ impl Replicas {
         leader.kill();
         (self.last_kill, self.kills) = (Instant::now(), self.kills + 1);
         takes
+    }
+
+    /// None has ended by itself; each ends in order when it is asked to.
+    async fn stop(&mut self) {
+        self.check();
+        for replica in self.both.drain(..) {
+            let status = replica.stop().await;
+            assert!(status.success(), "a replica that was asked to stop ended with {status}");
+        }
     }
 
     /// None has ended by itself.
