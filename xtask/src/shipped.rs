@@ -10,7 +10,7 @@ use crate::steps::{Step, cargo_with, root, target_folder};
 use crate::{e2e, go};
 
 pub const STEPS: [Step; 4] = [
-    Step { name: "control plane", run: go::build },
+    Step { name: "control plane", run: || profdata().and_then(|_| go::build()) },
     Step { name: "instrumented", run: || build("-Cprofile-generate", &profiling(INSTRUMENTED)?) },
     Step { name: "profile", run: profile },
     Step { name: "reprieve", run: || build(&format!("-Cprofile-use={}", profiling(PROFILE)?.display()), &path()?) },

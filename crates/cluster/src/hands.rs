@@ -37,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const LONGEST_MESSAGE: usize = 30_000;
 /// How long the note of an event is at most.
 const LONGEST_NOTE: usize = 1000;
-/// Of as many requests as may be under way, one in so many is for what is only said.
-const WORDS_SHARE: usize = 100;
+/// For each so many requests that may be under way one event may be recorded at a time.
+const REQUESTS_PER_WORD: usize = 5;
 /// How long nothing is said while more than half of the requests that may be under way are.
 const LONGEST_SILENCE: Duration = Duration::from_millis(100);
 /// How long it is waited whether a condition still has to be said.
@@ -56,8 +56,10 @@ pub struct Hands {
     in_flight: Semaphore,
     /// With so many requests to spare there is time to talk.
     calm: usize,
-    /// For what is only said: that waits while there is something to do.
-    words: Semaphore,
+    /// How many events are recorded at once then.
+    most_words: usize,
+    /// Conditions are said one at a time.
+    conditions: Semaphore,
     requests: DefaultDirectRateLimiter,
     evictions: Option<DefaultDirectRateLimiter>,
     dry_run: bool,
@@ -79,8 +81,9 @@ impl Hands {
             identity: identity.to_owned(),
             client,
             in_flight: Semaphore::new(max_in_flight),
-            calm: max_in_flight / 2,
-            words: Semaphore::new((max_in_flight / WORDS_SHARE).max(1)),
+            calm: max_in_flight.div_ceil(2),
+            most_words: (max_in_flight / REQUESTS_PER_WORD).max(1),
+            conditions: Semaphore::new(1),
             requests: RateLimiter::direct(Quota::per_second(several(qps)).allow_burst(several(burst))),
             evictions: NonZeroU32::new(config.evictions_per_minute)
                 .map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
@@ -133,24 +136,24 @@ impl Hands {
         None
     }
 
-    /// What is only said lets what is to be done go first, though not for ever: whether it is calm now.
-    pub async fn calm(&self) -> bool {
+    /// How many events may be recorded at once: they let what is to be done go first, though not for ever.
+    pub async fn words(&self) -> usize {
         let end = Instant::now() + LONGEST_SILENCE;
-        loop {
-            let calm = self.in_flight.available_permits() >= self.calm;
-            if calm || Instant::now() >= end {
-                return calm;
+        while self.in_flight.available_permits() < self.calm {
+            if Instant::now() >= end {
+                return 1;
             }
             tokio::time::sleep(LONGEST_SILENCE / 10).await;
         }
+        self.most_words
     }
 
     /// What is over in a moment is not told.
     async fn still_to_be_said(&self, turn: &mut Turn) -> Option<SemaphorePermit<'_>> {
         let permit = async {
             tokio::time::sleep(OVER_IN_A_MOMENT).await;
-            let permit = self.words.acquire().await.ok()?;
-            self.calm().await;
+            let permit = self.conditions.acquire().await.ok()?;
+            self.words().await;
             Some(permit)
         };
         tokio::select! {
@@ -497,6 +500,9 @@ fn result_name(result: &ActionResult) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+    use tower::BoxError;
+
     use super::*;
 
     #[test]
@@ -513,6 +519,21 @@ mod tests {
             (json!({}), json!({"a": {"b": 1}}), Some(json!({"a": {"b": 1}}))),
         ] {
             assert_eq!(difference(&before, &after), patch);
+        }
+    }
+
+    #[tokio::test]
+    async fn while_much_is_done_little_is_said() {
+        let silence = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
+        let client = Client::new(tower::service_fn(silence), "default");
+        for (most, free, words) in [(25, 25, 5), (25, 13, 5), (25, 12, 1), (1, 1, 1), (1, 0, 1), (100, 50, 20)] {
+            let limits = json!({"qps": 1, "burst": 1, "maxInFlight": most});
+            let config =
+                json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration", "clientLimits": limits});
+            let config: Configuration = serde_json::from_value(config).expect("a configuration");
+            let hands = Hands::new(client.clone(), &config, "me", false, Arc::new(Metrics::new()));
+            let _busy = hands.in_flight.acquire_many(most - free).await.expect("so many");
+            assert_eq!(hands.words().await, words, "{free} of {most} are free");
         }
     }
 

@@ -38,8 +38,8 @@ impl Inbox {
         loop {
             self.put.notified().await;
             let mut held = self.held();
-            let Held { gathered, ready, .. } = &mut *held;
-            ready.append(gathered);
+            let gathered = std::mem::take(&mut held.gathered);
+            held.ready.extend(gathered);
             self.handed_over.notify_one();
         }
     }
@@ -65,7 +65,12 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+    const A_WHILE: Duration = Duration::from_millis(50);
 
     fn stops(inbox: &Inbox) -> Option<usize> {
         inbox.take(Duration::ZERO).map(|inputs| inputs.len())
@@ -92,12 +97,27 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_hears_of_the_end() {
-        let inbox = Inbox::default();
+    fn whoever_waits_hears_of_it_at_once() {
+        let (inbox, began) = (Inbox::default(), Instant::now());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| inbox.take(Duration::from_secs(60)).is_none());
+            let waiting = scope.spawn(|| {
+                let heard = inbox.take(LONG).map(|inputs| inputs.len());
+                (heard, inbox.take(LONG).is_none())
+            });
+            std::thread::sleep(A_WHILE); // it waits now
+            runtime.block_on(async {
+                inbox.put(Input::Stop);
+                tokio::select! {
+                    biased;
+                    () = inbox.hand_over_all() => unreachable!("it never ends"),
+                    () = tokio::task::yield_now() => {}
+                }
+            });
+            std::thread::sleep(A_WHILE); // it waits again
             inbox.close();
-            assert!(waiting.join().expect("it ends"));
+            assert_eq!(waiting.join().expect("it ends"), (Some(1), true));
         });
+        assert!(began.elapsed() < LONG, "it was told, and did not wait until the end");
     }
 }

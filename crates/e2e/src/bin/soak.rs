@@ -89,7 +89,6 @@ impl Replicas {
     /// Kills the one that schedules, starts another in its place, and says what it took of the machine.
     fn kill_leader(&mut self, cluster: &ControlPlane) -> String {
         self.check();
-        let leads = |replica: &Process| replica.log().contains("this replica schedules");
         let at = self.both.iter().position(leads).expect("one of them schedules");
         let fresh = replica(cluster, 2 + self.kills);
         let leader = std::mem::replace(&mut self.both[at], fresh);
@@ -103,6 +102,7 @@ impl Replicas {
     /// None has ended by itself; each ends in order when it is asked to.
     async fn stop(&mut self) {
         self.check();
+        self.both.sort_by_key(leads); // the one that stands by first, so that it does not take over
         for replica in self.both.drain(..) {
             let status = replica.stop().await;
             assert!(status.success(), "a replica that was asked to stop ended with {status}");
@@ -113,6 +113,10 @@ impl Replicas {
     fn check(&mut self) {
         self.both.iter_mut().for_each(Process::check);
     }
+}
+
+fn leads(replica: &Process) -> bool {
+    replica.log().contains("this replica schedules")
 }
 
 fn replica(cluster: &ControlPlane, at: usize) -> Process {
