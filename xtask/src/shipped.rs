@@ -35,7 +35,8 @@ fn build(flag: &str, to: &Path) -> Result<(), String> {
     let (host, _) = compiler()?;
     let flags = ["-Ctarget-feature=+crt-static", flag].join("\u{1f}");
     let words = ["build", "--locked", "--release", "--package", "reprieve", "--target", &host];
-    cargo_with(&words, &[("CARGO_ENCODED_RUSTFLAGS", OsString::from(flags))])?;
+    let variables = [("CARGO_ENCODED_RUSTFLAGS", flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo".to_owned())];
+    cargo_with(&words, &variables.map(|(name, value)| (name, OsString::from(value))))?;
     let from = target_folder()?.join(&host).join("release/reprieve");
     let folder = to.parent().ok_or("it belongs into a folder")?;
     let copied = fs::create_dir_all(folder).and_then(|()| fs::copy(&from, to));
