@@ -266,23 +266,18 @@ impl Stop {
 
 #[cfg(test)]
 mod tests {
-    use kube::client::Body;
     use reprieve_objects::object::Key;
     use reprieve_objects::objects::FullName;
     use reprieve_scheduler::action::ActionId;
-    use serde_json::json;
-    use tower::BoxError;
 
     use super::*;
     use crate::hands::Uids;
+    use crate::hands::tests::unanswered;
 
     #[tokio::test]
     async fn of_too_many_events_the_last_are_left_out() {
-        let silence = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
-        let client = Client::new(tower::service_fn(silence), "default");
-        let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
-        let config: Configuration = serde_json::from_value(config).expect("a configuration");
-        let hands = Arc::new(Hands::new(client.clone(), &config, "me", false, Arc::new(Metrics::new())));
+        let (client, hands) = unanswered(25);
+        let hands = Arc::new(hands);
         let ((orders, ordered), results) = (unbounded_channel(), Arc::<Inbox>::default());
         let held = MOST_RECORDS as u64 + hands.words().await as u64;
         let all = held + 3;
