@@ -28,7 +28,7 @@ pub struct Asker {
 pub enum Misfit {
     /// Too little of a resource; `pods` is one.
     Resource { resource: String },
-    /// More of a resource than the whole node has.
+    /// More of a resource than the whole node has; too many pods are never too many for good.
     NeverEnough { resource: String },
     /// A taint, or a cordon.
     Taint { key: String },
@@ -106,10 +106,14 @@ pub fn is_hopeless(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, po
     fits(cluster, standing, asker, pod, node).is_err_and(|misfit| !misfit.may_yield())
 }
 
-/// All filters, in the order of kube-scheduler. A pod that grows where it runs is asked for nothing but room.
+/// All filters, in the order of kube-scheduler. A pod that grows where it runs is asked for nothing but room, on a node that lets it.
 fn passes(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
     if asker.resize {
-        return room(cluster, standing, pod, node);
+        return if cluster.nodes[node].resize_preemption_disabled {
+            Err(Misfit::NotWanted)
+        } else {
+            room(cluster, standing, pod, node)
+        };
     }
     welcome(cluster, pod, node)?;
     ports(cluster, standing, pod, node)?;
@@ -134,7 +138,8 @@ fn room(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> 
         standing.on(node).iter().map(|&other| cluster.pods[other].holds.get(resource).copied().unwrap_or(0)).sum()
     };
     let asked = || cluster.pods[pod].asks.iter().filter(|(_, amount)| **amount > 0);
-    if let Some((resource, _)) = asked().find(|(resource, amount)| **amount > offered(resource)) {
+    let is_beyond = |(resource, amount): &(&String, &i128)| *resource != "pods" && **amount > offered(resource);
+    if let Some((resource, _)) = asked().find(is_beyond) {
         return Err(Misfit::NeverEnough { resource: resource.clone() });
     }
     match asked().find(|(resource, amount)| held(resource) + **amount > offered(resource)) {

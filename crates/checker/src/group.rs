@@ -200,9 +200,9 @@ impl Ask<'_> {
         Some(Complaint::GroupFitsNow { members })
     }
 
-    /// Rules 7 and 12: nobody who leaves makes room for a group that has no domain.
+    /// Rules 7 and 12: nobody who leaves makes room for a group that has no domain, or too few members.
     fn under_way(&self) -> Option<Complaint> {
-        if self.domains.is_empty() {
+        if self.domains.is_empty() || !self.is_enough(self.asker.pods.len()) {
             return None;
         }
         under_way_for_group(self.cluster, &self.asker)

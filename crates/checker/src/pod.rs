@@ -168,8 +168,7 @@ impl Ask<'_> {
     /// What landing on the node would take; nothing if it is no candidate. (Rules 8 and 11 to 16.)
     fn taken_on(&self, node: usize) -> Option<Taken> {
         let hopeless = is_hopeless(self.cluster, self.standing, self.asker, self.pod, node);
-        let forbidden = self.asker.resize && self.cluster.nodes[node].resize_preemption_disabled;
-        if hopeless || forbidden || unknown_class_on(self.cluster, self.asker, node).is_some() {
+        if hopeless || unknown_class_on(self.cluster, self.asker, node).is_some() {
             return None;
         }
         let potential = potential_victims(self.cluster, self.asker, &[node]);

@@ -70,8 +70,10 @@ fn take_all_then_reprieve(snapshot: &mut Snapshot, policy: &Kubernetes, ask: &As
     }
     if let Some(law) = gate(what_if, ask) {
         return match law {
-            // Nobody who leaves makes room where it may not land.
-            Law::Underway { .. } if domains.is_empty() => Outcome::Unschedulable(None),
+            // Nobody who leaves makes room where it may not land, or for a gang that is not there.
+            Law::Underway { .. } if domains.is_empty() || ask.members.len() < ask.needed => {
+                Outcome::Unschedulable(None)
+            }
             Law::Underway { .. } => Outcome::Wait(law),
             _ => Outcome::Unschedulable(Some(law)),
         };
