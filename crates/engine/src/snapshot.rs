@@ -110,8 +110,8 @@ pub struct Pod {
     pub application: Option<ApplicationId>,
     /// Whether it is its application's first pod.
     pub originator: bool,
-    /// The one node that it is meant for, if it belongs to a DaemonSet.
-    pub daemon_of: Option<NodeId>,
+    /// Whether it belongs to a DaemonSet, and so is meant for one node.
+    pub daemon: bool,
     /// The job that it is placed with.
     pub job: Option<JobId>,
     /// Whether it says that it can be preempted, or that it cannot.

@@ -18,7 +18,7 @@ use crate::quota::Workloads;
 use crate::request::{self, Amounts};
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Sourced};
-use crate::yunikorn::{QueueTree, application_of, daemon_node, queue_of};
+use crate::yunikorn::{QueueTree, application_of, is_daemon, queue_of};
 
 /// What is known of the names in a cluster.
 pub(crate) struct Loader {
@@ -147,7 +147,7 @@ impl Loader {
             queue,
             application: Some(ApplicationId(self.applications.id(&application_of(object)))),
             originator: false,
-            daemon_of: daemon_node(object).and_then(|node| self.nodes.get(node)).copied(),
+            daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
             preemptible: words.preemptible,
             preemption_disabled: words.disabled,

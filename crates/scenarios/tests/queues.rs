@@ -131,7 +131,7 @@ impl<'l> Seen<'l> {
     fn victims_are_fair_game(&self) {
         for &victim in &self.victims {
             let pod = self.loaded.snapshot.pod(victim);
-            assert!(pod.daemon_of.is_none() && pod.leaving.is_none(), "seed {}", self.seed);
+            assert!(!pod.daemon && pod.leaving.is_none(), "seed {}", self.seed);
         }
     }
 }
@@ -146,7 +146,7 @@ fn plans_keep_the_laws() {
         let seen = Seen::new(seed, &loaded, preemptor, &plan);
         seen.victims_are_fair_game();
         seen.ceilings_hold();
-        if loaded.snapshot.pod(preemptor).daemon_of.is_none() {
+        if !loaded.snapshot.pod(preemptor).daemon {
             seen.guarantees_hold();
             seen.fence_holds();
             seen.nobody_takes_from_its_own();

@@ -132,7 +132,7 @@ impl Likeness {
             let pod = snapshot.pod(id);
             let shape = snapshot.shape(pod.shape);
             let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-            if minds || pod.nominated.is_some() || pod.resizing || pod.daemon_of.is_some() {
+            if minds || pod.nominated.is_some() || pod.resizing || pod.daemon {
                 return None;
             }
             members.push(Member {

@@ -6,7 +6,7 @@ use crate::snapshot::Snapshot;
 
 pub(crate) fn refuses(snapshot: &Snapshot, pod: PodId, now: Timestamp) -> Option<Law> {
     let pod = snapshot.pod(pod);
-    if pod.daemon_of.is_some() {
+    if pod.daemon {
         return None;
     }
     let until = pod.created.plus_micros(snapshot.queues().get(pod.queue?).delay_micros);

@@ -6,5 +6,5 @@ use crate::snapshot::Snapshot;
 
 pub(crate) fn spares(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     let pod = snapshot.pod(pod);
-    pod.leaving.map(|_| Law::Leaving).or(pod.daemon_of.map(|_| Law::DaemonSet))
+    pod.leaving.map(|_| Law::Leaving).or(pod.daemon.then_some(Law::DaemonSet))
 }

@@ -284,7 +284,7 @@ impl Pod {
             queue: None,
             application: None,
             originator: false,
-            daemon_of: None,
+            daemon: false,
             job: None,
             preemptible: None,
             preemption_disabled: false,

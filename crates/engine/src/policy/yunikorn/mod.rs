@@ -97,7 +97,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     fn is_daemon(&self) -> bool {
-        self.snapshot().pod(self.pod).daemon_of.is_some()
+        self.snapshot().pod(self.pod).daemon
     }
 
     /// The queue that the pod would take over its ceiling, if any.
