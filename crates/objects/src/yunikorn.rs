@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{ConfigMap, NodeSelectorRequirement};
+use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use serde::Deserialize;
@@ -474,15 +474,15 @@ pub(crate) fn application_of(pod: &Pod) -> String {
 pub(crate) fn is_daemon(pod: &Pod) -> bool {
     let owners = pod.metadata.owner_references.as_ref();
     let is_owned = owners.is_some_and(|owners| owners.iter().any(|owner| owner.kind == "DaemonSet"));
-    is_owned && (pod.node_name.is_some() || names_its_node(pod).unwrap_or(false))
+    is_owned && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
 }
 
-fn names_its_node(pod: &Pod) -> Option<bool> {
+fn node_by_affinity(pod: &Pod) -> Option<&String> {
     let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
     let terms = &affinity.required_during_scheduling_ignored_during_execution.as_ref()?.node_selector_terms;
-    let mut fields = terms.iter().flat_map(|term| term.match_fields.iter().flatten());
-    let is_name = |field: &NodeSelectorRequirement| field.key == "metadata.name" && field.operator == "In";
-    Some(fields.any(|field| is_name(field) && field.values.as_ref().is_some_and(|names| !names.is_empty())))
+    let fields = terms.iter().flat_map(|term| term.match_fields.iter().flatten());
+    let names = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
+    names.flat_map(|field| field.values.iter().flatten()).next()
 }
 
 /// A duration as Go writes it: `1h30m`, `500ms`, `1.5s`; in microseconds.
