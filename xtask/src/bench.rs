@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::steps::{cargo, release_folder};
+use crate::steps::{cargo, output, release_folder};
 
 /// Measures and prints the table. A benchmark is not a test: missed goals are named, and the status stays 0.
 pub fn run(quick: bool) -> ExitCode {
@@ -71,12 +71,7 @@ struct Figure {
 
 fn figures(program: &Path, flags: &[&str]) -> Result<Vec<Figure>, String> {
     let shown = program.display();
-    let output = Command::new(program).args(flags).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("{shown} could not be run: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{shown} ended with {}", output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = output(Command::new(program).args(flags).stderr(Stdio::inherit()))?;
     text.lines().map(|line| figure(line).ok_or_else(|| format!("{shown} printed what is no figure: {line}"))).collect()
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::go;
-use crate::steps::root;
+use crate::steps::{output, root};
 
 /// Helm leaves the namespace to whoever installs.
 const HEAD: &str = "\
@@ -36,14 +36,6 @@ fn file() -> PathBuf {
 }
 
 fn rendered() -> Result<String, String> {
-    let helm = go::helm()?;
-    let output = Command::new(helm)
-        .args(["template", "reprieve", "deploy/chart/reprieve", "--namespace", "reprieve-system"])
-        .current_dir(root())
-        .output()
-        .map_err(|error| format!("helm could not be run: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("helm: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(format!("{HEAD}{}", String::from_utf8_lossy(&output.stdout)))
+    let words = ["template", "reprieve", "deploy/chart/reprieve", "--namespace", "reprieve-system"];
+    Ok(format!("{HEAD}{}", output(Command::new(go::helm()?).args(words).current_dir(root()))?))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Step, cargo_with, root, target_folder};
+use crate::steps::{Step, cargo_with, output, root, target_folder};
 use crate::{e2e, go};
 
 pub const STEPS: [Step; 4] = [
@@ -86,13 +86,4 @@ fn compiler() -> Result<(String, String), String> {
     let word = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
     let llvm = word("LLVM version: ").and_then(|version| version.split('.').next().map(str::to_owned));
     word("host: ").zip(llvm).ok_or_else(|| format!("`rustc -vV` says neither host nor LLVM version: {said}"))
-}
-
-fn output(command: &mut Command) -> Result<String, String> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| format!("{shown} could not be run: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{shown} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

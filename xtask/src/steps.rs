@@ -114,6 +114,16 @@ pub fn cargo_with(arguments: &[&str], variables: &[(&str, OsString)]) -> Result<
     }
 }
 
+/// What the program prints, once it has ended well.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("{shown} could not be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{shown} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
