@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use reprieve_objects::answer::Answer;
+use reprieve_objects::test_file::OutcomeName;
 
 use crate::cluster::Cluster;
 use crate::complaint::Complaint;
@@ -48,6 +49,16 @@ pub fn names(cluster: &Cluster<'_>, pods: &[usize]) -> Vec<String> {
     let mut pods = pods.to_vec();
     pods.sort_unstable();
     pods.iter().map(|&pod| cluster.pods[pod].name.to_string()).collect()
+}
+
+/// What is wrong with an answer about a preemptor that is not to be placed: it must be refused, with no victim and no nomination.
+pub fn must_be_refused(cluster: &Cluster<'_>, claimed: &Claimed, outcome: OutcomeName, pod: usize) -> Vec<Complaint> {
+    let mut complaints: Vec<Complaint> = needless_victims(cluster, claimed).into_iter().collect();
+    complaints.extend(wrong_nominations(cluster, claimed, &[]));
+    if outcome != OutcomeName::Unschedulable {
+        complaints.push(Complaint::NotToBePlaced { pod: cluster.pods[pod].name.to_string() });
+    }
+    complaints
 }
 
 /// Every victim holds room, is lawful, and is taken with its whole unit.

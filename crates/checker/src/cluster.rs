@@ -14,6 +14,7 @@ use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::complaint::Complaint;
 use crate::groups::{self, Group};
+use crate::obstacle;
 use crate::selector::Labels;
 
 /// The cluster as the objects describe it.
@@ -67,6 +68,10 @@ pub struct PodFacts {
     pub resizing: bool,
     /// The group that it names, defined or not.
     pub group: Option<FullName>,
+    /// Whether it is pending and has scheduling gates.
+    pub gated: bool,
+    /// Whether it is a pending member of a group, and another scheduler is to place it.
+    pub of_other_scheduler: bool,
     pub affinity: Vec<Term>,
     pub anti_affinity: Vec<Term>,
 }
@@ -90,7 +95,7 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An amount that cannot be read is a complaint.
-    pub fn read(objects: &'o Objects, max_excess: Option<u32>) -> Result<Self, Complaint> {
+    pub fn read(objects: &'o Objects, max_excess: Option<u32>, scheduler: Option<&str>) -> Result<Self, Complaint> {
         let mut nodes: Vec<NodeFacts> =
             objects.nodes.iter().map(|node| read_node(&node.object)).collect::<Result<_, _>>()?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -100,6 +105,7 @@ impl<'o> Cluster<'o> {
             pods.extend(read_pod(&pod.object, &nodes, &classes)?);
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
+        obstacle::mark_others(&mut pods, scheduler);
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
             if let Some(group) = groups::read(objects, &classes, max_excess, name) {
@@ -189,11 +195,12 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     let class = spec.priority_class_name.as_deref();
     let group = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_ref());
     let asks = amount::asked(pod).map_err(unreadable)?;
+    let gated = node.is_none() && spec.scheduling_gates.iter().flatten().next().is_some();
     Ok(Some(PodFacts {
         holds: if node.is_some() { amount::held(pod).map_err(unreadable)? } else { asks.clone() },
         asks,
         node,
-        nominated: status.nominated_node_name.as_ref().and_then(known),
+        nominated: status.nominated_node_name.as_ref().filter(|_| !gated).and_then(known),
         priority: classes.priority(spec.priority, class),
         preempts: classes.preempts(spec.preemption_policy.as_deref(), class),
         start: status.start_time.as_ref().map(|time| time.0),
@@ -202,6 +209,8 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
         group: group.map(|group| FullName::new(&name.namespace, group)),
+        gated,
+        of_other_scheduler: false,
         affinity,
         anti_affinity,
         labels,

@@ -65,6 +65,8 @@ pub enum Complaint {
     WrongNode { best: String, victims: Vec<String> },
     /// A victim's priority lies above the cut.
     AboveTheCut { pod: String, priority: i64 },
+    /// The preemptor is not to be placed: it has scheduling gates, or asks for what is not evaluated.
+    NotToBePlaced { pod: String },
     /// The preemptor may not preempt.
     MayNotPreempt { pod: String },
     /// A group whose pods differ from it must be refused.
@@ -138,6 +140,9 @@ impl fmt::Display for Complaint {
             }
             Self::AboveTheCut { pod, priority } => {
                 write!(f, "victim {pod} of priority {priority} is above the cut: taking lower units is enough")
+            }
+            Self::NotToBePlaced { pod } => {
+                write!(f, "pod {pod} has scheduling gates, or asks for what is not evaluated, and must be refused")
             }
             Self::MayNotPreempt { pod } => write!(f, "{pod} may not preempt"),
             Self::MembersDiffer { pod } => {

@@ -6,13 +6,16 @@ use jiff::Timestamp;
 use reprieve_objects::objects::FullName;
 use reprieve_objects::test_file::OutcomeName;
 
-use crate::claimed::{Claimed, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations};
+use crate::claimed::{
+    Claimed, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
+};
 use crate::cluster::Cluster;
 use crate::complaint::Complaint;
 use crate::fit::{Asker, fits};
 use crate::groups::Group;
 use crate::lawful::{pods_of, potential_victims, under_way_for_group, unknown_class_on};
 use crate::members::{domains, first_fit, first_fit_is_best, putting_back_never_helps};
+use crate::obstacle::{is_unsupported, is_unsupported_group};
 use crate::reprieve::{Taken, by_importance, reprieve, violating};
 use crate::standing::Standing;
 
@@ -28,8 +31,12 @@ pub fn judge(
     let group = cluster.groups.get(name)?;
     let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
-    if pending.is_empty() {
-        return None;
+    let first = *pending.first()?;
+    let takes_part = |&pod: &usize| !cluster.pods[pod].gated && !cluster.pods[pod].of_other_scheduler;
+    let pending: Vec<usize> = pending.into_iter().filter(takes_part).collect();
+    let unsupported = pending.iter().any(|&pod| is_unsupported(&cluster.pods[pod]));
+    if pending.is_empty() || unsupported || is_unsupported_group(cluster, name) {
+        return Some(must_be_refused(cluster, claimed, outcome, first));
     }
     let asker = Asker { priority: group.priority, pods: pending, resize: false, now };
     let standing = Standing::of(cluster);

@@ -16,6 +16,7 @@ mod group;
 mod groups;
 mod lawful;
 mod members;
+mod obstacle;
 mod pod;
 mod reprieve;
 mod selector;
@@ -44,6 +45,8 @@ pub struct Claim<'a> {
     pub priority_cut: bool,
     /// How far a group's preemption priority may lie above its scheduling priority.
     pub max_preemption_priority_excess: Option<u32>,
+    /// The scheduler that decides; without it each group belongs to the scheduler that its members name.
+    pub scheduler_name: Option<&'a str>,
     /// What was decided.
     pub answer: &'a Answer,
 }
@@ -54,7 +57,7 @@ pub fn check(claim: &Claim<'_>) -> Vec<Complaint> {
 }
 
 fn judge(claim: &Claim<'_>) -> Result<Vec<Complaint>, Complaint> {
-    let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess)?;
+    let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess, claim.scheduler_name)?;
     let claimed = Claimed::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
     let outcome = claim.answer.outcome;

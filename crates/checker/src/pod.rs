@@ -5,11 +5,14 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use reprieve_objects::test_file::OutcomeName;
 
-use crate::claimed::{Claimed, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations};
+use crate::claimed::{
+    Claimed, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
+};
 use crate::cluster::Cluster;
 use crate::complaint::Complaint;
 use crate::fit::{Asker, fits, is_hopeless};
 use crate::lawful::{pods_of, potential_victims, under_way_for_pod, unknown_class_on};
+use crate::obstacle::is_unsupported;
 use crate::reprieve::{Taken, reprieve, start};
 use crate::spread::constraints;
 use crate::standing::Standing;
@@ -27,6 +30,9 @@ pub fn judge(
     // A pod that grows is counted once, at what it wants.
     let standing = Standing::of(cluster).without(&[pod]);
     let ask = Ask { cluster, claimed, asker: &asker, standing: &standing, pod };
+    if facts.node.is_none() && (facts.gated || is_unsupported(facts)) {
+        return must_be_refused(cluster, claimed, outcome, pod);
+    }
     match outcome {
         OutcomeName::Schedule => ask.schedule(),
         OutcomeName::Preempt => ask.preempt(),

@@ -11,7 +11,7 @@ use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Loaded, Strictness, load_for, time};
+use reprieve_objects::load::{Loaded, Strictness, load_as, time};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
@@ -221,7 +221,8 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         return Err(InputError::new(problem).field("spec.expect"));
     };
     let policy = policy(&test.spec.profile)?;
-    let mut loaded = load_for(objects, Strictness::Test, &policy)?;
+    let scheduler_name = test.spec.profile.scheduler_name.as_deref();
+    let mut loaded = load_as(objects, Strictness::Test, &policy, scheduler_name)?;
     let question = Question::new(&test.spec, &loaded)?;
     let before = loaded.snapshot.clone();
     let report = report(&question, &mut loaded);
@@ -231,7 +232,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         problems.push("deciding changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_for(&shuffled(objects, round), Strictness::Test, &policy)?;
+        let mut other = load_as(&shuffled(objects, round), Strictness::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = question.answer(&mut other);
         if answer != report.answer {
@@ -245,6 +246,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
             preemptor: &test.spec.preemptor,
             priority_cut: kubernetes.priority_cut,
             max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
+            scheduler_name,
             answer: &report.answer,
         };
         problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));

@@ -1,11 +1,12 @@
 //! `reprieve plan`: if this were submitted now, who would yield, and why? Nothing is changed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
-use reprieve_objects::load::{Loaded, load_for, timestamp};
+use reprieve_objects::load::{Loaded, load_as, timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::record::record;
@@ -13,7 +14,8 @@ use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::submit::submit;
 use reprieve_objects::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
-use serde_json::{Map, Value};
+use reprieve_objects::unsupported::{Requirement, assume};
+use serde_json::Value;
 
 use crate::asking::{AskingArgs, asked_by};
 use crate::input::{self, Error, Input};
@@ -39,6 +41,14 @@ pub struct PlanArgs {
     /// A setting of the policy
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub args: Vec<String>,
+    /// Requirements of the preemptor that are taken for met, where Reprieve does not evaluate them: volumes, claims (devices of
+    /// spec.resourceClaims), features (of the kubelet)
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = requirement)]
+    pub assume: Vec<Requirement>,
+    /// The scheduler that decides: members of a gang that name another scheduler are not placed [default: the one that the gang's
+    /// members name]
+    #[arg(long, value_name = "NAME")]
+    pub scheduler_name: Option<String>,
     /// How the answer is printed; test prints a PreemptionTest file with question and answer
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -61,6 +71,11 @@ pub enum Output {
     Test,
 }
 
+fn requirement(word: &str) -> Result<Requirement, String> {
+    let known = Requirement::ALL.into_iter().find(|requirement| requirement.word() == word);
+    known.ok_or_else(|| format!("write {}", Requirement::ALL.map(Requirement::word).join(", ")))
+}
+
 /// Prints the plan; the status says what it is.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
@@ -70,12 +85,16 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let blamed = |error| asked_by(error, &question_flags(args), source.as_ref());
     if args.cycle {
+        assume(&mut objects, &args.assume);
         return cycle(args, recorded.as_ref(), &objects, blamed);
     }
     let spec = question(args, recorded, &mut objects)?;
-    let mut loaded = load_for(&objects, args.asking.strictness(), &policy(&spec.profile).map_err(&blamed)?)?;
+    assume(&mut objects, &args.assume);
+    let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blamed)?, spec.profile.scheduler_name.as_deref());
+    let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
+    report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
     }
@@ -114,7 +133,10 @@ fn nobody_asks() -> Error {
 fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Result<Profile, Error> {
     let mut profile = recorded.map_or(default, |spec| spec.profile.clone());
     if let Some(policy) = &args.policy {
-        profile = Profile { policy: policy.clone(), args: Map::new() };
+        profile = Profile { scheduler_name: profile.scheduler_name, ..Profile::of_policy(policy) };
+    }
+    if args.scheduler_name.is_some() {
+        profile.scheduler_name.clone_from(&args.scheduler_name);
     }
     for arg in &args.args {
         let Some((key, value)) = arg.split_once('=') else {
@@ -133,15 +155,16 @@ fn cycle(
     objects: &Objects,
     blamed: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
-    let kueue = Profile { policy: "Kueue".to_owned(), args: Map::new() };
-    let policy = policy(&profile(args, recorded, kueue)?).map_err(&blamed)?;
+    let profile = profile(args, recorded, Profile::of_policy("Kueue"))?;
+    let policy = policy(&profile).map_err(&blamed)?;
     let Policy::Kueue(kueue) = policy else {
         return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
     };
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blamed(error.field("spec.now")))?;
-    let loaded = load_for(objects, args.asking.strictness(), &policy)?;
+    let loaded = load_as(objects, args.asking.strictness(), &policy, profile.scheduler_name.as_deref())?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
+    report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));
     }
@@ -158,6 +181,11 @@ fn cycle(
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
+}
+
+fn assumed(assumed: &[Requirement]) -> Vec<&'static str> {
+    let words: BTreeSet<&str> = assumed.iter().map(|requirement| requirement.word()).collect();
+    words.into_iter().collect()
 }
 
 fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {

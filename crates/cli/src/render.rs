@@ -75,7 +75,16 @@ pub fn parts(report: &Report, detail: Detail) -> Vec<Part> {
 pub fn headline(report: &Report) -> String {
     let outcome = report.answer.outcome;
     let style = anstyle::Style::new().bold().fg_color(Some(colour(outcome).into()));
-    format!("{style}{}{style:#}  {}", format!("{outcome:?}").to_uppercase(), report.explanation.summary)
+    let assumed = assumed(&report.assumed);
+    format!("{style}{}{style:#}  {}{assumed}", format!("{outcome:?}").to_uppercase(), report.explanation.summary)
+}
+
+/// What was taken for met, at the end of a first line.
+pub fn assumed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        words => format!(" (assuming that its {} are satisfied)", words.join(" and ")),
+    }
 }
 
 fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {

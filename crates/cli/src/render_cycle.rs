@@ -7,7 +7,7 @@ use reprieve_objects::cycle::{CycleReport, HeadReport};
 use reprieve_objects::kueue::AdmissionSpec;
 use reprieve_objects::report::count;
 
-use crate::render::{Detail, table};
+use crate::render::{Detail, assumed, table};
 
 /// The whole cycle.
 pub fn cycle(report: &CycleReport, detail: Detail) -> String {
@@ -15,14 +15,16 @@ pub fn cycle(report: &CycleReport, detail: Detail) -> String {
     let (admitted, preempting) = (of("Schedule"), of("Preempt"));
     let victims: usize = report.heads.iter().map(|head| head.victims.len()).sum();
     let mut text = match (report.heads.len(), preempting) {
-        (0, _) => "nobody asks for quota\n".to_owned(),
-        (heads, 0) => format!("quota now for {admitted} of {}\n", count(heads, "workload", "workloads")),
+        (0, _) => "nobody asks for quota".to_owned(),
+        (heads, 0) => format!("quota now for {admitted} of {}", count(heads, "workload", "workloads")),
         (heads, _) => format!(
-            "quota now for {admitted} of {}; for {preempting} more once {} gone\n",
+            "quota now for {admitted} of {}; for {preempting} more once {} gone",
             count(heads, "workload", "workloads"),
             count(victims, "workload is", "workloads are")
         ),
     };
+    text.push_str(&assumed(&report.assumed));
+    text.push('\n');
     let mut part = |table: String| {
         if !table.is_empty() {
             let _ = write!(text, "\n{table}\n");

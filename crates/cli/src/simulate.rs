@@ -21,7 +21,6 @@ use reprieve_simulator::scenario::{Scenario, moment};
 use reprieve_simulator::summary::{Summary, summary};
 use reprieve_simulator::trace::{self, Broken, OnBroken, Text};
 use reprieve_simulator::world::{Setup, World};
-use serde_json::Map;
 
 use crate::input::{self, Error};
 use crate::render::span;
@@ -238,7 +237,7 @@ fn name(path: &Path) -> String {
 
 /// The policies by name, with the settings that the scenario has for them.
 fn chosen(names: &[String], profiles: &[Profile]) -> Result<Vec<Profile>, Error> {
-    let plain = |name: &str| Profile { policy: name.to_owned(), args: Map::new() };
+    let plain = Profile::of_policy;
     let chosen: Vec<Profile> = if names.is_empty() {
         match profiles {
             [] => POLICIES.map(plain).into(),

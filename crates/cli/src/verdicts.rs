@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use reprieve_engine::Outcome;
 use reprieve_objects::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
 use reprieve_objects::groups::group_of;
-use reprieve_objects::load::{Loaded, Strictness, load, load_for, time};
+use reprieve_objects::load::{Loaded, Strictness, load, load_as, time};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::report::{Report, count, report};
@@ -96,14 +97,14 @@ impl Way {
             }
             Self::Kept(_) => {}
         }
-        Profile { policy: self.policy().to_owned(), args }
+        Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
     }
 }
 
 /// All verdicts; each policy is asked again without tolerations, if there are any. An error where no policy has an answer.
 pub fn verdicts(objects: &Objects, asked: &TestSpec) -> Result<Vec<Verdict>, InputError> {
     policy(&asked.profile)?;
-    let with = Cluster::new(objects)?;
+    let with = Cluster::new(objects, asked)?;
     let mut heard: Vec<_> = WAYS.iter().map(|&way| with.ask(way, asked)).collect();
     if heard.iter().all(Result::is_err) {
         heard.swap_remove(0)?;
@@ -116,7 +117,7 @@ pub fn verdicts(objects: &Objects, asked: &TestSpec) -> Result<Vec<Verdict>, Inp
         verdicts.push(with.verdict(way, true, heard, base));
     }
     if has_tolerations(objects) {
-        let without = Cluster::new(&without_tolerations(objects))?;
+        let without = Cluster::new(&without_tolerations(objects), asked)?;
         for (&way, with) in WAYS.iter().zip(&heard) {
             let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
             verdicts.push(without.verdict(way, false, &without.ask(way, asked), base));
@@ -131,6 +132,8 @@ struct Cluster {
     plain: Plain,
     loaded: Loaded,
     accounts: Option<Accounts>,
+    /// The refusal of a preemptor that its own policy does not place, whatever room there is: no policy does.
+    refusal: Option<Report>,
 }
 
 /// What a policy answered, by pod.
@@ -143,15 +146,19 @@ struct Heard {
 }
 
 impl Cluster {
-    fn new(objects: &Objects) -> Result<Self, InputError> {
+    fn new(objects: &Objects, asked: &TestSpec) -> Result<Self, InputError> {
         load(objects, Strictness::Files)?;
         let plain = Plain::of(objects)?;
         let loaded = load(&plain.objects, Strictness::Files)?;
         let accounts = Accounts::of(objects, &plain)?;
-        Ok(Self { objects: objects.clone(), plain, loaded, accounts })
+        Ok(Self { objects: objects.clone(), plain, loaded, accounts, refusal: refusal(objects, asked) })
     }
 
     fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
+        if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || !matches!(way, Way::Kept(_))) {
+            let (report, now) = (refusal.clone(), refusal.now.parse().unwrap_or_default());
+            return Ok(Heard { report, now, taken: BTreeSet::new(), spared: BTreeMap::new() });
+        }
         let mapped = match (way, &self.accounts) {
             (Way::Kubernetes | Way::KubeScheduler, _) => {
                 Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() }
@@ -165,7 +172,12 @@ impl Cluster {
             preemptor: self.preemptor(way, &asked.preemptor, &mapped),
             expect: None,
         };
-        let mut world = load_for(&mapped.objects, Strictness::Files, &policy(&spec.profile)?)?;
+        let mut world = load_as(
+            &mapped.objects,
+            Strictness::Files,
+            &policy(&spec.profile)?,
+            spec.profile.scheduler_name.as_deref(),
+        )?;
         let question = Question::new(&spec, &world)?;
         let report = report(&question, &mut world);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -271,6 +283,23 @@ impl Cluster {
             }
         }
         lost
+    }
+}
+
+/// The refusal under the policy whose objects these are, if the preemptor is not to be placed at all. Where that policy has no answer, the
+/// others are asked.
+fn refusal(objects: &Objects, asked: &TestSpec) -> Option<Report> {
+    let profile = match asked.preemptor.kind.as_str() {
+        "Workload" if !asked.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
+        _ => asked.profile.clone(),
+    };
+    let spec = TestSpec { profile, ..asked.clone() };
+    let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
+    let mut loaded = load_as(objects, Strictness::Files, &policy, scheduler_name).ok()?;
+    let question = Question::new(&spec, &loaded).ok()?;
+    match question.decide(&mut loaded) {
+        Outcome::Unschedulable(Some(law)) if law.is_obstacle() => Some(report(&question, &mut loaded)),
+        _ => None,
     }
 }
 

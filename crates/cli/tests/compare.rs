@@ -1,7 +1,7 @@
 //! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
 
 use reprieve::verdicts::{Lost, Verdict, verdicts};
-use reprieve_objects::load::{Strictness, load_for};
+use reprieve_objects::load::{Strictness, load_as};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
@@ -389,7 +389,9 @@ fn a_policy_answers_here_as_it_does_alone() {
         let spec = input.test.expect("it is a case").object.spec.clone();
         let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
-        let mut loaded = load_for(&input.objects, Strictness::Files, &policy).expect("cases can be loaded");
+        let scheduler_name = spec.profile.scheduler_name.as_deref();
+        let loaded = load_as(&input.objects, Strictness::Files, &policy, scheduler_name);
+        let mut loaded = loaded.expect("cases can be loaded");
         let alone = Question::new(&spec, &loaded).expect("cases can be asked").answer(&mut loaded);
         let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {
             "kube-scheduler"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use reprieve::input::{self, Input};
-use reprieve_objects::load::{Strictness, load_for};
+use reprieve_objects::load::{Strictness, load_as};
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::record::record;
 use serde_json::Value;
@@ -69,7 +69,8 @@ fn every_recorded_case_decides_as_it_did() {
         let Input { objects, test } = input::read(&[file]).expect("a case can be read");
         let spec = test.expect("a case is a test").object.spec.clone();
         let policy = policy(&spec.profile).expect("a case has a policy");
-        let mut loaded = load_for(&objects, Strictness::Test, &policy).expect("a case can be loaded");
+        let scheduler_name = spec.profile.scheduler_name.as_deref();
+        let mut loaded = load_as(&objects, Strictness::Test, &policy, scheduler_name).expect("a case can be loaded");
         let question = Question::new(&spec, &loaded).expect("a case asks something");
         let answer = question.answer(&mut loaded);
         let text = record(&objects, &loaded, &spec, &answer).expect("a case can be recorded");

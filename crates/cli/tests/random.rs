@@ -68,6 +68,7 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
         preemptor: &spec.preemptor,
         priority_cut: settings.priority_cut,
         max_preemption_priority_excess: settings.max_preemption_priority_excess,
+        scheduler_name: None,
         answer: &answer,
     };
     Ok(check(&claim).iter().map(|complaint| format!("{complaint}; claimed {answer:?}")).collect())

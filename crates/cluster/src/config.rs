@@ -194,7 +194,8 @@ impl Profile {
 
     /// The same, as a PreemptionTest says it.
     pub fn policy_profile(&self) -> PolicyProfile {
-        PolicyProfile { policy: self.policy.clone(), args: self.args.clone() }
+        let scheduler_name = Some(self.name.clone());
+        PolicyProfile { policy: self.policy.clone(), args: self.args.clone(), scheduler_name }
     }
 }
 

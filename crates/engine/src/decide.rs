@@ -5,7 +5,7 @@ use crate::domains::{Domain, domains};
 use crate::fit::{self, Ask, Placement, Preemptor};
 use crate::gate::gate;
 use crate::ids::{NodeId, PodId, Timestamp};
-use crate::laws::{Law, disagreement};
+use crate::laws::{Law, disagreement, obstacle};
 use crate::one_domain;
 use crate::one_node::{self, Arithmetic};
 use crate::place::place;
@@ -29,16 +29,19 @@ pub enum Outcome {
 
 /// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
 pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, now: Timestamp) -> Outcome {
-    let ask = Ask::new(snapshot, preemptor);
+    let mut ask = Ask::new(snapshot, preemptor);
+    if let (Policy::Koordinator(_), Preemptor::Pod(pod)) = (policy, preemptor) {
+        ask = ask.with_job(snapshot, pod);
+    }
+    if let Some(law) = obstacle::refuses(snapshot, &ask) {
+        return Outcome::Unschedulable(Some(law));
+    }
     match (policy, preemptor) {
         (Policy::Kubernetes(policy), Preemptor::Pod(_) | Preemptor::Group(_)) => {
             take_all_then_reprieve(snapshot, policy, &ask, now)
         }
         (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, &ask, pod, now),
-        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
-            let ask = ask.with_job(snapshot, pod);
-            koordinator::decide(snapshot, policy, &ask, pod, now)
-        }
+        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => koordinator::decide(snapshot, policy, &ask, pod, now),
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
             kueue::decide(snapshot, policy, workload, now).outcome
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::filters::{Misfit, node};
-use crate::ids::{GroupId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
+use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -28,6 +28,8 @@ pub struct Ask {
     pub preemptor: Preemptor,
     /// Its pods that need a place, in the order in which they are placed.
     pub members: Vec<PodId>,
+    /// The job that a pod asks with, under a policy that places jobs whole.
+    pub job: Option<JobId>,
     /// How many of them must find one.
     pub needed: usize,
     /// Its priority when it asks.
@@ -46,7 +48,7 @@ impl Ask {
                 let workload = snapshot.workload(id);
                 let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
                 let (needed, priority) = (members.len(), workload.priority);
-                Self { preemptor, members, needed, priority, resizes_on: None, open: BTreeMap::new() }
+                Self { preemptor, members, job: None, needed, priority, resizes_on: None, open: BTreeMap::new() }
             }
             Preemptor::Pod(id) => {
                 let pod = snapshot.pod(id);
@@ -54,6 +56,7 @@ impl Ask {
                 Self {
                     preemptor,
                     members: vec![id],
+                    job: None,
                     needed: 1,
                     priority: pod.priority,
                     resizes_on,
@@ -62,12 +65,12 @@ impl Ask {
             }
             Preemptor::Group(id) => {
                 let group = snapshot.group(id);
-                let is_pending =
-                    |&&pod: &&PodId| snapshot.pod(pod).node.is_none() && snapshot.pod(pod).leaving.is_none();
-                let members: Vec<PodId> = group.members.iter().filter(is_pending).copied().collect();
+                let members: Vec<PodId> =
+                    group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
                 let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
                 let needed = group.min_count.saturating_sub(running).max(1);
-                Self { preemptor, members, needed, priority: group.priority, resizes_on: None, open: BTreeMap::new() }
+                let priority = group.priority;
+                Self { preemptor, members, job: None, needed, priority, resizes_on: None, open: BTreeMap::new() }
             }
         }
     }
@@ -75,9 +78,9 @@ impl Ask {
     /// A pod with its job: all pods of it that need a place.
     pub fn with_job(mut self, snapshot: &Snapshot, pod: PodId) -> Self {
         if let Some(job) = snapshot.pod(pod).job {
-            let is_pending = |pod: &PodId| snapshot.pod(*pod).node.is_none() && snapshot.pod(*pod).leaving.is_none();
-            self.members = snapshot.job(job).members.iter().copied().filter(is_pending).collect();
-            self.needed = self.members.len();
+            let members = snapshot.job(job).members.iter().copied();
+            self.members = members.filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
+            (self.job, self.needed) = (Some(job), self.members.len());
         }
         self
     }
@@ -115,6 +118,12 @@ impl Ask {
             None => node::misfit(snapshot, snapshot.shape(shape), node),
         }
     }
+}
+
+/// Whether a member of a group or job is pending and is placed with it.
+fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
+    let pod = snapshot.pod(pod);
+    pod.node.is_none() && pod.leaving.is_none() && pod.takes_part()
 }
 
 /// Why the pod does not fit on the node as things are in the what-if, if it does not: with the nominees that hold room there, or

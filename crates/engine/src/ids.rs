@@ -56,6 +56,8 @@ id! {
     JobId,
     /// An application: pods that belong together in one queue.
     ApplicationId,
+    /// A text that no decision reads: it is handed through to the explanation.
+    TextId,
 }
 
 impl ResourceId {

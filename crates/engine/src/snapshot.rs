@@ -8,7 +8,7 @@ mod delta;
 use std::cmp::Reverse;
 
 use crate::ids::{
-    ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp,
+    ApplicationId, BudgetId, GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, TextId, Timestamp,
     TopologyId, UnitId, ValueId, WorkloadId,
 };
 use crate::labels::Labels;
@@ -120,6 +120,30 @@ pub struct Pod {
     pub preemption_disabled: bool,
     /// Whether it says that it may preempt.
     pub can_preempt: bool,
+    /// What keeps it from being placed while it is pending.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// What keeps a pending pod from being placed, whatever room there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Its scheduling gates, by name.
+    Gates(Vec<TextId>),
+    /// It is a member of a group or job, and names another scheduler than this one.
+    OtherScheduler,
+    /// It has a requirement that no decision evaluates: the field.
+    Unsupported(TextId),
+}
+
+impl Pod {
+    /// Whether the pod counts as a member of its group or job: a bound one does; a pending one only if this scheduler is to place it.
+    pub fn takes_part(&self) -> bool {
+        let pending = match self.obstacle {
+            None | Some(Obstacle::Unsupported(_)) => true,
+            Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => false,
+        };
+        self.node.is_some() || pending
+    }
 }
 
 /// A job: pods that are placed all or not at all.
@@ -157,6 +181,8 @@ pub struct Group {
     pub mode: DisruptionMode,
     /// The label whose one value all members must share.
     pub topology: Option<TopologyId>,
+    /// A field of the group that no decision evaluates.
+    pub unsupported: Option<TextId>,
     /// All its pods, bound and pending.
     pub members: Vec<PodId>,
 }

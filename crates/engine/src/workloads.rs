@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, Timestamp, WorkloadId};
+use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 use crate::queues::Queues;
 use crate::shape::TaintToleration;
 
@@ -35,6 +35,8 @@ pub struct Workload {
     pub milestones: Vec<Milestone>,
     /// What becomes of it when it is preempted.
     pub on_preemption: OnPreemption,
+    /// A field of the workload, or of an object that its admission depends on, that no decision evaluates.
+    pub unsupported: Option<TextId>,
 }
 
 impl Workload {

@@ -27,6 +27,9 @@ pub struct CycleReport {
     pub now: String,
     /// The heads, in the order in which they were considered.
     pub heads: Vec<HeadReport>,
+    /// Requirements of pods that were taken for met: `volumes`, `claims`, `features`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<&'static str>,
     /// What is odd about the input.
     pub warnings: Vec<String>,
 }
@@ -71,6 +74,7 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
         policy: "Kueue",
         now: words::moment(now),
         heads: heads.iter().map(|considered| head(loaded, considered)).collect(),
+        assumed: Vec::new(),
         warnings: loaded.warnings.clone(),
     }
 }

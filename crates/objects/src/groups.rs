@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::TextId;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 use serde_json::{Value, json};
 
 use crate::classes::Classes;
+use crate::intern::Interner;
 use crate::objects::{FullName, Objects, by_name};
 use crate::pod::Pod;
 use crate::preemption_priority::{RefusedPriority, preemption_priority};
 use crate::source::{InputError, Source, Sourced};
+use crate::unsupported::field_of_group;
 use crate::workload::{PreemptionMode, Workload, WorkloadGroup};
 
 /// On a PodGroup: the class of its priority when it is asked to yield.
@@ -26,6 +29,7 @@ pub(crate) struct NamedGroup {
 pub(crate) fn groups(
     objects: &Objects,
     classes: &Classes,
+    texts: &mut Interner,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
     let workloads = by_name("Workload", &objects.workloads, |workload| FullName::of(&workload.metadata))?;
@@ -35,7 +39,7 @@ pub(crate) fn groups(
         for part in &workload.spec.pod_groups {
             let part_name = FullName::new(&name.namespace, &member_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
-                let read = Reading { classes, warnings, kind: "Workload", name, source };
+                let read = Reading { classes, texts, warnings, kind: "Workload", name, source };
                 groups.insert(replica, read.workload_group(workload, part)?);
             }
         }
@@ -48,7 +52,7 @@ pub(crate) fn groups(
                 workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
             ))
         });
-        let read = Reading { classes, warnings, kind: "PodGroup", name, source };
+        let read = Reading { classes, texts, warnings, kind: "PodGroup", name, source };
         groups.insert(name.clone(), read.pod_group(group, workload)?);
     }
     Ok(groups)
@@ -59,10 +63,11 @@ pub(crate) fn lone_group(
     name: &FullName,
     object: &PodGroup,
     classes: &Classes,
+    texts: &mut Interner,
 ) -> Result<Option<NamedGroup>, InputError> {
     let mut warnings = Vec::new();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
-    let read = Reading { classes, warnings: &mut warnings, kind: "PodGroup", name, source: &source };
+    let read = Reading { classes, texts, warnings: &mut warnings, kind: "PodGroup", name, source: &source };
     let group = read.pod_group(object, None)?;
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
@@ -93,6 +98,7 @@ pub fn group_of(pod: &Pod) -> Option<FullName> {
 
 struct Reading<'a> {
     classes: &'a Classes,
+    texts: &'a mut Interner,
     warnings: &'a mut Vec<String>,
     kind: &'static str,
     name: &'a FullName,
@@ -117,6 +123,8 @@ impl Reading<'_> {
             None => workload.is_some_and(|(_, part)| yields_whole(part)),
         };
         let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
+        let unsupported = field_of_group(object);
+        let unsupported = unsupported.map(|field| TextId(self.texts.id(&format!("PodGroup {}: {field}", self.name))));
         let group = self.group(GroupWords {
             priority: spec.priority,
             class,
@@ -126,7 +134,7 @@ impl Reading<'_> {
             whole,
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
-        Ok(NamedGroup { group, topology_key })
+        Ok(NamedGroup { group: Group { unsupported, ..group }, topology_key })
     }
 
     fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<NamedGroup, InputError> {
@@ -160,6 +168,7 @@ impl Reading<'_> {
             preempts: self.classes.preempts(words.preemption_policy, words.class),
             mode: if words.whole { DisruptionMode::All } else { DisruptionMode::Single },
             topology: None,
+            unsupported: None,
             members: Vec::new(),
         })
     }

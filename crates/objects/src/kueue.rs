@@ -85,6 +85,9 @@ pub struct FlavorSpec {
     /// What is tolerated for whoever uses the flavor.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub tolerations: Vec<Toleration>,
+    /// The Topology by which Kueue places pods on the flavor's nodes. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_name: Option<String>,
 }
 
 /// A queue's quota and rules.
@@ -121,6 +124,29 @@ pub struct ClusterQueueSpec {
     pub flavor_fungibility: FungibilitySpec,
     /// Its weight.
     pub fair_sharing: FairSharingSpec,
+    /// The checks that a workload must pass besides its quota. Reprieve does not evaluate them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission_checks_strategy: Option<AdmissionChecksStrategy>,
+    /// The same, as the last version has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub admission_checks: Vec<String>,
+    /// `None`, `Hold` or `HoldAndDrain`: whether it admits workloads. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_policy: Option<String>,
+    /// Whether a workload may try several flavors at once. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
+    pub concurrent_admission_policy: Option<Value>,
+}
+
+/// The checks that a workload must pass besides its quota.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct AdmissionChecksStrategy {
+    /// The checks, each with the flavors that it is for.
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
+    pub admission_checks: Vec<Value>,
 }
 
 /// A field that is there, if only as null.
@@ -165,6 +191,9 @@ pub struct CohortSpec {
 pub struct LocalQueueSpec {
     /// Its name.
     pub cluster_queue: String,
+    /// `None`, `Hold` or `HoldAndDrain`: whether it hands on workloads. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_policy: Option<String>,
 }
 
 /// Resources that take one flavor together.
@@ -318,6 +347,13 @@ pub struct KueueWorkloadSpec {
     /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_preemption: Option<String>,
+    /// How long it may run. No decision depends on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum_execution_time_seconds: Option<i32>,
+    /// What must happen before it may preempt. Reprieve does not evaluate them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
+    pub preemption_gates: Vec<Value>,
 }
 
 /// The class that says a workload's priority.
@@ -368,6 +404,10 @@ pub struct PodSetSpec {
     /// What each is like.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
     pub template: PodTemplateSpec,
+    /// In which part of a Topology its pods must be. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
+    pub topology_request: Option<Value>,
 }
 
 /// How important workloads of a class are.
@@ -406,6 +446,10 @@ pub struct KueueWorkloadStatus {
     /// What it has been through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_stats: Option<SchedulingStats>,
+    /// Pods that are over and need no quota any more. Reprieve does not evaluate them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
+    pub reclaimable_pods: Vec<Value>,
 }
 
 /// What a workload has been through.

@@ -64,6 +64,8 @@ pub struct Live {
     behind: bool,
     /// Whose settings say what is read.
     policy: Policy,
+    /// The scheduler that decides.
+    scheduler_name: Option<String>,
     times_made: u64,
     /// Workloads that cannot be understood, as things are, and why.
     left_out: BTreeMap<Key, InputError>,
@@ -75,7 +77,7 @@ impl Default for Live {
     fn default() -> Self {
         let policy = Policy::Kubernetes(Kubernetes::default());
         let (loaded, loader) =
-            build_for(&Objects::default(), Strictness::Live, &policy).expect("nothing has no faults");
+            build_for(&Objects::default(), Strictness::Live, &policy, None).expect("nothing has no faults");
         let mut live = Self {
             wanted: BTreeMap::new(),
             good: BTreeMap::new(),
@@ -90,6 +92,7 @@ impl Default for Live {
             stale: false,
             behind: false,
             policy,
+            scheduler_name: None,
             times_made: 0,
             left_out: BTreeMap::new(),
             untold: Vec::new(),
@@ -100,9 +103,11 @@ impl Default for Live {
 }
 
 impl Live {
-    /// The same, with all that the policy reads. Where quota and nodes are decided together, every change makes the tables anew.
-    pub fn for_policy(mut self, policy: &Policy) -> Self {
+    /// The same for the scheduler of this name, with all that the policy reads. Where quota and nodes are decided together, every change
+    /// makes the tables anew.
+    pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
         self.policy = *policy;
+        self.scheduler_name = Some(name.to_owned());
         self.stale = true;
         self
     }
@@ -191,7 +196,7 @@ impl Live {
         let (loaded, loader) = loop {
             let understood = self.wanted.iter().filter(|(key, _)| !self.left_out.contains_key(key));
             let understood: BTreeMap<Key, Object> = understood.map(|(key, one)| (key.clone(), one.clone())).collect();
-            match build_for(&self.objects(&understood), Strictness::Live, &self.policy) {
+            match self.build(&understood) {
                 Ok(built) => {
                     self.good = understood;
                     break built;
@@ -203,8 +208,7 @@ impl Live {
                     }
                     None => {
                         refused = Err(error);
-                        let good = self.objects(&self.good);
-                        break build_for(&good, Strictness::Live, &self.policy).expect("it was understood before");
+                        break self.build(&self.good).expect("it was understood before");
                     }
                 },
             }
@@ -214,6 +218,10 @@ impl Live {
         self.times_made += 1;
         self.index();
         refused
+    }
+
+    fn build(&self, others: &BTreeMap<Key, Object>) -> Result<(Loaded, Loader), InputError> {
+        build_for(&self.objects(others), Strictness::Live, &self.policy, self.scheduler_name.as_deref())
     }
 
     /// The workload that an error is about.
@@ -327,7 +335,10 @@ impl Live {
     }
 
     fn add_group(&mut self, key: &Key, object: &PodGroup) {
-        let Ok(named) = lone_group(&key.name, object, &self.loader.classes) else {
+        let Loader { classes, texts, .. } = &mut self.loader;
+        let named = lone_group(&key.name, object, classes, texts);
+        self.keep_texts();
+        let Ok(named) = named else {
             self.stale = true;
             return;
         };
@@ -379,7 +390,9 @@ impl Live {
             Some(id) => Some(self.loaded.snapshot.workload(id).rank),
             None => between(&reader.order, &ranked_by, |id| self.loaded.snapshot.workload(*id).rank),
         };
-        let (Some(rank), Ok(workload)) = (rank, reader.read(&key.name, object)) else {
+        let workload = reader.read(&key.name, object, &mut self.loader.texts);
+        self.keep_texts();
+        let (Some(rank), Ok(workload)) = (rank, workload) else {
             self.stale = true;
             return;
         };
@@ -415,6 +428,12 @@ impl Live {
         self.free_workloads.push(id);
     }
 
+    /// Texts that came up since the tables were made.
+    fn keep_texts(&mut self) {
+        let known = &mut self.loaded.names.texts;
+        known.extend_from_slice(&self.loader.texts.names()[known.len()..]);
+    }
+
     /// What is looked up by pod, for tables that were just made.
     fn index(&mut self) {
         self.sizes = sizes(&self.loader);
@@ -436,7 +455,8 @@ fn between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u6
 
 /// Whether two states of a workload are the same to a decision.
 fn same_workload(new: &KueueWorkload, old: &KueueWorkload) -> bool {
-    (&new.spec, &new.status, &new.metadata.uid) == (&old.spec, &old.status, &old.metadata.uid)
+    (&new.spec, &new.status, &new.metadata.uid, &new.metadata.annotations)
+        == (&old.spec, &old.status, &old.metadata.uid, &old.metadata.annotations)
 }
 
 /// What of a node matters to a decision.

@@ -21,8 +21,9 @@ use crate::loader::Loader;
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::protected::protected;
-use crate::quota::world;
+use crate::quota::{Notes, world};
 use crate::request::{self, Amounts};
+use crate::schedulers::Schedulers;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::source::{InputError, Sourced};
 use crate::yunikorn::queue_tree;
@@ -58,7 +59,18 @@ pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputEr
 /// Builds the snapshot as the policy's settings ask: under `placement: Joint` of policy Kueue with the pods of workloads, too; under policy
 /// Kubernetes with the limit on preemption priorities.
 pub fn load_for(objects: &Objects, strictness: Strictness, policy: &Policy) -> Result<Loaded, InputError> {
-    build_for(objects, strictness, policy).map(|(loaded, _)| loaded)
+    load_as(objects, strictness, policy, None)
+}
+
+/// The same for the scheduler of this name: members of gangs that name another one are not placed. Without a name each gang belongs to
+/// the scheduler that its members name.
+pub fn load_as(
+    objects: &Objects,
+    strictness: Strictness,
+    policy: &Policy,
+    scheduler_name: Option<&str>,
+) -> Result<Loaded, InputError> {
+    build_for(objects, strictness, policy, scheduler_name).map(|(loaded, _)| loaded)
 }
 
 /// The same, with what is needed to take in more objects later.
@@ -66,6 +78,7 @@ pub(crate) fn build_for(
     objects: &Objects,
     strictness: Strictness,
     policy: &Policy,
+    scheduler_name: Option<&str>,
 ) -> Result<(Loaded, Loader), InputError> {
     let (placing, max_preemption_excess) = match policy {
         Policy::Kueue(kueue) => (kueue.placement, None),
@@ -74,7 +87,8 @@ pub(crate) fn build_for(
     };
     let mut warnings = Vec::new();
     let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings)?;
-    let named_groups = groups(objects, &classes, &mut warnings)?;
+    let mut texts = Interner::default();
+    let named_groups = groups(objects, &classes, &mut texts, &mut warnings)?;
     let tree = queue_tree(objects, &mut warnings)?.unwrap_or_default();
     let quotas = quota_tree(objects)?.unwrap_or_default();
     let jobs = jobs(objects)?;
@@ -92,6 +106,9 @@ pub(crate) fn build_for(
         budgets: Vec::new(),
         protected: protected(objects),
         workloads: None,
+        policy: *policy,
+        schedulers: Schedulers::new(objects, policy, scheduler_name),
+        texts,
         warnings,
     };
     loader.quotas.intern_resources(&mut loader.vocabulary.resources);
@@ -146,7 +163,9 @@ pub(crate) fn build_for(
     let resources = loader.vocabulary.resources.names();
     let offered: Vec<i64> =
         (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
-    let kueue = world(objects)?.unwrap_or_default();
+    let (scheduler, places_all) = (loader.schedulers.name().to_owned(), placing == Placing::Joint);
+    let mut notes = Notes { texts: &mut loader.texts, warnings: &mut loader.warnings };
+    let kueue = world(objects, &scheduler, places_all, &mut notes)?.unwrap_or_default();
     let has_tree = !loader.tree.paths.is_empty();
     let has_quotas = !has_tree && !loader.quotas.names.is_empty();
     cluster.queues = if has_tree {
@@ -190,6 +209,7 @@ pub(crate) fn build_for(
         domains,
         keys: vocabulary.keys.names().to_vec(),
         values: vocabulary.values.names().to_vec(),
+        texts: loader.texts.names().to_vec(),
     };
     loader.new_shapes.clear();
     let warnings = std::mem::take(&mut loader.warnings);

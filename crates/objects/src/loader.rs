@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node as ApiNode;
+use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::snapshot::{Cluster, Leaving, Node, Pod, Topology};
-use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
+use reprieve_engine::snapshot::{Cluster, Leaving, Node, Obstacle, Pod, Topology};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::groups::group_of;
@@ -16,9 +17,14 @@ use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::pod::{Pod as ApiPod, PodSpec, PodStatus};
 use crate::quota::Workloads;
 use crate::request::{self, Amounts};
+use crate::schedulers::Schedulers;
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Sourced};
+use crate::unsupported::field_of_pod;
 use crate::yunikorn::{QueueTree, application_of, is_daemon, queue_of};
+
+/// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
+const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
 
 /// What is known of the names in a cluster.
 pub(crate) struct Loader {
@@ -39,6 +45,11 @@ pub(crate) struct Loader {
     pub protected: BTreeSet<String>,
     /// Reads workloads; `None` where there is no ClusterQueue.
     pub workloads: Option<Workloads>,
+    /// Whose settings say what is read.
+    pub policy: Policy,
+    pub schedulers: Schedulers,
+    /// Texts that only explanations use.
+    pub texts: Interner,
     pub warnings: Vec<String>,
 }
 
@@ -73,6 +84,9 @@ impl Loader {
             }
             match self.pod(&name, &sourced.object, None).map_err(located) {
                 Ok(Some(pod)) => {
+                    if pod.node.is_none() {
+                        self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                    }
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
                 }
@@ -123,7 +137,10 @@ impl Loader {
             None => None,
         };
         let words = words_of(object);
-        let nominated = status.nominated_node_name.as_deref().and_then(|node| self.nodes.get(node)).copied();
+        let obstacle = if node.is_none() { self.obstacle(object) } else { None };
+        let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
+        let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
+        let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
         Ok(Some(Pod {
             shape,
             rank: 0,
@@ -152,7 +169,26 @@ impl Loader {
             preemptible: words.preemptible,
             preemption_disabled: words.disabled,
             can_preempt: words.can_preempt,
+            obstacle,
         }))
+    }
+
+    /// What keeps a pending pod from being placed, if anything does.
+    fn obstacle(&mut self, object: &ApiPod) -> Option<Obstacle> {
+        if self.schedulers.is_other(object, &self.policy) {
+            return Some(Obstacle::OtherScheduler);
+        }
+        let gates = object.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+        let gates = gates.into_iter().flatten().map(|gate| gate.name.as_str());
+        // Kueue removes its own gate when it admits the workload, so that gate does not hold a workload's pods back.
+        let opened_by_admission = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
+        let gates: Vec<TextId> =
+            gates.filter(|gate| Some(*gate) != opened_by_admission).map(|gate| TextId(self.texts.id(gate))).collect();
+        if !gates.is_empty() {
+            return Some(Obstacle::Gates(gates));
+        }
+        let field = field_of_pod(object, &self.policy)?;
+        Some(Obstacle::Unsupported(TextId(self.texts.id(&field))))
     }
 
     fn shape(&mut self, name: &FullName, object: &ApiPod) -> Result<ShapeId, InputError> {
@@ -266,6 +302,17 @@ impl Loader {
         }
         Ok(())
     }
+}
+
+/// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.
+fn ignored_tolerations(name: &FullName, pod: &ApiPod) -> Vec<String> {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let tolerations = tolerations.into_iter().flatten().enumerate();
+    let ignored = tolerations.filter_map(|(at, toleration)| {
+        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
+        Some(format!("Pod {name}: spec.tolerations[{at}].operator {operator} is ignored"))
+    });
+    ignored.collect()
 }
 
 fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::shape::{Effect, Taint};
 use reprieve_engine::{
-    FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TopologyId, WorkloadId,
+    FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TextId, TopologyId, WorkloadId,
 };
 
 use crate::objects::FullName;
@@ -31,6 +31,7 @@ pub struct Names {
     pub(crate) domains: Vec<Vec<String>>,
     pub(crate) keys: Vec<String>,
     pub(crate) values: Vec<String>,
+    pub(crate) texts: Vec<String>,
 }
 
 impl Names {
@@ -42,6 +43,11 @@ impl Names {
     /// A pod's namespace and name.
     pub fn pod(&self, id: PodId) -> &FullName {
         &self.pods[id.index()]
+    }
+
+    /// A text that a decision handed through.
+    pub fn text(&self, id: TextId) -> &str {
+        &self.texts[id.index()]
     }
 
     /// All pods, in the order of their names.

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::api::core::v1::{
-    Affinity, ContainerPort, PodCondition, PodSchedulingGate, PodSchedulingGroup, ResourceRequirements, Toleration,
-    TopologySpreadConstraint,
+    Affinity, ContainerPort, ContainerRestartRule, PodCondition, PodResourceClaim, PodSchedulingGate,
+    PodSchedulingGroup, ResourceRequirements, Toleration, TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::volumes::{BoundMounts, Volumes};
 
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -40,6 +42,8 @@ pub struct PodSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_network: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_users: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Container>>,
     #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
     pub node_name: OnTheWay,
@@ -54,6 +58,8 @@ pub struct PodSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_claims: Option<Vec<PodResourceClaim>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
@@ -67,6 +73,9 @@ pub struct PodSpec {
     pub tolerations: Option<Vec<Toleration>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
+    /// Only the volumes that a scheduler has to consider.
+    #[serde(skip_serializing_if = "Volumes::is_empty")]
+    pub volumes: Volumes,
 }
 
 /// The name of a node, from and to the API. What is known of a pod has it in [`Pod::node_name`].
@@ -106,6 +115,11 @@ pub struct Container {
     pub resources: Option<ResourceRequirements>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_policy_rules: Option<Vec<ContainerRestartRule>>,
+    /// Only the mounts with bind mount options.
+    #[serde(skip_serializing_if = "BoundMounts::is_empty")]
+    pub volume_mounts: BoundMounts,
 }
 
 /// How a pod is. Each field is the one of that name in the API.
@@ -262,11 +276,11 @@ macro_rules! both_ways {
 }
 
 both_ways!(PodSpec {
-    affinity, host_network, node_name, node_selector, overhead, preemption_policy, priority, priority_class_name,
-    resources, scheduler_name, scheduling_gates, scheduling_group, termination_grace_period_seconds, tolerations,
-    topology_spread_constraints; containers, init_containers
+    affinity, host_network, host_users, node_name, node_selector, overhead, preemption_policy, priority,
+    priority_class_name, resource_claims, resources, scheduler_name, scheduling_gates, scheduling_group,
+    termination_grace_period_seconds, tolerations, topology_spread_constraints, volumes; containers, init_containers
 });
-both_ways!(Container { image, name, ports, resources, restart_policy });
+both_ways!(Container { image, name, ports, resources, restart_policy, restart_policy_rules, volume_mounts });
 
 fn each<T: Into<U>, U>(all: Vec<T>) -> Vec<U> {
     all.into_iter().map(Into::into).collect()

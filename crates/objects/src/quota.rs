@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::accounts::Account;
 use crate::disturbance::sorting;
+use crate::intern::Interner;
 use crate::kueue::{ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota};
 use crate::namespace_selector::{self, Namespaces};
 use crate::objects::{FullName, Objects, by_name};
@@ -21,6 +22,7 @@ use crate::protected::protected;
 use crate::quantity;
 use crate::source::{InputError, Sourced};
 use crate::workload_classes::WorkloadClasses;
+use workloads::Places;
 pub(crate) use workloads::{Workloads, ranked_by};
 
 const BILLION: i64 = 1_000_000_000;
@@ -41,8 +43,20 @@ pub(crate) struct KueueWorld {
     pub reader: Option<Workloads>,
 }
 
-/// `None` where there is no ClusterQueue.
-pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError> {
+/// Where what is not evaluated is noted down.
+pub(crate) struct Notes<'a> {
+    pub texts: &'a mut Interner,
+    pub warnings: &'a mut Vec<String>,
+}
+
+/// `None` where there is no ClusterQueue. `places_all` says whether the pods of all workloads are this scheduler's to place; else only
+/// those are whose template names it.
+pub(crate) fn world(
+    objects: &Objects,
+    scheduler: &str,
+    places_all: bool,
+    notes: &mut Notes<'_>,
+) -> Result<Option<KueueWorld>, InputError> {
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
@@ -51,8 +65,9 @@ pub(crate) fn world(objects: &Objects) -> Result<Option<KueueWorld>, InputError>
     reading.add_queues(objects)?;
     let (queues, rules) = reading.tree()?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
-    let mut reader = Workloads::new(reading, &rules, objects)?;
-    let (workload_names, workloads) = reader.all(objects)?;
+    let places = Places { all: places_all, scheduler: scheduler.to_owned() };
+    let mut reader = Workloads::new(reading, &rules, objects, places, notes)?;
+    let (workload_names, workloads) = reader.all(objects, notes)?;
     let pod_set_names = pod_set_names(objects);
     let pod_set_names = workload_names.iter().map(|name| pod_set_names[name].clone()).collect();
     Ok(Some(KueueWorld {

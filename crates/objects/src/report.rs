@@ -11,7 +11,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue;
 use reprieve_engine::reprieve::Reason;
-use reprieve_engine::{NodeId, Outcome, PodId, QueueId, UnitId};
+use reprieve_engine::{NodeId, Outcome, PodId, QueueId, TextId, UnitId};
 use serde::Serialize;
 
 use crate::answer::Answer;
@@ -40,6 +40,9 @@ pub struct Report {
     /// Outcome, victims, nominations.
     #[serde(flatten)]
     pub answer: Answer,
+    /// Requirements of the preemptor that were taken for met: `volumes`, `claims`, `features`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<&'static str>,
     /// Why.
     pub explanation: ExplanationReport,
     /// What is odd about the input.
@@ -145,6 +148,12 @@ pub struct LawReport {
     /// When the wait ends at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// The scheduling gates that the preemptor waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+    /// The field that is not evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
 }
 
 /// What a plan costs; less is better, in the order of the fields.
@@ -283,6 +292,7 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
             ..naming.explanation(&preemptor, &ask, &outcome, &explanation)
         },
         preemptor,
+        assumed: Vec::new(),
         warnings: loaded.warnings.clone(),
     }
 }
@@ -376,6 +386,9 @@ impl Naming<'_> {
                 )
             }
             (Outcome::Wait(_), Some(law)) => format!("{name} waits: {}", law.text),
+            (Outcome::Unschedulable(Some(law)), Some(said)) if law.is_obstacle() => {
+                format!("{name} cannot be scheduled: {}", said.text)
+            }
             (Outcome::Unschedulable(_), Some(law)) => format!("{name} may not preempt: {}", law.text),
             (Outcome::Wait(_) | Outcome::Unschedulable(_), None) => {
                 format!("no lawful set of victims makes {name} fit")
@@ -437,7 +450,13 @@ impl Naming<'_> {
             Law::Delay { until } => (Vec::new(), Some(words::moment(*until))),
             _ => (Vec::new(), None),
         };
-        LawReport { name, text, waits_for, until }
+        let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
+        let (gates, field) = match law {
+            Law::SchedulingGates { gates, .. } => (gates.iter().map(named).collect(), None),
+            Law::Unsupported { field, .. } => (Vec::new(), Some(named(field))),
+            _ => (Vec::new(), None),
+        };
+        LawReport { name, text, waits_for, until, gates, field }
     }
 
     pub(crate) fn unit(&self, id: UnitId) -> UnitReport {

@@ -61,11 +61,22 @@ pub struct Profile {
     /// The policy's own settings.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
+    /// The scheduler that decides: members of gangs that name another one are not placed. Without it each gang belongs to the scheduler
+    /// that its members name.
+    #[serde(default, rename = "schedulerName", skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
+}
+
+impl Profile {
+    /// A policy with its default settings.
+    pub fn of_policy(policy: &str) -> Self {
+        Self { policy: policy.to_owned(), args: Map::new(), scheduler_name: None }
+    }
 }
 
 impl Default for Profile {
     fn default() -> Self {
-        Self { policy: "Kubernetes".to_owned(), args: Map::new() }
+        Self::of_policy("Kubernetes")
     }
 }
 

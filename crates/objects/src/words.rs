@@ -41,6 +41,33 @@ pub fn law(law: &Law, names: &Names) -> Words {
             format!("{} names a PriorityClass that is not defined, so its rights are unknown", names.pod(*pod)),
         ),
         Law::Never => words("Never", "its preemptionPolicy is Never"),
+        Law::SchedulingGates { pod, gates, gated } => {
+            let gates: Vec<&str> = gates.iter().map(|&gate| names.text(gate)).collect();
+            let others = match gated {
+                0 | 1 => String::new(),
+                gated => format!(", and so do {} more of its pods", gated - 1),
+            };
+            let pod = names.pod(*pod);
+            words("SchedulingGates", format!("pod {pod} waits for its scheduling gates: {}{others}", gates.join(", ")))
+        }
+        Law::OtherScheduler { pod, members: 1 } => words(
+            "OtherScheduler",
+            format!("too few of its pods are left: {} names another scheduler", names.pod(*pod)),
+        ),
+        Law::OtherScheduler { pod, members } => words(
+            "OtherScheduler",
+            format!(
+                "too few of its pods are left: {members} of them name another scheduler, {} for one",
+                names.pod(*pod)
+            ),
+        ),
+        Law::Unsupported { pod, field } => {
+            let of = pod.map(|pod| format!("pod {}: ", names.pod(pod))).unwrap_or_default();
+            words(
+                "Unsupported",
+                format!("{of}{} is not evaluated, so it is neither placed nor preempted for", names.text(*field)),
+            )
+        }
         Law::Disagreement { member, about: About::Priority { member: own, group } } => words(
             "Disagreement",
             format!("{} has priority {}, but its group has {}", names.pod(*member), own.0, group.0),

@@ -1,5 +1,5 @@
 //! Writes random clusters under Koordinator's quotas as PreemptionTest files: `random_jobs FIRST_SEED COUNT DIR [PART...]`. Parts are
-//! `arguments`, `quotas` and `members`; without any, all are in.
+//! `arguments`, `quotas`, `members` and `obstacles`; without any, all are in.
 
 #![allow(clippy::disallowed_methods, reason = "it reads its arguments and writes files")]
 
@@ -15,7 +15,12 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let has = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
-    let options = Options { arguments: has("arguments"), quotas: has("quotas"), members: has("members") };
+    let options = Options {
+        arguments: has("arguments"),
+        quotas: has("quotas"),
+        members: has("members"),
+        obstacles: has("obstacles"),
+    };
     match write(seed, count, &PathBuf::from(folder), &options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {

@@ -48,6 +48,8 @@ pub struct Options {
     pub mixed_priorities: bool,
     /// The search for the lowest priority that is enough; without it every question turns that off.
     pub priority_cut: bool,
+    /// Pending pods under scheduling gates, of another scheduler, or with volumes and claims that no decision evaluates.
+    pub obstacles: bool,
 }
 
 impl Options {
@@ -84,6 +86,7 @@ impl Options {
             preemption_priority: false,
             mixed_priorities: false,
             priority_cut: false,
+            obstacles: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl Options {
             preemption_priority: true,
             mixed_priorities: true,
             priority_cut: true,
+            obstacles: true,
             ..Self::groups()
         }
     }
@@ -128,6 +132,7 @@ impl Options {
             preemption_priority: self.preemption_priority && rng.chance(40),
             mixed_priorities: self.mixed_priorities && rng.chance(30),
             priority_cut: self.priority_cut && rng.chance(70),
+            obstacles: self.obstacles && rng.chance(25),
         }
     }
 }
@@ -184,6 +189,9 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
     }
     if features.budgets {
         maker.budgets();
+    }
+    if features.obstacles {
+        maker.obstacles();
     }
     let mut profile = json!({ "policy": "Kubernetes" });
     if !features.priority_cut {
@@ -272,6 +280,26 @@ impl Maker {
                 budget["spec"]["selector"] = selector;
             }
             self.objects.push(budget);
+        }
+    }
+
+    /// Obstacles in the way of some pending pods, often of one in a gang; running pods have the same fields, to which they do not matter.
+    fn obstacles(&mut self) {
+        for at in 0..self.objects.len() {
+            let is_pod = self.objects[at]["kind"] == "Pod";
+            let is_bound = self.objects[at]["spec"]["nodeName"].is_string();
+            if !is_pod || !self.rng.chance(if is_bound { 10 } else { 25 }) {
+                continue;
+            }
+            let what = self.rng.below(7);
+            let spec = &mut self.objects[at]["spec"];
+            match what {
+                0 | 1 if !is_bound => spec["schedulingGates"] = json!([{ "name": "example.com/quota" }]),
+                0..=3 => spec["schedulerName"] = json!(["other", "reprieve"][what % 2]),
+                4 => spec["volumes"] = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]),
+                5 => spec["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimName": "gpu" }]),
+                _ => spec["volumes"] = json!([{ "name": "tmp", "emptyDir": {} }]),
+            }
         }
     }
 

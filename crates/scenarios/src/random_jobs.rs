@@ -28,11 +28,13 @@ pub struct Options {
     pub quotas: bool,
     /// More than one pod that asks.
     pub members: bool,
+    /// Members under scheduling gates, and members of another scheduler.
+    pub obstacles: bool,
 }
 
 impl Options {
     /// All there is.
-    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true };
+    pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true };
 }
 
 /// The cluster of this seed, as a PreemptionTest file that expects nothing.
@@ -45,7 +47,7 @@ pub fn cluster(seed: u64, options: &Options) -> String {
     let quotas = if options.quotas { quotas(rng, total, has_memory) } else { Vec::new() };
     let mut pods = Pods::new(&quotas, &nodes, has_memory);
     pods.run_all(rng);
-    pods.ask(rng, options.members);
+    pods.ask(rng, options.members, options.obstacles);
     pods.wait(rng);
     let mut documents = vec![test(rng, seed, options)];
     documents.extend(nodes.iter().map(Node::document));

@@ -9,10 +9,10 @@ use reprieve_engine::explain::explain;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
 use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::load::{Loaded, Strictness, load_for};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::Pod as ApiPod;
-use reprieve_objects::question::{Question, parse_time};
+use reprieve_objects::question::{Question, parse_time, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};
 use reprieve_scenarios::random_jobs::{NOW, Options, cluster};
@@ -67,7 +67,9 @@ struct Asked {
 
 impl Asked {
     fn new(seed: u64, spec: TestSpec, objects: Objects) -> Self {
-        let mut loaded = load(&objects, Strictness::Test).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let policy = policy(&spec.profile).expect("the profile is sound");
+        let loaded = load_for(&objects, Strictness::Test, &policy);
+        let mut loaded = loaded.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
@@ -93,10 +95,16 @@ impl Asked {
         self.pods().find(|(of, _)| *of == name).expect("the preemptor is there").1
     }
 
-    /// The pod that asks and all pending pods of its job.
+    /// The pod that asks and all pending pods of its job, but those under scheduling gates and those of another scheduler.
     fn members(&self) -> BTreeSet<String> {
         let job = label(self.asking(), JOB);
-        let is_member = |pod: &ApiPod| std::ptr::eq(pod, self.asking()) || job.is_some() && label(pod, JOB) == job;
+        let takes_part = |pod: &ApiPod| {
+            let spec = pod.spec.as_ref();
+            spec.is_some_and(|spec| spec.scheduling_gates.is_none() && spec.scheduler_name.is_none())
+        };
+        let is_member = |pod: &ApiPod| {
+            std::ptr::eq(pod, self.asking()) || job.is_some() && label(pod, JOB) == job && takes_part(pod)
+        };
         self.pods().filter(|(_, pod)| is_member(pod) && node_of(pod).is_none()).map(|(name, _)| name).collect()
     }
 

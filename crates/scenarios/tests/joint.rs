@@ -159,7 +159,7 @@ impl World {
         let args = serde_json::json!({"placement": placement}).as_object().cloned().unwrap_or_default();
         let preemptor =
             PreemptorRef { kind: "Workload".to_owned(), namespace: "default".to_owned(), name: "urgent".to_owned() };
-        let profile = Profile { policy: "Kueue".to_owned(), args };
+        let profile = Profile { args, ..Profile::of_policy("Kueue") };
         let spec = TestSpec { now: None, profile, preemptor, expect: None };
         let policy: Policy = reprieve_objects::question::policy(&spec.profile).expect("it is a policy");
         let mut loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
 use reprieve_objects::live::Live;
-use reprieve_objects::load::{Loaded, Strictness, load};
+use reprieve_objects::load::{Loaded, Strictness, load_as};
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
+use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::TestSpec;
 use reprieve_scenarios::random::{self, Options};
@@ -16,6 +16,8 @@ use reprieve_scenarios::random_queues::Rng;
 use reprieve_scenarios::{random_cohorts, random_jobs, random_queues};
 
 const SEEDS: u64 = 400;
+/// The scheduler of pods that name none.
+const SCHEDULER: &str = "default-scheduler";
 
 #[test]
 fn pods_and_groups() {
@@ -49,7 +51,9 @@ fn lives_on(cluster: impl Fn(u64) -> String) {
 
 /// Whether it did so without making the tables anew at the end.
 fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
-    let mut made = load(&objects, Strictness::Live).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let policy = policy(&spec.profile).expect("the profile is sound");
+    let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
+    let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
     let expected = (question.answer(&mut made), cycle(&question, &made));
 
@@ -57,7 +61,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
     let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.into_each().into_iter().partition(moves);
     rng.shuffle(&mut moving);
-    let mut live = Live::default();
+    let mut live = Live::default().for_scheduler(SCHEDULER, &policy);
     // The tables know all namespaces and resources before they change in place.
     for object in fixed.into_iter().chain(moving.iter().cloned()) {
         live.put(object).expect("it is well formed");

@@ -7,8 +7,8 @@ use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::hold::may_have_room;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::snapshot::Snapshot;
-use reprieve_engine::{Labels, NamespaceId, NodeId, PodId, Priority, QueueId, ShapeId, Timestamp};
+use reprieve_engine::snapshot::{Obstacle, Snapshot};
+use reprieve_engine::{Labels, NamespaceId, NodeId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
 
 /// What tells a unit from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,8 @@ struct Member {
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: bool,
+    /// A requirement that no decision evaluates.
+    unsupported: Option<TextId>,
 }
 
 /// Whether the pods belong together.
@@ -142,6 +144,11 @@ impl Likeness {
                 queue: pod.queue,
                 preemptible: pod.preemptible,
                 can_preempt: pod.can_preempt,
+                unsupported: match pod.obstacle {
+                    Some(Obstacle::Unsupported(field)) => Some(field),
+                    Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => return None,
+                    None => None,
+                },
             });
         }
         let has_waited = |&id: &PodId| {
@@ -161,6 +168,9 @@ impl Likeness {
     /// Whether a change could help units that were refused. Where room is all that matters, less of it does not; nor does it that
     /// somebody went whom they could have taken, or from where there is no room for any of their pods all the same.
     pub fn is_helped(&self, looks: &Looks, snapshot: &Snapshot, policy: &Policy, room: Room) -> bool {
+        if self.members.iter().any(|member| member.unsupported.is_some()) {
+            return false;
+        }
         let may_preempt = match policy {
             Policy::Kubernetes(_) => self.preempts,
             Policy::Kueue(_) => false,

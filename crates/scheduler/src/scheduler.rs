@@ -199,7 +199,7 @@ impl Scheduler {
             name: name.to_owned(),
             policy,
             explains: false,
-            live: Live::default().for_policy(&policy),
+            live: Live::default().for_scheduler(name, &policy),
             pods: BTreeMap::new(),
             versions: BTreeMap::new(),
             assumed: Assumed::default(),
@@ -505,6 +505,7 @@ impl Scheduler {
                 Verdict::Wait { law: words.name, why: words.text }.into()
             }
             Outcome::Unschedulable(law) => {
+                let is_obstacle = law.as_ref().is_some_and(Law::is_obstacle);
                 let words = law.map(|law| words::law(&law, &self.live.loaded().names));
                 let none =
                     if self.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
@@ -512,7 +513,10 @@ impl Scheduler {
                 let priority = question.ask(self.live.loaded()).priority;
                 let tolerated = next_toleration_end(&self.live.loaded().snapshot, priority, now);
                 let until = tolerated.into_iter().chain(self.pending.patience_ends(unit, now)).min();
-                if self.pending.is_impatient(unit, now) {
+                let until = until.filter(|_| !is_obstacle);
+                if is_obstacle {
+                    self.pending.set_could_fit(unit, false); // no room would help it, so none is kept for it
+                } else if self.pending.is_impatient(unit, now) {
                     let ask = question.ask(self.live.loaded());
                     let could_fit = could_fit(&mut self.live.loaded_mut().snapshot, &ask);
                     self.pending.set_could_fit(unit, could_fit);
@@ -535,17 +539,29 @@ impl Scheduler {
             UnitName::Group(name) => {
                 let id = loaded.names.group_id(name)?;
                 let group = loaded.snapshot.group(id);
-                let stays = |pod: &PodId| loaded.snapshot.pod(*pod).leaving.is_none();
+                // Whether enough of them take part is for the decision to say: it names those that do not.
+                let stays = |pod: &PodId| {
+                    let pod = loaded.snapshot.pod(*pod);
+                    pod.leaving.is_none() || !pod.takes_part()
+                };
                 let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(stays);
-                complete.then(|| (Preemptor::Group(id), group.members.clone()))
+                let members = group.members.iter().copied().filter(|&pod| loaded.snapshot.pod(pod).takes_part());
+                complete.then(|| (Preemptor::Group(id), members.collect()))
             }
             UnitName::Job(_) => {
                 self.live.get(&unit.key())?;
                 let pending = self.members(unit).into_iter().filter_map(|name| loaded.names.pod_id(&name));
-                let members: Vec<PodId> = pending.filter(|&pod| loaded.snapshot.pod(pod).node.is_none()).collect();
+                let is_placed_with_it = |pod: &PodId| {
+                    let pod = loaded.snapshot.pod(*pod);
+                    pod.node.is_none() && pod.takes_part()
+                };
+                let members: Vec<PodId> = pending.filter(is_placed_with_it).collect();
                 let first = *members.first()?;
                 let job = loaded.snapshot.job(loaded.snapshot.pod(first).job?);
-                let stays = |pod: &PodId| loaded.snapshot.pod(*pod).leaving.is_none();
+                let stays = |pod: &PodId| {
+                    let pod = loaded.snapshot.pod(*pod);
+                    pod.leaving.is_none() || !pod.takes_part()
+                };
                 let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
                 complete.then_some((Preemptor::Pod(first), members))
             }
@@ -553,11 +569,14 @@ impl Scheduler {
         }
     }
 
-    /// The pods that a unit has, by name.
+    /// The pods of a unit that this scheduler is to place, by name.
     fn members(&self, unit: &UnitName) -> Vec<FullName> {
+        let is_ours = |name: &&FullName| self.live.pod(name).is_some_and(|pod| self.places(pod));
         match unit {
             UnitName::Pod(name) => vec![name.clone()],
-            UnitName::Group(_) | UnitName::Job(_) => self.live.members(&unit.key()).iter().cloned().collect(),
+            UnitName::Group(_) | UnitName::Job(_) => {
+                self.live.members(&unit.key()).iter().filter(is_ours).cloned().collect()
+            }
             UnitName::Workload(_) | UnitName::BatchJob(_) => Vec::new(),
         }
     }

@@ -186,7 +186,7 @@ fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<O
                 name: Some(queue.to_owned()),
                 ..ObjectMeta::default()
             },
-            spec: LocalQueueSpec { cluster_queue: queue.to_owned() },
+            spec: LocalQueueSpec { cluster_queue: queue.to_owned(), ..LocalQueueSpec::default() },
             ..LocalQueue::default()
         }));
     }

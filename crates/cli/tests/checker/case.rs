@@ -51,6 +51,7 @@ impl Case {
             preemptor: &spec.preemptor,
             priority_cut: *priority_cut,
             max_preemption_priority_excess: None,
+            scheduler_name: None,
             answer,
         })
     }

@@ -29,7 +29,8 @@ pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
         return None;
     };
     let group = snapshot.group(group);
-    group.members.iter().find_map(|&member| {
+    let members = group.members.iter().filter(|&&member| snapshot.pod(member).takes_part());
+    members.into_iter().find_map(|&member| {
         let pod = snapshot.pod(member);
         let about = if pod.priority != group.priority {
             About::Priority { member: pod.priority, group: group.priority }

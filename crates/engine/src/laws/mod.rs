@@ -8,6 +8,7 @@ pub(crate) mod leaving;
 pub(crate) mod lower_or_equal;
 pub mod never;
 pub(crate) mod not_preemptible;
+pub(crate) mod obstacle;
 pub mod opt_out;
 pub(crate) mod over_guarantee;
 pub(crate) mod own_queue;
@@ -19,7 +20,7 @@ pub mod underway;
 pub mod unknown_class;
 
 use crate::fit::Ask;
-use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, Timestamp, UnitId};
+use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A named rule by which a unit is spared or a preemptor refused.
@@ -51,6 +52,29 @@ pub enum Law {
     },
     /// The preemptor's `preemptionPolicy` is `Never`.
     Never,
+    /// The preemptor, or so many of its pods that too few are left, has scheduling gates: it asks for nothing yet.
+    SchedulingGates {
+        /// The first pod with gates.
+        pod: PodId,
+        /// Its gates.
+        gates: Vec<TextId>,
+        /// How many pods of the preemptor have gates.
+        gated: usize,
+    },
+    /// So many members of the preemptor name another scheduler that too few are left.
+    OtherScheduler {
+        /// The first of them.
+        pod: PodId,
+        /// How many there are.
+        members: usize,
+    },
+    /// The preemptor has a requirement that no decision evaluates.
+    Unsupported {
+        /// The pod that has it; `None` where it is not a pod's.
+        pod: Option<PodId>,
+        /// The field.
+        field: TextId,
+    },
     /// A member's priority or `preemptionPolicy` is not its group's.
     Disagreement {
         /// The member.
@@ -184,6 +208,13 @@ pub enum Law {
         /// When the last one's grace ends.
         until: Timestamp,
     },
+}
+
+impl Law {
+    /// Whether the law refuses the preemptor because of what it is, so that no room and no victim would help.
+    pub fn is_obstacle(&self) -> bool {
+        matches!(self, Self::SchedulingGates { .. } | Self::OtherScheduler { .. } | Self::Unsupported { .. })
+    }
 }
 
 /// The law that spares a unit from this preemptor, if there is one.

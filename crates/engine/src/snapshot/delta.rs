@@ -289,6 +289,7 @@ impl Pod {
             preemptible: None,
             preemption_disabled: false,
             can_preempt: false,
+            obstacle: None,
         }
     }
 }
@@ -310,6 +311,7 @@ impl Workload {
             pod_sets: Vec::new(),
             milestones: Vec::new(),
             on_preemption: OnPreemption::Requeue,
+            unsupported: None,
         }
     }
 }

@@ -87,7 +87,7 @@ impl Accounts {
         let namespaces: BTreeSet<&String> = self.of_pod.keys().map(|pod| &pod.namespace).collect();
         for namespace in namespaces {
             for at in (0..self.accounts.len()).filter(|&at| !self.is_parent(at)) {
-                let spec = LocalQueueSpec { cluster_queue: self.names[at].clone() };
+                let spec = LocalQueueSpec { cluster_queue: self.names[at].clone(), ..LocalQueueSpec::default() };
                 let metadata = named(&self.names[at], Some(namespace));
                 mapped.local_queues.push(made(LocalQueue { metadata, spec, ..LocalQueue::default() }));
             }
@@ -209,5 +209,5 @@ fn pod_set(name: &str, amounts: &Amounts) -> PodSetSpec {
     let container = Container { name: "all".to_owned(), resources: Some(resources), ..Container::default() };
     let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
     let template = PodTemplateSpec { spec: Some(spec), ..PodTemplateSpec::default() };
-    PodSetSpec { name: name.to_owned(), count: 1, min_count: None, template }
+    PodSetSpec { name: name.to_owned(), count: 1, template, ..PodSetSpec::default() }
 }

@@ -54,6 +54,7 @@ impl Live {
             self.new_job(&job, 0);
         }
         let converted = self.loader.pod(name, object, shape);
+        self.keep_texts();
         self.stale |= sizes(&self.loader) != self.sizes;
         let pod = match converted {
             Err(error) => {
@@ -72,7 +73,7 @@ impl Live {
             snapshot.add_shape(self.loader.filled(&shape));
         }
         // What only pods had that are long gone is forgotten now and then.
-        let kept = snapshot.n_shapes().max(names.groups.len()).max(names.jobs.len());
+        let kept = snapshot.n_shapes().max(names.groups.len()).max(names.jobs.len()).max(names.texts.len());
         self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
         for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
-use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, WorkloadId};
+use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
-use super::{Reading, amount_of, is_finished};
+use super::{Notes, Reading, amount_of, is_finished};
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
-use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
+use crate::intern::Interner;
+use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
 use crate::load::{nth_rank, timestamp};
 use crate::namespace_selector::Namespaces;
 use crate::objects::{FullName, Objects, by_name};
 use crate::pod::{Pod, PodSpec};
 use crate::request;
 use crate::source::{InputError, Sourced};
+use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::workload_classes::WorkloadClasses;
 
 /// What is known of Kueue's other objects.
@@ -25,6 +27,9 @@ pub(crate) struct Workloads {
     queues: BTreeMap<String, QueueId>,
     /// By LocalQueue: its ClusterQueue.
     locals: BTreeMap<FullName, String>,
+    /// By LocalQueue, and by ClusterQueue: the object and field that decide about its workloads and are not evaluated.
+    unsupported: (BTreeMap<FullName, String>, BTreeMap<QueueId, String>),
+    places: Places,
     /// By queue: of which namespaces it takes workloads.
     selectors: Vec<Option<Option<LabelSelector>>>,
     namespaces: Namespaces,
@@ -36,6 +41,20 @@ pub(crate) struct Workloads {
     pub order: BTreeMap<RankedBy, WorkloadId>,
 }
 
+/// Whose pods this scheduler places.
+pub(crate) struct Places {
+    /// Those of every workload.
+    pub all: bool,
+    /// Those that name this scheduler.
+    pub scheduler: String,
+}
+
+impl Places {
+    fn pods_of(&self, spec: &PodSpec) -> bool {
+        self.all || spec.scheduler_name.as_ref() == Some(&self.scheduler)
+    }
+}
+
 /// What decides a workload's rank: its uid, or its name where it has none; then its name.
 pub(crate) type RankedBy = (String, FullName);
 
@@ -45,14 +64,26 @@ pub(crate) fn ranked_by(name: &FullName, workload: &KueueWorkload) -> RankedBy {
 }
 
 impl Workloads {
-    pub(super) fn new(reading: Reading<'_>, rules: &QuotaRules, objects: &Objects) -> Result<Self, InputError> {
+    pub(super) fn new(
+        reading: Reading<'_>,
+        rules: &QuotaRules,
+        objects: &Objects,
+        places: Places,
+        notes: &mut Notes<'_>,
+    ) -> Result<Self, InputError> {
         let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let unsupported_locals = unsupported_locals(&locals);
+        let unsupported_queues = unsupported_queues(objects, &reading);
+        let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
+        notes.warnings.extend(unsupported.map(|field| not_evaluated(field, 0)));
         let flavors = reading.flavors.into_iter().map(|(name, (id, flavor))| (name, (id, flavor.spec.clone())));
         Ok(Self {
             flavors: flavors.collect(),
             resources: reading.resources,
             queues: reading.queues.into_iter().map(|(name, at)| (name, QueueId::new(at))).collect(),
             locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
+            unsupported: (unsupported_locals, unsupported_queues),
+            places,
             selectors: reading.nodes.into_iter().map(|node| node.namespace_selector).collect(),
             namespaces: reading.namespaces,
             classes: reading.classes,
@@ -71,7 +102,11 @@ impl Workloads {
     }
 
     /// All that are not over, by name.
-    pub fn all(&mut self, objects: &Objects) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
+    pub fn all(
+        &mut self,
+        objects: &Objects,
+        notes: &mut Notes<'_>,
+    ) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
         let mut named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
         named.retain(|_, workload| !is_finished(&workload.object));
         let ids = named.iter().enumerate();
@@ -79,8 +114,9 @@ impl Workloads {
         let mut workloads = Vec::new();
         for (name, Sourced { object, source }) in &named {
             let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
-            workloads.push(self.read(name, object).map_err(located)?);
+            workloads.push(self.read(name, object, notes.texts).map_err(located)?);
         }
+        notes.warnings.extend(self.reclaimable(&named));
         for (at, id) in self.order.values().enumerate() {
             workloads[id.index()].rank = nth_rank(at);
         }
@@ -88,7 +124,7 @@ impl Workloads {
     }
 
     /// One of them, except for its rank.
-    pub fn read(&self, name: &FullName, object: &KueueWorkload) -> Result<Workload, InputError> {
+    pub fn read(&self, name: &FullName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, InputError> {
         let mut workload = self.workload(object)?;
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = FullName::new(&name.namespace, &object.spec.queue_name);
@@ -106,7 +142,32 @@ impl Workloads {
             let selector = workload.queue.map(|queue| &self.selectors[queue.index()]);
             workload.namespace_fits = selector.is_none_or(|one| self.namespaces.fits(one, &name.namespace));
         }
+        if workload.admission.is_none() {
+            let field = self.field_not_evaluated(name, object, workload.queue);
+            workload.unsupported = field.map(|field| TextId(texts.id(&field)));
+        }
         Ok(workload)
+    }
+
+    /// The object and field on which the admission of a workload depends, and that no decision evaluates.
+    fn field_not_evaluated(&self, name: &FullName, object: &KueueWorkload, queue: Option<QueueId>) -> Option<String> {
+        let own = field_of_workload(object, |spec| self.places.pods_of(spec));
+        let local = FullName::new(&name.namespace, &object.spec.queue_name);
+        let (locals, queues) = &self.unsupported;
+        own.map(|field| format!("Workload {name}: {field}"))
+            .or_else(|| locals.get(&local).cloned())
+            .or_else(|| queues.get(&queue?).cloned())
+    }
+
+    /// Workloads that hold less than their admission says, because some of their pods are over.
+    fn reclaimable(&self, named: &BTreeMap<FullName, &Sourced<KueueWorkload>>) -> Option<String> {
+        let is_reclaimable = |workload: &KueueWorkload| {
+            let status = workload.status.as_ref().filter(|status| status.admission.is_some());
+            status.is_some_and(|status| !status.reclaimable_pods.is_empty())
+        };
+        let mut found = named.iter().filter(|(_, workload)| is_reclaimable(&workload.object));
+        let (first, _) = found.next()?;
+        Some(not_evaluated(&format!("Workload {first}: status.reclaimablePods"), found.count()))
     }
 
     fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
@@ -162,6 +223,7 @@ impl Workloads {
             pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
             milestones: milestones(object)?,
             on_preemption: on_preemption(object)?,
+            unsupported: None,
         })
     }
 
@@ -195,6 +257,41 @@ impl Workloads {
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
     }
+}
+
+/// A warning about a field, with its object, that is not evaluated; so many other objects have it too.
+fn not_evaluated(field: &str, others: usize) -> String {
+    match others {
+        0 => format!("{field} is not evaluated"),
+        others => format!("{field} is not evaluated, nor that of {others} more"),
+    }
+}
+
+fn unsupported_locals(locals: &BTreeMap<FullName, &Sourced<LocalQueue>>) -> BTreeMap<FullName, String> {
+    let field = |(name, queue): (&FullName, &&Sourced<LocalQueue>)| {
+        let field = field_of_local_queue(&queue.object.spec)?;
+        Some((name.clone(), format!("LocalQueue {name}: {field}")))
+    };
+    locals.iter().filter_map(field).collect()
+}
+
+/// By ClusterQueue: its own field, or that of a flavor of it.
+fn unsupported_queues(objects: &Objects, reading: &Reading<'_>) -> BTreeMap<QueueId, String> {
+    let mut unsupported = BTreeMap::new();
+    for queue in objects.cluster_queues.iter().map(|queue| &*queue.object) {
+        let name = queue.metadata.name.clone().unwrap_or_default();
+        let own = field_of_cluster_queue(&queue.spec).map(|field| format!("ClusterQueue {name}: {field}"));
+        let of_flavor = || {
+            let names = queue.spec.resource_groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.name);
+            names.filter_map(|name| reading.flavors.get_key_value(name)).find_map(|(name, (_, flavor))| {
+                Some(format!("ResourceFlavor {name}: {}", field_of_flavor(&flavor.spec)?))
+            })
+        };
+        if let (Some(&at), Some(field)) = (reading.queues.get(&name), own.or_else(of_flavor)) {
+            unsupported.insert(QueueId::new(at), field);
+        }
+    }
+    unsupported
 }
 
 /// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.

@@ -146,7 +146,7 @@ impl<'a> Pods<'a> {
     }
 
     /// The job that asks, or the pod of none.
-    pub fn ask(&mut self, rng: &mut Rng, members: bool) {
+    pub fn ask(&mut self, rng: &mut Rng, members: bool, obstacles: bool) {
         let n_members = if members { rng.within(1, 4) } else { 1 };
         let job = (n_members > 1 || rng.chance(40)).then(|| "asking".to_owned());
         let preemptible = *rng.pick(&[None, Some(true), Some(true), Some(false), Some(false)]);
@@ -174,6 +174,15 @@ impl<'a> Pods<'a> {
                 }
                 None if rng.chance(18) => self.nominate(rng, &mut details),
                 None => {}
+            }
+            if obstacles && at > 0 {
+                match rng.below(25) {
+                    0 => details.spec.push_str("schedulerName: other, "),
+                    1 if !details.spec.contains("nodeName") => {
+                        details.spec.push_str("schedulingGates: [{name: example.com/quota}], ");
+                    }
+                    _ => {}
+                }
             }
             details.status.push_str("phase: Pending, ");
             let name = if at == 0 { ASKING.to_owned() } else { format!("asking-{at}") };

@@ -176,6 +176,10 @@ impl Scheduler {
         self.note_mark(name, before.as_deref(), after.as_deref());
         self.note_owner(name, before.as_deref(), after.as_deref());
         self.reconsider_units(before.as_deref(), after.as_deref());
+        // A member of another scheduler counts once it is bound.
+        for pod in [&before, &after].into_iter().flatten().filter(|pod| !self.places(pod)).collect::<Vec<_>>() {
+            self.pending.wake(&UnitName::of(pod, &self.policy));
+        }
         self.note_left_behind(after.as_deref());
         if let Some(room) = room {
             for unit in [&before, &after].into_iter().filter_map(|pod| preemptor_of(pod.as_deref())) {
@@ -254,8 +258,12 @@ impl Scheduler {
     /// The unit of a pod that this scheduler is to place.
     pub(super) fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
         let pod = pod?;
-        let spec = pod.spec.as_ref()?;
-        (spec.scheduler_name.as_deref() == Some(&self.name)).then(|| UnitName::of(pod, &self.policy))
+        self.places(pod).then(|| UnitName::of(pod, &self.policy))
+    }
+
+    /// Whether a pod names this scheduler.
+    pub(super) fn places(&self, pod: &Pod) -> bool {
+        pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_ref()) == Some(&self.name)
     }
 
     /// A pod changed, and with it the unit that it is of.

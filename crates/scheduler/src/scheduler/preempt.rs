@@ -68,7 +68,7 @@ impl Scheduler {
         // Pods that came later, beyond those that it needs, are no reason for a second round.
         let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(ask.needed, |job| {
-            let bound = job.members.len() - ask.members.len();
+            let bound = job.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
             ask.needed.min(job.min_member.saturating_sub(bound)).max(1)
         });
         let nominated = ask.members.iter().filter_map(|&pod| Some((pod, snapshot.pod(pod).nominated?)));

@@ -4,6 +4,7 @@
 mod faults;
 mod gangs;
 mod harness;
+mod obstacles;
 mod told;
 
 use reprieve_engine::Timestamp;

@@ -48,7 +48,7 @@ pub(super) fn objects(queues: &[Queue], nodes: &[Object]) -> Vec<Object> {
             continue;
         }
         objects.push(Object::from(cluster_queue(name, above, quota(resources(), own))));
-        let spec = LocalQueueSpec { cluster_queue: name.to_owned() };
+        let spec = LocalQueueSpec { cluster_queue: name.to_owned(), ..LocalQueueSpec::default() };
         let metadata =
             ObjectMeta { name: Some(name.to_owned()), namespace: Some(NAMESPACE.to_owned()), ..ObjectMeta::default() };
         objects.push(Object::from(LocalQueue { metadata, spec, ..LocalQueue::default() }));

@@ -13,7 +13,7 @@ use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
 use super::quota::{Quota, queue_of};
-use crate::world::World;
+use crate::world::{SCHEDULER, World};
 
 pub(super) struct Lawful;
 
@@ -75,6 +75,7 @@ fn by_checker(
         preemptor: &preemptor,
         priority_cut: true,
         max_preemption_priority_excess: None,
+        scheduler_name: Some(SCHEDULER),
         answer: &answer,
     };
     match check(&claim).first() {

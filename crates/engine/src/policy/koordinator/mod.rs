@@ -126,8 +126,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// A job needs all its pods. (Rule 7.)
     fn too_few(&self) -> Option<Law> {
         let job = self.snapshot().job(self.job()?);
-        (job.members.len() < job.min_member)
-            .then_some(Law::TooFewMembers { members: job.members.len(), needed: job.min_member })
+        let members = job.members.iter().filter(|&&pod| self.snapshot().pod(pod).takes_part()).count();
+        (members < job.min_member).then_some(Law::TooFewMembers { members, needed: job.min_member })
     }
 
     /// (Rule 2.)

@@ -108,6 +108,11 @@ impl Head {
         matches!(self.nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
     }
 
+    /// Whether no quota would help it: then it holds up nothing behind it.
+    fn is_obstructed(&self) -> bool {
+        matches!(&self.nomination.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle())
+    }
+
     /// Whether it has only to wait for pods that leave for it. What they left must not go to others: it would have to preempt again.
     fn is_awaited(&self) -> bool {
         matches!(self.nomination.outcome, Outcome::Wait(Law::Underway { .. }))
@@ -144,8 +149,9 @@ fn heads<'a>(
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
             let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo;
+            let may_block = snapshot.workload(workload).namespace_fits && !head.is_obstructed();
             heads.push(head);
-            if found || (is_strict && snapshot.workload(workload).namespace_fits) {
+            if found || (is_strict && may_block) {
                 break;
             }
         }

@@ -1,6 +1,6 @@
 //! Workloads that wait and ask for the same. As long as the first of them gets nothing, neither do the others.
 
-use crate::ids::{Priority, QueueId, Timestamp, WorkloadId};
+use crate::ids::{Priority, QueueId, TextId, Timestamp, WorkloadId};
 use crate::policy::kueue::{Kueue, Placing};
 use crate::snapshot::Snapshot;
 use crate::workloads::{PodSet, Within};
@@ -12,6 +12,7 @@ pub struct Likeness {
     priority: Priority,
     active: bool,
     namespace_fits: bool,
+    unsupported: Option<TextId>,
     pod_sets: Vec<PodSet>,
     /// Where it may take those that are newer.
     created: Option<Timestamp>,
@@ -34,6 +35,7 @@ impl Likeness {
             priority: workload.priority,
             active: workload.active,
             namespace_fits: workload.namespace_fits,
+            unsupported: workload.unsupported,
             pod_sets: workload.pod_sets.clone(),
             created: minds_age.then_some(workload.created),
             waiting_since: minds_wait.then_some(workload.waiting_since),

@@ -16,9 +16,9 @@ mod turns;
 
 use crate::choose::Plan;
 use crate::decide::Outcome;
-use crate::fit::Placement;
+use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, UnitId, WorkloadId};
-use crate::laws::Law;
+use crate::laws::{Law, obstacle};
 use crate::snapshot::Snapshot;
 use crate::workloads::{Reclaim, Within, Workload};
 
@@ -154,6 +154,9 @@ impl Nomination {
             victims: Vec::new(),
             later: Vec::new(),
         };
+        if let Some(law) = obstacle::refuses(snapshot, &Ask::new(snapshot, Preemptor::Workload(preemptor))) {
+            return refused(law);
+        }
         let Some(queue) = workload.queue else {
             return refused(Law::NoQueue);
         };

@@ -47,6 +47,7 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
                 count,
                 min_count: least.filter(|least| (0..count).contains(least)),
                 template: spec.template,
+                topology_request: None,
             }],
             ..KueueWorkloadSpec::default()
         },

@@ -1,0 +1,62 @@
+//! Who is not to be placed, whatever room there is: pods under scheduling gates, members of a group that name another scheduler, and pods
+//! with requirements that are not evaluated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reprieve_objects::objects::FullName;
+
+use crate::cluster::{Cluster, PodFacts};
+
+/// Marks the pending members of groups that another scheduler is to place: that of this name decides, or, without a name, for each group
+/// `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
+pub fn mark_others(pods: &mut [PodFacts], scheduler: Option<&str>) {
+    let mut named: BTreeMap<FullName, BTreeSet<String>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.node.is_none() && !pod.terminating) {
+        if let Some(group) = &pod.group {
+            named.entry(group.clone()).or_default().insert(scheduler_of(pod));
+        }
+    }
+    for pod in pods.iter_mut().filter(|pod| pod.node.is_none()) {
+        let Some(names) = pod.group.as_ref().and_then(|group| named.get(group)) else { continue };
+        let preferred = ["reprieve", "default-scheduler"].into_iter().find(|name| names.contains(*name));
+        let first = names.first().map(String::as_str);
+        pod.of_other_scheduler = scheduler.or(preferred).or(first) != Some(scheduler_of(pod).as_str());
+        if pod.of_other_scheduler {
+            pod.nominated = None;
+        }
+    }
+}
+
+fn scheduler_of(pod: &PodFacts) -> String {
+    let name = pod.spec.scheduler_name.clone().filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| "default-scheduler".to_owned())
+}
+
+/// Whether a pending pod has a requirement that is not evaluated: a volume that is tied to a place, a claimed device, a feature of the
+/// node.
+pub fn is_unsupported(pod: &PodFacts) -> bool {
+    let spec = &pod.spec;
+    let mut containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let of_container = containers.any(|container| {
+        let claims = container.resources.as_ref().and_then(|resources| resources.claims.as_ref());
+        let restarts = container.restart_policy_rules.iter().flatten();
+        claims.is_some_and(|claims| !claims.is_empty())
+            || restarts.into_iter().any(|rule| rule.action == "RestartAllContainers")
+            || !container.volume_mounts.is_empty()
+    });
+    let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
+    let user_namespace = spec.host_network == Some(true) && spec.host_users == Some(false);
+    of_container || claims || user_namespace || !spec.volumes.is_empty()
+}
+
+/// Whether the PodGroup of this name asks for what is not evaluated.
+pub fn is_unsupported_group(cluster: &Cluster<'_>, name: &FullName) -> bool {
+    let named = cluster.objects.pod_groups.iter().map(|group| &*group.object);
+    let mut named = named.filter(|group| FullName::of(&group.metadata) == *name).map(|group| &group.spec);
+    named.any(|spec| {
+        let parent = spec.parent_composite_pod_group_name.as_ref().is_some_and(|name| !name.is_empty());
+        let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
+        let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
+        parent || claims || constraints.is_some_and(|keys| keys.len() > 1)
+    })
+}

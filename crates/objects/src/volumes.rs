@@ -1,0 +1,241 @@
+//! The volumes of a pod that a scheduler has to consider: those whose data is in one place, so that not every node can have them. All
+//! others, such as emptyDir or configMap, are skipped as they are read.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1 as api;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// Volume sources that leave every node open. kube-scheduler does not look at them either.
+const ANYWHERE: [&str; 20] = [
+    "azureFile",
+    "cephfs",
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gitRepo",
+    "glusterfs",
+    "hostPath",
+    "image",
+    "nfs",
+    "photonPersistentDisk",
+    "projected",
+    "quobyte",
+    "scaleIO",
+    "secret",
+    "storageos",
+];
+
+/// The volumes of a pod that are tied to a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Volumes(Vec<Volume>);
+
+/// A volume that is tied to a place, as the API has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Volume {
+    fields: Map<String, Value>,
+    /// Its index in the pod's list.
+    #[serde(skip)]
+    index: usize,
+}
+
+impl Volumes {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Leaves out all of them.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The path of the first volume source that is tied to a place, as in `volumes[0].persistentVolumeClaim`.
+    pub fn first_path(&self) -> Option<String> {
+        let volume = self.0.first()?;
+        let source = volume.fields.keys().find(|key| is_tied(key));
+        Some(format!("volumes[{}]{}", volume.index, source.map(|key| format!(".{key}")).unwrap_or_default()))
+    }
+
+    fn of(all: Vec<Map<String, Value>>) -> Self {
+        let is_tied = |(_, fields): &(usize, Map<String, Value>)| fields.keys().any(|key| is_tied(key));
+        let tied = all.into_iter().enumerate().filter(is_tied);
+        Self(tied.map(|(index, fields)| Volume { fields, index }).collect())
+    }
+}
+
+/// Whether a field of a volume is a source that is tied to a place. A source that is not known here is taken for one.
+fn is_tied(field: &str) -> bool {
+    field != "name" && !ANYWHERE.contains(&field)
+}
+
+impl<'de> Deserialize<'de> for Volumes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = Option::<Vec<Read>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self::of(all.into_iter().map(|Read(fields)| fields).collect()))
+    }
+}
+
+/// A volume as it is read: its name and what ties it to a place. There are many, and most have nothing but what is skipped.
+struct Read(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ReadVisitor)
+    }
+}
+
+struct ReadVisitor;
+
+impl<'de> Visitor<'de> for ReadVisitor {
+    type Value = Read;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a volume")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if ANYWHERE.contains(&key.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+            } else if let Some(value) = map.next_value::<Option<Value>>()? {
+                fields.insert(key, value);
+            }
+        }
+        Ok(Read(fields))
+    }
+}
+
+impl From<Option<Vec<api::Volume>>> for Volumes {
+    fn from(all: Option<Vec<api::Volume>>) -> Self {
+        let fields = |volume: &api::Volume| match serde_json::to_value(volume) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) | Err(_) => Map::new(),
+        };
+        Self::of(all.iter().flatten().map(fields).collect())
+    }
+}
+
+impl From<Volumes> for Option<Vec<api::Volume>> {
+    fn from(volumes: Volumes) -> Self {
+        let read = |volume: Volume| serde_json::from_value(Value::Object(volume.fields)).ok();
+        let all: Vec<api::Volume> = volumes.0.into_iter().filter_map(read).collect();
+        (!all.is_empty()).then_some(all)
+    }
+}
+
+/// The volume mounts of a container that have bind mount options: the node must support them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct BoundMounts(Vec<Mount>);
+
+/// A volume mount, as far as it is read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Mount {
+    name: String,
+    mount_path: String,
+    bind_mount_options: Option<Vec<String>>,
+    /// Its index in the container's list.
+    #[serde(skip)]
+    index: usize,
+}
+
+impl BoundMounts {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Leaves out all of them.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The path of the first, as in `volumeMounts[0].bindMountOptions`.
+    pub fn first_path(&self) -> Option<String> {
+        self.0.first().map(|mount| format!("volumeMounts[{}].bindMountOptions", mount.index))
+    }
+
+    fn of(all: impl Iterator<Item = Mount>) -> Self {
+        let numbered = all.enumerate().map(|(index, mount)| Mount { index, ..mount });
+        Self(numbered.filter(|mount| mount.bind_mount_options.iter().flatten().next().is_some()).collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for BoundMounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = Option::<Vec<Mount>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self::of(all.into_iter()))
+    }
+}
+
+impl From<Option<Vec<api::VolumeMount>>> for BoundMounts {
+    fn from(all: Option<Vec<api::VolumeMount>>) -> Self {
+        Self::of(all.into_iter().flatten().map(|mount| Mount {
+            name: mount.name,
+            mount_path: mount.mount_path,
+            bind_mount_options: mount.bind_mount_options,
+            index: 0,
+        }))
+    }
+}
+
+impl From<BoundMounts> for Option<Vec<api::VolumeMount>> {
+    fn from(mounts: BoundMounts) -> Self {
+        let written = |mount: Mount| api::VolumeMount {
+            name: mount.name,
+            mount_path: mount.mount_path,
+            bind_mount_options: mount.bind_mount_options,
+            ..api::VolumeMount::default()
+        };
+        let all: Vec<api::VolumeMount> = mounts.0.into_iter().map(written).collect();
+        (!all.is_empty()).then_some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_volumes_that_are_tied_to_a_place_are_kept() {
+        let all = json!([
+            {"name": "tmp", "emptyDir": {}},
+            {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "none", "persistentVolumeClaim": null},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            {"name": "new", "sourceOfTheFuture": {}},
+        ]);
+        let volumes: Volumes = serde_json::from_value(all.clone()).expect("volumes");
+        assert_eq!(volumes.first_path().as_deref(), Some("volumes[2].persistentVolumeClaim"));
+        let kept = json!([all[2], all[4], all[5]]);
+        assert_eq!(serde_json::to_value(&volumes).expect("a value"), kept);
+        let of_api: Option<Vec<api::Volume>> = serde_json::from_value(all).expect("volumes of the API");
+        assert_eq!(Volumes::from(of_api).first_path(), volumes.first_path());
+        let none: Volumes = serde_json::from_value(json!([{"name": "tmp", "emptyDir": {}}])).expect("volumes");
+        assert_eq!((none.is_empty(), none.first_path()), (true, None));
+    }
+
+    #[test]
+    fn only_mounts_with_bind_mount_options_are_kept() {
+        let all = json!([
+            {"name": "tmp", "mountPath": "/tmp"},
+            {"name": "data", "mountPath": "/data", "bindMountOptions": ["noexec"], "readOnly": true},
+        ]);
+        let mounts: BoundMounts = serde_json::from_value(all).expect("mounts");
+        assert_eq!(mounts.first_path().as_deref(), Some("volumeMounts[1].bindMountOptions"));
+    }
+}
