@@ -101,10 +101,23 @@ fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts,
     Ok(together)
 }
 
-/// What the pod asks for as a whole, apart from its containers.
+/// What the pod asks for as a whole, apart from its containers. A limit of the pod's own counts where it says nothing else; what a
+/// container asks for is something else, but for huge pages.
 fn whole_of(pod: &Pod) -> Result<Amounts, String> {
-    let whole = pod.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
-    exact(whole, "spec.resources.requests")
+    let Some(spec) = &pod.spec else { return Ok(Amounts::new()) };
+    let resources = spec.resources.as_ref();
+    let mut whole = exact(resources.and_then(|own| own.requests.as_ref()), "spec.resources.requests")?;
+    let mut asked: Amounts = Amounts::new();
+    for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
+        asked.extend(requests_of(container)?);
+    }
+    for (resource, amount) in exact(resources.and_then(|own| own.limits.as_ref()), "spec.resources.limits")? {
+        let shared = resource == "cpu" || resource == "memory";
+        if shared && !asked.contains_key(&resource) || resource.starts_with("hugepages-") {
+            whole.entry(resource).or_insert(amount);
+        }
+    }
+    Ok(whole)
 }
 
 /// What the pod itself asks for cpu, memory and huge pages beats the sum of its containers. Overhead comes on top.

@@ -56,7 +56,10 @@ impl AskingArgs {
         if !self.filename.is_empty() {
             return input::read(&self.filename);
         }
-        let objects = reprieve_cluster::read::read(&self.cluster.cluster())?;
+        let (objects, warnings) = reprieve_cluster::read::read(&self.cluster.cluster())?;
+        for warning in warnings {
+            anstream::eprintln!("warning: {warning}");
+        }
         Ok(Input { objects, test: None })
     }
 

@@ -10,6 +10,8 @@ pub fn shuffled(objects: &Objects, round: u64) -> Objects {
     shuffle(&mut objects.pods, &mut state);
     shuffle(&mut objects.namespaces, &mut state);
     shuffle(&mut objects.priority_classes, &mut state);
+    shuffle(&mut objects.limit_ranges, &mut state);
+    shuffle(&mut objects.runtime_classes, &mut state);
     shuffle(&mut objects.budgets, &mut state);
     shuffle(&mut objects.pod_groups, &mut state);
     shuffle(&mut objects.workloads, &mut state);

@@ -31,6 +31,9 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
             Err(error) if is_unknown_kind(&error) && *kind == Kind::PodGroup => {
                 warn!("the cluster has no PodGroups of {}: pods are scheduled one by one", resource.api_version());
             }
+            Err(error) if is_unknown_kind(&error) && matches!(kind, Kind::LimitRange | Kind::RuntimeClass) => {
+                warn!("the cluster has no {} of {}: none are applied", resource.kind, resource.api_version());
+            }
             Err(error) if is_unknown_kind(&error) => missing.push(format!(
                 "  {}.{} is not installed: kubectl apply -f deploy/crds/{}.{}.yaml",
                 resource.plural, resource.group, resource.plural, resource.group

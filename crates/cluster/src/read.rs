@@ -14,6 +14,8 @@ const READ: &[Kind] = &[
     Kind::Namespace,
     Kind::Node,
     Kind::PriorityClass,
+    Kind::LimitRange,
+    Kind::RuntimeClass,
     Kind::ConfigMap,
     Kind::Budget,
     Kind::PodGroup,
@@ -28,13 +30,17 @@ const READ: &[Kind] = &[
     Kind::Pod,
 ];
 
-/// All objects of the cluster that a decision reads. Nothing is changed.
-pub fn read(cluster: &Cluster) -> Result<Objects, Error> {
+/// What only completes pods that are not there yet: without the right to read it most decisions are the same.
+const OPTIONAL: &[Kind] = &[Kind::LimitRange, Kind::RuntimeClass];
+
+/// All objects of the cluster that a decision reads, and a warning for each kind that could not be read but is not needed. Nothing is
+/// changed.
+pub fn read(cluster: &Cluster) -> Result<(Objects, Vec<String>), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Stopped(error.to_string()))?;
-    let found = runtime.block_on(async {
+    let (found, warnings) = runtime.block_on(async {
         let client = cluster.client().await?;
-        list_all(&client, READ).await
+        list_all(&client, READ, OPTIONAL).await
     })?;
     let mut objects = Objects::default();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
@@ -42,7 +48,7 @@ pub fn read(cluster: &Cluster) -> Result<Objects, Error> {
         spell_out(&mut object);
         objects.push(&object, &source);
     }
-    Ok(objects)
+    Ok((objects, warnings))
 }
 
 /// Pods that are over take no room.

@@ -22,6 +22,8 @@ pub fn resource(kind: Kind) -> Resource {
         Kind::Namespace => ("", "v1", "namespaces", "Namespace", false),
         Kind::Node => ("", "v1", "nodes", "Node", false),
         Kind::PriorityClass => ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false),
+        Kind::LimitRange => ("", "v1", "limitranges", "LimitRange", true),
+        Kind::RuntimeClass => ("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", false),
         Kind::ConfigMap => ("", "v1", "configmaps", "ConfigMap", true),
         Kind::Budget => ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true),
         Kind::PodGroup => ("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true),
@@ -62,6 +64,8 @@ fn own_kinds(policy: &Policy) -> &'static [Kind] {
             Kind::WorkloadPriorityClass,
             Kind::Workload,
             Kind::Job,
+            Kind::LimitRange,
+            Kind::RuntimeClass,
         ],
     }
 }
@@ -107,6 +111,8 @@ mod tests {
             (Kind::Pod, None, "/api/v1/pods"),
             (Kind::Pod, Some("a"), "/api/v1/namespaces/a/pods"),
             (Kind::Node, Some("a"), "/api/v1/nodes"),
+            (Kind::LimitRange, Some("a"), "/api/v1/namespaces/a/limitranges"),
+            (Kind::RuntimeClass, Some("a"), "/apis/node.k8s.io/v1/runtimeclasses"),
             (Kind::Workload, Some("a"), "/apis/kueue.x-k8s.io/v1beta2/namespaces/a/workloads"),
             (Kind::JobGroup, None, "/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups"),
         ] {

@@ -120,6 +120,11 @@ pub fn is_unknown_kind(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// Whether there is no right to do it.
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
 struct Watch {
     client: Client,
     kind: Kind,
@@ -350,16 +355,25 @@ struct Bookmark {
 }
 
 /// All objects of these kinds, or why they cannot be read. Kinds that the cluster does not know have none.
-pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<Vec<Object>, Error> {
+pub async fn list_all(client: &Client, kinds: &[Kind], optional: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
         match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
-            Ok(_) => Ok(objects),
-            Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
+            Ok(_) => Ok((objects, None)),
+            Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), None)),
+            Err(error) if is_forbidden(&error) && optional.contains(&kind) => {
+                let plural = resource(kind).plural;
+                let warning = format!(
+                    "no right to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
+                     ClusterRole reprieve-plan of deploy/manifests"
+                );
+                Ok((Vec::new(), Some(warning)))
+            }
             Err(error) => Err(Error::api(format!("reading {}", resource(kind).plural), &error)),
         }
     });
-    Ok(futures::future::try_join_all(lists).await?.into_iter().flatten().collect())
+    let (objects, warnings): (Vec<_>, Vec<_>) = futures::future::try_join_all(lists).await?.into_iter().unzip();
+    Ok((objects.into_iter().flatten().collect(), warnings.into_iter().flatten().collect()))
 }
 
 /// Whether the objects of a kind can be listed.

@@ -17,6 +17,8 @@ pub struct Workload {
     pub priority: Priority,
     /// Whether its queue takes workloads of its namespace.
     pub namespace_fits: bool,
+    /// Whether Kueue admits it under no circumstances: a request exceeds its limit, or a LimitRange forbids it.
+    pub invalid: bool,
     /// Whether nobody is taken in its namespace.
     pub protected: bool,
     /// When it was created.

@@ -189,14 +189,19 @@ fn only(keeper: Keeper, objects: &Objects) -> Objects {
             kept.cohorts.clone_from(&objects.cohorts);
             kept.local_queues.clone_from(&objects.local_queues);
             kept.workload_classes.clone_from(&objects.workload_classes);
+            kept.limit_ranges.clone_from(&objects.limit_ranges);
+            kept.runtime_classes.clone_from(&objects.runtime_classes);
             kept.kueue_workloads.clone_from(&objects.kueue_workloads);
         }
     }
     kept
 }
 
+/// Pods are complete by then: what completes the templates of workloads goes with them.
 fn without_accounts(objects: &Objects) -> Objects {
     Objects {
+        limit_ranges: Vec::new(),
+        runtime_classes: Vec::new(),
         config_maps: Vec::new(),
         elastic_quotas: Vec::new(),
         job_groups: Vec::new(),

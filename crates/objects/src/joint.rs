@@ -12,6 +12,7 @@ use reprieve_engine::PodId;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::{FlavorNodes, Workload};
 
+use crate::defaults::Defaults;
 use crate::kueue::{KueueWorkload, PodSetSpec};
 use crate::load::nth_rank;
 use crate::loader::Loader;
@@ -76,7 +77,13 @@ struct Missing {
 }
 
 /// The pods that pending workloads lack. Of a pod set that has more than all nodes could hold none are made: it fits nowhere.
-fn missing(objects: &Objects, ties: &Ties, pods: &[(FullName, Pod)], slots: i64) -> Result<Vec<Missing>, InputError> {
+fn missing(
+    objects: &Objects,
+    ties: &Ties,
+    pods: &[(FullName, Pod)],
+    slots: i64,
+    defaults: &Defaults,
+) -> Result<Vec<Missing>, InputError> {
     let mut there: BTreeMap<(&FullName, usize), i64> = BTreeMap::new();
     for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
         if let Some((workload, set)) = ties.get(name) {
@@ -99,7 +106,8 @@ fn missing(objects: &Objects, ties: &Ties, pods: &[(FullName, Pod)], slots: i64)
                 return Err(InputError::new(problem).at(&sourced.source).object(format!("Workload {name}")));
             }
             let count = usize::try_from(count).unwrap_or_default();
-            all.push(Missing { template: template(&name, set), workload: name.clone(), set: set.name.clone(), count });
+            let template = template(&name, set, defaults);
+            all.push(Missing { template, workload: name.clone(), set: set.name.clone(), count });
         }
     }
     Ok(all)
@@ -113,13 +121,15 @@ impl Missing {
     }
 }
 
-fn template(workload: &FullName, set: &PodSetSpec) -> ApiPod {
+/// The pod as the API server will complete it.
+fn template(workload: &FullName, set: &PodSetSpec, defaults: &Defaults) -> ApiPod {
     let mut metadata = set.template.metadata.clone().unwrap_or_default();
     metadata.namespace = Some(workload.namespace.clone());
     metadata.name = Some(format!("{}/{}", workload.name, set.name));
     metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), set.name.clone());
     metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
-    let spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+    let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+    defaults.admit_spec(&workload.namespace, &mut spec);
     ApiPod { node_name: None, ..ApiPod::new(metadata, spec) }
 }
 
@@ -134,7 +144,7 @@ impl Loader {
     ) -> Result<(), InputError> {
         let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
         let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
-        for missing in missing(objects, ties, pods, slots)? {
+        for missing in missing(objects, ties, pods, slots, &Defaults::new(objects)?)? {
             let made = self.pod(&missing.workload, &missing.template, None);
             let made = made.map_err(|error| error.object(format!("Workload {}", missing.workload)))?;
             if let Some(pod) = made {

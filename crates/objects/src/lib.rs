@@ -10,6 +10,7 @@ mod classes;
 pub mod crds;
 pub mod cycle;
 pub mod decode;
+mod defaults;
 mod disturbance;
 pub mod groups;
 mod intern;

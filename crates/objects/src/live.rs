@@ -295,6 +295,12 @@ impl Live {
         self.wanted.iter()
     }
 
+    /// All objects of a kind other than Pod.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        let first = Key::new(kind, FullName { namespace: String::new(), name: String::new() });
+        self.wanted.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, object)| object)
+    }
+
     /// A pod.
     pub fn pod(&self, name: &FullName) -> Option<&Arc<ApiPod>> {
         self.pods.get(name)

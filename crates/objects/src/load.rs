@@ -21,7 +21,7 @@ use crate::loader::Loader;
 use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name, plain_name};
 use crate::protected::protected;
-use crate::quota::{Notes, world};
+use crate::quota::world;
 use crate::request::{self, Amounts};
 use crate::schedulers::Schedulers;
 use crate::shape::{Vocabulary, keys_of, keys_read};
@@ -164,8 +164,7 @@ pub(crate) fn build_for(
     let offered: Vec<i64> =
         (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
     let (scheduler, places_all) = (loader.schedulers.name().to_owned(), placing == Placing::Joint);
-    let mut notes = Notes { texts: &mut loader.texts, warnings: &mut loader.warnings };
-    let kueue = world(objects, &scheduler, places_all, &mut notes)?.unwrap_or_default();
+    let mut kueue = world(objects, &scheduler, places_all, &mut loader.texts)?.unwrap_or_default();
     let has_tree = !loader.tree.paths.is_empty();
     let has_quotas = !has_tree && !loader.quotas.names.is_empty();
     cluster.queues = if has_tree {
@@ -177,6 +176,7 @@ pub(crate) fn build_for(
     };
     let is_kueue = !has_tree && !has_quotas;
     if is_kueue {
+        loader.warnings.append(&mut kueue.warnings);
         (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
         cluster.quota_rules.flavors = flavors;
         joint::tie(&mut cluster.workloads, &kueue.workload_names, &kueue.pod_set_names, &ties, &pods);

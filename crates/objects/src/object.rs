@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -100,6 +101,10 @@ kinds! {
     Node(Node),
     /// `scheduling.k8s.io/v1` PriorityClass.
     PriorityClass(PriorityClass),
+    /// `v1` LimitRange.
+    LimitRange(LimitRange),
+    /// `node.k8s.io/v1` RuntimeClass.
+    RuntimeClass(RuntimeClass),
     /// `v1` ConfigMap.
     ConfigMap(ConfigMap),
     /// `policy/v1` PodDisruptionBudget.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
@@ -29,6 +30,10 @@ pub struct Objects {
     pub namespaces: Vec<Sourced<Namespace>>,
     /// `scheduling.k8s.io/v1` PriorityClass.
     pub priority_classes: Vec<Sourced<PriorityClass>>,
+    /// `v1` LimitRange.
+    pub limit_ranges: Vec<Sourced<LimitRange>>,
+    /// `node.k8s.io/v1` RuntimeClass.
+    pub runtime_classes: Vec<Sourced<RuntimeClass>>,
     /// `policy/v1` PodDisruptionBudget.
     pub budgets: Vec<Sourced<PodDisruptionBudget>>,
     /// `scheduling.k8s.io/v1beta1` PodGroup.
@@ -64,6 +69,8 @@ impl Objects {
         self.pods.extend(other.pods);
         self.namespaces.extend(other.namespaces);
         self.priority_classes.extend(other.priority_classes);
+        self.limit_ranges.extend(other.limit_ranges);
+        self.runtime_classes.extend(other.runtime_classes);
         self.budgets.extend(other.budgets);
         self.pod_groups.extend(other.pod_groups);
         self.workloads.extend(other.workloads);
@@ -92,6 +99,8 @@ impl Objects {
             Object::Namespace(object) => push!(namespaces, object),
             Object::Node(object) => push!(nodes, object),
             Object::PriorityClass(object) => push!(priority_classes, object),
+            Object::LimitRange(object) => push!(limit_ranges, object),
+            Object::RuntimeClass(object) => push!(runtime_classes, object),
             Object::ConfigMap(object) => push!(config_maps, object),
             Object::Budget(object) => push!(budgets, object),
             Object::PodGroup(object) => push!(pod_groups, object),
@@ -120,6 +129,8 @@ impl Objects {
             namespaces,
             nodes,
             priority_classes,
+            limit_ranges,
+            runtime_classes,
             config_maps,
             budgets,
             pod_groups,
@@ -136,6 +147,8 @@ impl Objects {
             + self.pods.len()
             + self.namespaces.len()
             + self.priority_classes.len()
+            + self.limit_ranges.len()
+            + self.runtime_classes.len()
             + self.budgets.len()
             + self.pod_groups.len()
             + self.workloads.len()

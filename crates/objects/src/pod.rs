@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::defaults::fill_container_requests;
 use crate::volumes::{BoundMounts, Volumes};
 
 /// `v1` Pod.
@@ -61,6 +62,8 @@ pub struct PodSpec {
     pub resource_claims: Option<Vec<PodResourceClaim>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_class_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,14 +191,18 @@ struct Read {
 impl From<Read> for Pod {
     fn from(Read { metadata, spec, status }: Read) -> Self {
         match spec {
-            Some(spec) => Self { status, ..Self::new(metadata, spec) },
+            Some(mut spec) => {
+                fill_container_requests(&mut spec);
+                Self { status, ..Self::new(metadata, spec) }
+            }
             None => Self { metadata, status, ..Self::default() },
         }
     }
 }
 
 impl Pod {
-    /// A pod of which nothing is known but what it asks for.
+    /// A pod of which nothing is known but what it asks for. Its limits are not copied to its requests, unlike those of a pod that is
+    /// decoded: `defaults.rs` completes the pods that are made from a template.
     pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
         let node_name = std::mem::take(&mut spec.node_name).0;
         Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
@@ -277,8 +284,9 @@ macro_rules! both_ways {
 
 both_ways!(PodSpec {
     affinity, host_network, host_users, node_name, node_selector, overhead, preemption_policy, priority,
-    priority_class_name, resource_claims, resources, scheduler_name, scheduling_gates, scheduling_group,
-    termination_grace_period_seconds, tolerations, topology_spread_constraints, volumes; containers, init_containers
+    priority_class_name, resource_claims, resources, runtime_class_name, scheduler_name, scheduling_gates,
+    scheduling_group, termination_grace_period_seconds, tolerations, topology_spread_constraints, volumes; containers,
+    init_containers
 });
 both_ways!(Container { image, name, ports, resources, restart_policy, restart_policy_rules, volume_mounts });
 

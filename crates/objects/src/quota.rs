@@ -39,14 +39,16 @@ pub(crate) struct KueueWorld {
     pub resource_names: Vec<String>,
     /// By workload.
     pub pod_set_names: Vec<Vec<String>>,
+    /// What is wrong with some of them.
+    pub warnings: Vec<String>,
     /// Reads more of them.
     pub reader: Option<Workloads>,
 }
 
 /// Where what is not evaluated is noted down.
-pub(crate) struct Notes<'a> {
-    pub texts: &'a mut Interner,
-    pub warnings: &'a mut Vec<String>,
+struct Notes<'a> {
+    texts: &'a mut Interner,
+    warnings: &'a mut Vec<String>,
 }
 
 /// `None` where there is no ClusterQueue. `places_all` says whether the pods of all workloads are this scheduler's to place; else only
@@ -55,7 +57,7 @@ pub(crate) fn world(
     objects: &Objects,
     scheduler: &str,
     places_all: bool,
-    notes: &mut Notes<'_>,
+    texts: &mut Interner,
 ) -> Result<Option<KueueWorld>, InputError> {
     if objects.cluster_queues.is_empty() {
         return Ok(None);
@@ -65,6 +67,8 @@ pub(crate) fn world(
     reading.add_queues(objects)?;
     let (queues, rules) = reading.tree()?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
+    let mut warnings = Vec::new();
+    let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = Places { all: places_all, scheduler: scheduler.to_owned() };
     let mut reader = Workloads::new(reading, &rules, objects, places, notes)?;
     let (workload_names, workloads) = reader.all(objects, notes)?;
@@ -79,6 +83,7 @@ pub(crate) fn world(
         flavor_names: reader.flavor_names(),
         resource_names: reader.resource_names(),
         pod_set_names,
+        warnings,
         reader: Some(reader),
     }))
 }

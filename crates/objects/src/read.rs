@@ -326,6 +326,8 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
         }
         ("", "Namespace") => objects.namespaces.push(sourced(&value, source)?),
         ("scheduling.k8s.io", "PriorityClass") => objects.priority_classes.push(sourced(&value, source)?),
+        ("", "LimitRange") => objects.limit_ranges.push(sourced(&value, source)?),
+        ("node.k8s.io", "RuntimeClass") => objects.runtime_classes.push(sourced(&value, source)?),
         ("policy", "PodDisruptionBudget") => objects.budgets.push(sourced(&value, source)?),
         ("scheduling.k8s.io", "PodGroup") => {
             value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(); // the fields are the same in every version
@@ -372,12 +374,16 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object:
 
 /// Kubernetes takes `cpu: 2` for `cpu: "2"`.
 fn quote_quantities(value: &mut Value) {
-    const LISTS: [&str; 6] = ["requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"];
+    const OF_PODS: [&str; 4] = ["requests", "limits", "overhead", "allocatedResources"];
+    const OF_NODES: [&str; 3] = ["allocatable", "capacity", "podFixed"];
+    const OF_LIMIT_RANGES: [&str; 5] = ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"];
+    let is_list =
+        |key: &str| [&OF_PODS[..], &OF_NODES, &OF_LIMIT_RANGES].into_iter().flatten().any(|list| *list == key);
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match value {
-                    Value::Object(quantities) if LISTS.contains(&key.as_str()) => {
+                    Value::Object(quantities) if is_list(key) => {
                         for quantity in quantities.values_mut().filter(|quantity| quantity.is_number()) {
                             *quantity = Value::String(quantity.to_string());
                         }

@@ -48,6 +48,14 @@ pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answ
     for Sourced { object, .. } in priority_classes {
         push(without_managed_fields(&**object))?;
     }
+    // Pods are complete; only workloads are completed each time that they are read.
+    let has_templates = !objects.kueue_workloads.is_empty();
+    for Sourced { object, .. } in objects.limit_ranges.iter().filter(|_| has_templates) {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in objects.runtime_classes.iter().filter(|_| has_templates) {
+        push(without_managed_fields(&**object))?;
+    }
     for Sourced { object, .. } in budgets {
         push(without_managed_fields(&**object))?;
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::defaults::pod_level_requests;
 use crate::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use crate::quantity;
 use crate::source::InputError;
@@ -43,8 +44,9 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
             raise(&mut total, containers_total(spec, status, View::Actual { infeasible })?);
         }
     }
-    if let Some(whole) = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-        let mut effective = exact(whole, || "spec.resources.requests".to_owned())?;
+    let whole = pod_level_requests(spec);
+    if !whole.is_empty() {
+        let mut effective = exact(&whole, || "spec.resources.requests".to_owned())?;
         if reported.is_some() {
             if infeasible {
                 effective.clear();
@@ -175,8 +177,13 @@ fn raise(total: &mut Exact, to: Exact) {
     }
 }
 
-fn is_pod_level(resource: &str) -> bool {
-    resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-")
+/// Whether a pod as a whole may request the resource.
+pub(crate) fn is_pod_level(resource: &str) -> bool {
+    resource == "cpu" || resource == "memory" || is_huge_pages(resource)
+}
+
+pub(crate) fn is_huge_pages(resource: &str) -> bool {
+    resource.starts_with("hugepages-")
 }
 
 fn is_resize_infeasible(status: &PodStatus) -> bool {

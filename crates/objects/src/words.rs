@@ -96,6 +96,10 @@ pub fn law(law: &Law, names: &Names) -> Words {
             "Namespace",
             format!("the namespaceSelector of ClusterQueue {} does not take its namespace", names.queue(*queue)),
         ),
+        Law::InvalidResources => words(
+            "InvalidResources",
+            "a request of its pods exceeds its limit, or a LimitRange of its namespace forbids it",
+        ),
         Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
         Law::NotContested => words("NotContested", "it holds nothing of what is short"),
         Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),

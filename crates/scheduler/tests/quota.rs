@@ -9,7 +9,7 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::read::documents;
 use reprieve_scheduler::action::Action;
-use reprieve_scheduler::event::Event;
+use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
 
 /// 2026-01-01T01:00:00Z.
@@ -247,5 +247,54 @@ mod faults {
         assert!(catch_unwind(AssertUnwindSafe(|| scheduler.step(NOW))).is_err());
         assert_eq!(scheduler.recover(NOW), Some(UnitName::Workload(FullName::new("default", "fatal"))));
         assert_eq!(admits(&steps(&mut scheduler, NOW)), ["other"]);
+    }
+}
+
+#[test]
+fn a_limit_range_counts_from_when_it_comes_until_it_goes() {
+    let limits = "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1}}]}}";
+    let mut scheduler = settled(&[CLUSTER, &workload("one", "team", 0, 2, "{}")].concat(), Placing::QuotaOnly);
+    let mut object = read(limits).remove(0);
+    object.metadata_mut().resource_version = Some("101".to_owned());
+    scheduler.observe(Event::Changed(object.clone()), NOW);
+    let refused = steps(&mut scheduler, NOW);
+    assert_eq!(admits(&refused), [""; 0], "it asks for more than it may");
+    for (action, _) in refused.into_iter().flat_map(|step| step.actions) {
+        scheduler.observe(Event::Done { action, result: ActionResult::Ok { version: 0 } }, NOW);
+    }
+    scheduler.observe(Event::Gone { key: object.key(), version: 102 }, NOW);
+    assert_eq!(admits(&steps(&mut scheduler, NOW)), ["one"]);
+}
+
+#[test]
+fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class() {
+    let classes = "
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 100}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: normal}, value: 7, globalDefault: true}
+";
+    for (classes, spec, priority) in [
+        (classes, r#"{"priorityClassName": "high"}"#, 100),
+        (classes, r#"{"priorityClassName": ""}"#, 7),
+        (classes, "{}", 7),
+        (classes, r#"{"priorityClassName": "unknown"}"#, 0),
+        (classes, r#"{"priority": 9}"#, 9),
+        ("", "{}", 0),
+    ] {
+        let mut scheduler = settled(&[CLUSTER, classes].concat(), Placing::QuotaOnly);
+        let text = format!(
+            r#"{{"metadata": {{"name": "one", "uid": "one", "labels": {{"kueue.x-k8s.io/queue-name": "team"}}}},
+             "spec": {{"suspend": true, "template": {{"spec": {spec}}}}}}}"#
+        );
+        let mut job = Object::from_json(Kind::Job, &text).expect("a Job");
+        job.metadata_mut().resource_version = Some("101".to_owned());
+        scheduler.observe(Event::Changed(job), NOW);
+        let steps = steps(&mut scheduler, NOW);
+        let made = steps.iter().flat_map(|step| &step.actions).find_map(|(_, action)| match action {
+            Action::CreateWorkload { workload } => workload.spec.priority,
+            _ => None,
+        });
+        assert_eq!(made, Some(priority), "{spec}");
     }
 }

@@ -109,6 +109,8 @@ pub enum Law {
         /// The queue.
         queue: QueueId,
     },
+    /// A request of the workload exceeds its limit, or a LimitRange forbids what its pods ask for.
+    InvalidResources,
     /// The workload's queue is in another cohort, or in none.
     OtherCohort,
     /// The workload holds nothing of what is short.

@@ -307,6 +307,7 @@ impl Workload {
             preempts_from: None,
             rank: 0,
             namespace_fits: true,
+            invalid: false,
             protected: false,
             pod_sets: Vec::new(),
             milestones: Vec::new(),

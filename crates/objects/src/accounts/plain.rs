@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
 use super::{LOCAL_QUEUE, made, named, without_accounts};
+use crate::defaults::Defaults;
 use crate::groups::group_of;
 use crate::joint::ties;
 use crate::koordinator::{job_of, label};
@@ -93,6 +94,7 @@ impl Plain {
         let mut there: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
         let ties = ties(objects);
         let classes = WorkloadClasses::new(objects)?;
+        let defaults = Defaults::new(objects)?;
         for (at, pod) in objects.pods.iter().enumerate() {
             if let Some((workload, _)) = ties.get(&FullName::of(&pod.object.metadata)) {
                 there.entry(workload.clone()).or_default().push(at);
@@ -113,7 +115,7 @@ impl Plain {
                 };
                 let priority = classes.priority(&workload.spec);
                 let priority = priority.map_err(|error| error.at(source).object(format!("Workload {name}")))?;
-                let pods = pods_of(workload, &name, priority, place, source)?;
+                let pods = pods_of(workload, &name, priority, place, source, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
@@ -170,6 +172,7 @@ fn pods_of(
     priority: Priority,
     place: Place,
     source: &Source,
+    defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
@@ -186,6 +189,7 @@ fn pods_of(
         sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
     let pod = |(at, template): (usize, Option<PodSpec>)| {
         let mut spec = template.unwrap_or_default();
+        defaults.admit_spec(&name.namespace, &mut spec);
         spec.priority = Some(priority.0);
         if place != Place::Nowhere {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);

@@ -8,6 +8,7 @@ use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
 use super::{Notes, Reading, amount_of, is_finished};
+use crate::defaults::Defaults;
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::intern::Interner;
 use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
@@ -36,6 +37,7 @@ pub(crate) struct Workloads {
     classes: WorkloadClasses,
     /// The namespaces in which nobody is taken.
     protected: BTreeSet<String>,
+    defaults: Defaults,
     cells: Vec<Vec<Option<CellId>>>,
     /// In the order of their ranks.
     pub order: BTreeMap<RankedBy, WorkloadId>,
@@ -88,6 +90,7 @@ impl Workloads {
             namespaces: reading.namespaces,
             classes: reading.classes,
             protected: reading.protected,
+            defaults: Defaults::new(objects)?,
             cells: rules.cells.clone(),
             order: BTreeMap::new(),
         })
@@ -102,7 +105,7 @@ impl Workloads {
     }
 
     /// All that are not over, by name.
-    pub fn all(
+    pub(super) fn all(
         &mut self,
         objects: &Objects,
         notes: &mut Notes<'_>,
@@ -115,6 +118,7 @@ impl Workloads {
         for (name, Sourced { object, source }) in &named {
             let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
             workloads.push(self.read(name, object, notes.texts).map_err(located)?);
+            notes.warnings.extend(self.problems(name, object).map_err(located)?);
         }
         notes.warnings.extend(self.reclaimable(&named));
         for (at, id) in self.order.values().enumerate() {
@@ -170,6 +174,40 @@ impl Workloads {
         Some(not_evaluated(&format!("Workload {first}: status.reclaimablePods"), found.count()))
     }
 
+    /// Why Kueue does not admit a workload that asks for quota, whatever quota there is, and what is not counted of its requests.
+    fn problems(&self, name: &FullName, object: &KueueWorkload) -> Result<Vec<String>, InputError> {
+        let mut problems = Vec::new();
+        if object.status.as_ref().is_some_and(|status| status.admission.is_some()) {
+            return Ok(problems);
+        }
+        for set in &object.spec.pod_sets {
+            let spec = self.spec_of(&name.namespace, set);
+            if let Some(class) = self.defaults.missing_runtime_class(&spec) {
+                problems.push(format!(
+                    "Workload {name}: spec.podSets[{}].template.spec.runtimeClassName: RuntimeClass {class:?} is not in the input, so that \
+                     its overhead is not counted; add the output of kubectl get runtimeclasses -o yaml",
+                    set.name
+                ));
+            }
+            for violation in self.violations(&name.namespace, set, &spec)? {
+                let field = format!("spec.podSets[{}].template.{violation}", set.name);
+                problems.push(format!("Workload {name}: {field}; Kueue does not admit it"));
+            }
+        }
+        Ok(problems)
+    }
+
+    /// The pods of a set as Kueue counts them.
+    fn spec_of(&self, namespace: &str, set: &PodSetSpec) -> PodSpec {
+        let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+        self.defaults.adjust(namespace, &mut spec);
+        spec
+    }
+
+    fn violations(&self, namespace: &str, set: &PodSetSpec, spec: &PodSpec) -> Result<Vec<String>, InputError> {
+        self.defaults.violations(namespace, spec).map_err(|error| in_template(error, set))
+    }
+
     fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
         let empty = KueueWorkloadStatus::default();
         let status = object.status.as_ref().unwrap_or(&empty);
@@ -209,25 +247,33 @@ impl Workloads {
             }
         };
         let created = object.metadata.creation_timestamp.as_ref();
+        let FullName { namespace, .. } = FullName::of(&object.metadata);
+        let (mut invalid, mut pod_sets) = (false, Vec::new());
+        for set in &object.spec.pod_sets {
+            let spec = self.spec_of(&namespace, set);
+            invalid |= admission.is_none() && !self.violations(&namespace, set, &spec)?.is_empty();
+            pod_sets.push(self.pod_set(set, spec)?);
+        }
         Ok(Workload {
             queue,
             admission,
             rank: 0,
             namespace_fits: true,
-            protected: self.protected.contains(&FullName::of(&object.metadata).namespace),
+            invalid,
+            protected: self.protected.contains(&namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             preempts_from: preempts_from(status),
             priority: self.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
-            pod_sets: object.spec.pod_sets.iter().map(|set| self.pod_set(set)).collect::<Result<_, _>>()?,
+            pod_sets,
             milestones: milestones(object)?,
             on_preemption: on_preemption(object)?,
             unsupported: None,
         })
     }
 
-    fn pod_set(&self, set: &PodSetSpec) -> Result<PodSet, InputError> {
+    fn pod_set(&self, set: &PodSetSpec, spec: PodSpec) -> Result<PodSet, InputError> {
         let wrong =
             |field: &str, problem| InputError::new(problem).field(format!("spec.podSets[{}].{field}", set.name));
         if set.count < 0 {
@@ -236,12 +282,9 @@ impl Workloads {
         if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
             return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
         }
-        let spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
-        let pod = Pod::new(ObjectMeta::default(), spec.clone());
-        let amounts = request::requests(&pod).map_err(|error| {
-            let field = error.field.clone().unwrap_or_default();
-            error.field(format!("spec.podSets[{}].template.{field}", set.name))
-        })?;
+        let pod = Pod::new(ObjectMeta::default(), spec);
+        let spec = pod.spec.as_deref().expect("it was made of one");
+        let amounts = request::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
             match self.resources.get(&resource) {
@@ -253,7 +296,7 @@ impl Workloads {
         }
         let mut may_use = vec![false; self.flavors.len()];
         for (id, flavor) in self.flavors.values() {
-            may_use[id.index()] = may_use_flavor(&spec, flavor);
+            may_use[id.index()] = may_use_flavor(spec, flavor);
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
     }
@@ -292,6 +335,12 @@ fn unsupported_queues(objects: &Objects, reading: &Reading<'_>) -> BTreeMap<Queu
         }
     }
     unsupported
+}
+
+/// An error in a pod, with where the pod's template is.
+fn in_template(error: InputError, set: &PodSetSpec) -> InputError {
+    let field = error.field.clone().unwrap_or_default();
+    error.field(format!("spec.podSets[{}].template.{field}", set.name))
 }
 
 /// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.

@@ -238,7 +238,7 @@ impl Scheduler {
         }
     }
 
-    /// A Job's priority: of the class that its label names, else of its pods.
+    /// A Job's priority: of the class that its label names, else of its pods, else of the global default PriorityClass.
     fn priority_of(&self, job: &Job) -> i32 {
         let class = |kind, name: &str| match self.live.get(&Key::new(kind, FullName::new("", name)))? {
             Object::WorkloadPriorityClass(class) => Some(class.spec.value),
@@ -249,8 +249,19 @@ impl Scheduler {
         let label = labels.and_then(|labels| labels.get("kueue.x-k8s.io/priority-class"));
         let by_label = label.and_then(|name| class(Kind::WorkloadPriorityClass, name));
         let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-        let by_class = || class(Kind::PriorityClass, pod?.priority_class_name.as_deref()?);
-        by_label.or_else(by_class).or_else(|| pod?.priority).unwrap_or(0)
+        let named = pod.and_then(|pod| pod.priority_class_name.as_deref()).filter(|name| !name.is_empty());
+        let by_class = || class(Kind::PriorityClass, named?);
+        let by_default = || if named.is_none() { self.default_priority() } else { None };
+        by_label.or_else(by_class).or_else(|| pod?.priority).or_else(by_default).unwrap_or(0)
+    }
+
+    /// The value of the global default PriorityClass; the lowest, as in Kueue, where there are several.
+    fn default_priority(&self) -> Option<i32> {
+        let classes = self.live.of_kind(Kind::PriorityClass).filter_map(|object| match object {
+            Object::PriorityClass(class) if class.global_default == Some(true) => Some(class.value.unwrap_or_default()),
+            _ => None,
+        });
+        classes.min()
     }
 }
 

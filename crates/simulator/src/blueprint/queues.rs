@@ -34,6 +34,8 @@ pub(super) fn is_for(object: &Object, policy: &Policy) -> bool {
         | Kind::Cohort
         | Kind::LocalQueue
         | Kind::WorkloadPriorityClass
+        | Kind::LimitRange
+        | Kind::RuntimeClass
         | Kind::Workload => matches!(policy, Policy::Kueue(_)),
         Kind::PodGroup => matches!(policy, Policy::Kubernetes(_)),
         Kind::Namespace | Kind::Node | Kind::PriorityClass | Kind::Budget | Kind::Job | Kind::Pod => true,

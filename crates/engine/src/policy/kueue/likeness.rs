@@ -13,6 +13,7 @@ pub struct Likeness {
     active: bool,
     namespace_fits: bool,
     unsupported: Option<TextId>,
+    invalid: bool,
     pod_sets: Vec<PodSet>,
     /// Where it may take those that are newer.
     created: Option<Timestamp>,
@@ -36,6 +37,7 @@ impl Likeness {
             active: workload.active,
             namespace_fits: workload.namespace_fits,
             unsupported: workload.unsupported,
+            invalid: workload.invalid,
             pod_sets: workload.pod_sets.clone(),
             created: minds_age.then_some(workload.created),
             waiting_since: minds_wait.then_some(workload.waiting_since),

@@ -163,6 +163,9 @@ impl Nomination {
         if !workload.namespace_fits {
             return refused(Law::Namespace { queue });
         }
+        if workload.invalid {
+            return refused(Law::InvalidResources);
+        }
         let search = Search::new(snapshot, policy, preemptor, queue, now);
         let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
         let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut());
