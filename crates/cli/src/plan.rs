@@ -88,12 +88,14 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
         assume(&mut objects, &args.assume);
         return cycle(args, recorded.as_ref(), &objects, blamed);
     }
-    let spec = question(args, recorded, &mut objects)?;
+    let mut warnings = Vec::new();
+    let spec = question(args, recorded, &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
     let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blamed)?, spec.profile.scheduler_name.as_deref());
     let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
+    report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
@@ -108,11 +110,18 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
 }
 
 /// The question: what the flags say, else what the input itself asks.
-fn question(args: &PlanArgs, recorded: Option<TestSpec>, objects: &mut Objects) -> Result<TestSpec, Error> {
+fn question(
+    args: &PlanArgs,
+    recorded: Option<TestSpec>,
+    objects: &mut Objects,
+    warnings: &mut Vec<String>,
+) -> Result<TestSpec, Error> {
     let submitted = match &args.submit {
         Some(path) => {
             let (new, controlled) = input::read_submitted(std::slice::from_ref(path))?;
-            Some(submit(objects, new, controlled)?)
+            let submitted = submit(objects, new, controlled)?;
+            warnings.extend(submitted.warnings);
+            Some(submitted.preemptor)
         }
         None => None,
     };

@@ -1,5 +1,6 @@
 //! What somebody means to submit: the pods that its controller would make, as if they were in the cluster already.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
@@ -10,6 +11,7 @@ use k8s_openapi::api::scheduling::v1beta1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
+use crate::defaults::Defaults;
 use crate::objects::{FullName, Objects};
 use crate::pod::{Pod, PodSpec, PodStatus};
 use crate::source::{InputError, Source, Sourced};
@@ -41,12 +43,21 @@ struct KeeperSpec {
     template: PodTemplateSpec,
 }
 
-/// Adds what is submitted to the cluster, and says who asks: the one group, else the one pod.
+/// Who asks, once what is submitted is in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    /// The one group, else the one pod.
+    pub preemptor: PreemptorRef,
+    /// Why the API server would not create the pods as they are, and what is unknown about them.
+    pub warnings: Vec<String>,
+}
+
+/// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks.
 pub fn submit(
     cluster: &mut Objects,
     mut submitted: Objects,
     controlled: Vec<Sourced<Controlled>>,
-) -> Result<PreemptorRef, InputError> {
+) -> Result<Submitted, InputError> {
     for Sourced { object, source } in controlled {
         submitted.extend(pods_of(Arc::unwrap_or_clone(object), &source)?);
     }
@@ -66,8 +77,34 @@ pub fn submit(
             return Err(InputError::new(problem));
         }
     };
+    let (pods, groups) = (std::mem::take(&mut submitted.pods), std::mem::take(&mut submitted.pod_groups));
     cluster.extend(submitted);
-    Ok(preemptor)
+    let warnings = admit(cluster, pods, groups)?;
+    Ok(Submitted { preemptor, warnings })
+}
+
+/// Completes what is submitted with what the cluster, or the file itself, has for that, and puts it into the cluster.
+fn admit(
+    cluster: &mut Objects,
+    pods: Vec<Sourced<Pod>>,
+    groups: Vec<Sourced<PodGroup>>,
+) -> Result<Vec<String>, InputError> {
+    let defaults = Defaults::new(cluster)?;
+    // The pods of a Job have the same problems: one of them is enough to tell.
+    let (mut known, mut warnings) = (BTreeSet::new(), Vec::new());
+    for mut pod in pods {
+        let object = Arc::make_mut(&mut pod.object);
+        let problems = defaults.admit(object);
+        for problem in problems.into_iter().filter(|problem| known.insert(problem.clone())) {
+            warnings.push(format!("Pod {}: {problem}", FullName::of(&object.metadata)));
+        }
+        cluster.pods.push(pod);
+    }
+    for mut group in groups {
+        defaults.admit_group(Arc::make_mut(&mut group.object));
+        cluster.pod_groups.push(group);
+    }
+    Ok(warnings)
 }
 
 fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
