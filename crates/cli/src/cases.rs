@@ -337,30 +337,29 @@ fn print(output: Output, cases: &[Case]) -> Result<(), Error> {
                 "badInput": of(Verdict::BadInput),
                 "tests": cases,
             });
-            output::line(&format!("{result:#}"));
+            output::line(&format!("{result:#}"))
         }
         Output::Junit => output::print(&crate::junit::report(cases)?),
     }
-    Ok(())
 }
 
-fn print_table(cases: &[Case]) {
+fn print_table(cases: &[Case]) -> Result<(), Error> {
     let style = |colour: anstyle::AnsiColor| anstyle::Style::new().bold().fg_color(Some(colour.into()));
     let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
     for case in cases.iter().filter(|case| case.verdict != Verdict::Passed) {
         let word = if case.verdict == Verdict::Failed { "FAIL" } else { "BAD INPUT" };
-        output::line(&format!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display()));
+        output::line(&format!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display()))?;
         for problem in &case.problems {
-            output::line(&format!("  {problem}"));
+            output::line(&format!("  {problem}"))?;
         }
         for line in case.table.lines() {
-            output::line(&format!("    {line}"));
+            output::line(&format!("    {line}"))?;
         }
-        output::line("");
+        output::line("")?;
     }
     let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
     let (passed, failed, bad) = (of(Verdict::Passed), of(Verdict::Failed), of(Verdict::BadInput));
     let colour = if failed + bad == 0 { green } else { red };
     let bad = if bad > 0 { format!(", {bad} could not be read") } else { String::new() };
-    output::line(&format!("{colour}{passed} passed, {failed} failed{colour:#}{bad}"));
+    output::line(&format!("{colour}{passed} passed, {failed} failed{colour:#}{bad}"))
 }

@@ -1,9 +1,10 @@
 //! The command line: what `reprieve` can be told, and what comes of it.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::input::Error;
-use crate::{cases, compare, demo, plan, run, simulate};
+use crate::{cases, compare, demo, output, plan, run, simulate};
 use clap::{Parser, Subcommand};
 
 /// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
@@ -24,19 +25,23 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Runs PreemptionTest files: unit tests for a preemption policy
     ///
-    /// Exit status: 0 all pass, 1 some fail, 2 bad input.
+    /// Exit status: 0 all pass, 1 some fail or the result cannot be written, 2 bad input.
     Test(cases::TestArgs),
     /// Every policy's verdict on one cluster and one preemptor, side by side
+    ///
+    /// Exit status: 0 done, 1 error.
     Compare(compare::CompareArgs),
     /// Lets a scenario or a trace run in virtual time under several policies, and compares them
     ///
-    /// Exit status: 0 done, 1 an invariant was violated, 2 bad input.
+    /// Exit status: 0 done, 1 an invariant was violated or the result cannot be written, 2 bad input.
     Simulate(simulate::SimulateArgs),
     /// The scheduler of a real cluster: of all pods that name one of its profiles
     ///
     /// Exit status: 0 stopped by a signal, 1 error.
     Run(run::RunArgs),
     /// An urgent gang arrives in a built-in cluster, and a day of such decisions under two policies
+    ///
+    /// Exit status: 0 done, 1 error.
     Demo,
 }
 
@@ -47,8 +52,12 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(bad_input) } else { ExitCode::SUCCESS };
+            let printed = error.print();
+            return match (error.use_stderr(), printed) {
+                (true, _) => ExitCode::from(bad_input),
+                (false, Ok(())) => ExitCode::SUCCESS,
+                (false, Err(error)) => fail(&Error::Output(error), bad_input),
+            };
         }
     };
     let done = match &cli.command {
@@ -62,8 +71,13 @@ pub fn main() -> ExitCode {
     done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)
 }
 
-fn fail(error: &Error, status: u8) -> ExitCode {
-    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
-    anstream::eprintln!("{style}error{style:#}: {error}");
-    ExitCode::from(status)
+/// Reports an error. One that concerns writing has status 1 under every command; a reader that closed the pipe, as `head` does, knows
+/// why, so nothing is printed then.
+fn fail(error: &Error, bad_input: u8) -> ExitCode {
+    if !matches!(error, Error::Output(error) if error.kind() == ErrorKind::BrokenPipe) {
+        let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+        output::note(&format!("{style}error{style:#}: {error}"));
+    }
+    let writing = matches!(error, Error::Output(_) | Error::Write { .. });
+    ExitCode::from(if writing { 1 } else { bad_input })
 }

@@ -55,7 +55,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let verdicts = verdicts(&objects, &asked).map_err(|error| asked_by(error, &asking.flags(), source.as_ref()))?;
     let preemptor = asked.preemptor;
     match args.output {
-        Output::Table => output::print(&as_table(&preemptor, &verdicts)),
+        Output::Table => output::print(&as_table(&preemptor, &verdicts))?,
         Output::Json => {
             let result = json!({
                 "apiVersion": "reprieve.dev/v1alpha1",
@@ -63,9 +63,9 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
                 "preemptor": preemptor,
                 "verdicts": verdicts,
             });
-            output::line(&format!("{result:#}"));
+            output::line(&format!("{result:#}"))?;
         }
-        Output::Html => output::print(&crate::html::page(&preemptor, &verdicts)),
+        Output::Html => output::print(&crate::html::page(&preemptor, &verdicts))?,
     }
     Ok(0)
 }

@@ -28,17 +28,17 @@ const DAY: &str = include_str!("../demo/day.yaml");
 /// Shows one decision, then what a day of them comes to.
 pub fn run() -> Result<u8, Error> {
     one_decision()?;
-    output::line("\nA day of such decisions in a larger cluster, under two policies:\n");
+    output::line("\nA day of such decisions in a larger cluster, under two policies:\n")?;
     let scenario = Scenario::read("day.yaml", DAY)?;
     let blueprint = scenario.blueprint(0);
     let simulated = simulate(&blueprint, scenario.profiles(), true)?;
     show(&blueprint, &Broken::default(), &simulated, Output::Table)?;
     let path = std::env::temp_dir().join(format!("reprieve-demo-{}.html", std::process::id()));
     write_new(&path, &page(&blueprint, &Broken::default(), &simulated, "reprieve demo"))
-        .map_err(|error| Error::Io { path: path.clone(), error })?;
-    anstream::eprintln!("The day as a page, with plots and every decision's reasons: {}", path.display());
-    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME");
-    output::line("Let your own day run:       reprieve simulate FILE");
+        .map_err(|error| Error::Write { path: path.clone(), error })?;
+    output::note(&format!("The day as a page, with plots and every decision's reasons: {}", path.display()));
+    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME")?;
+    output::line("Let your own day run:       reprieve simulate FILE")?;
     Ok(0)
 }
 
@@ -72,16 +72,15 @@ fn one_decision() -> Result<(), Error> {
     };
     output::line(
         "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n",
-    );
+    )?;
     if let Some(picture) = Picture::new(&loaded, "nvidia.com/gpu") {
         let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
         let mut legend = picture.legend().into_iter();
-        output::line("GPUs before               GPUs after");
+        output::line("GPUs before               GPUs after")?;
         for (before, after) in before.iter().zip(&after) {
-            output::line(&format!("{before}         {after}      {}", legend.next().unwrap_or_default()));
+            output::line(&format!("{before}         {after}      {}", legend.next().unwrap_or_default()))?;
         }
-        output::line("");
+        output::line("")?;
     }
-    output::print(&render::decision(&report, Detail::Short));
-    Ok(())
+    output::print(&render::decision(&report, Detail::Short))
 }

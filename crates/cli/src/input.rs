@@ -15,7 +15,7 @@ use reprieve_objects::test_file::PreemptionTest;
 /// Why nothing came of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be read or written.
+    /// A file could not be read.
     #[error("{}: {error}", path.display())]
     Io {
         /// The file.
@@ -23,6 +23,17 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// A file could not be written.
+    #[error("{}: cannot write this file: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The result could not be printed.
+    #[error("standard output: cannot write the result: {0}")]
+    Output(io::Error),
     /// The input is wrong.
     #[error("{0}")]
     Input(#[from] InputError),

@@ -1,13 +1,22 @@
-//! What is printed. Whoever stops reading, as `head` does, has read enough: that is no error.
+//! What is printed. Each text is flushed, so that a text that could not be written is an error of the command: a full disk must never
+//! pass for a decision.
 
 use std::io::Write;
 
+use crate::input::Error;
+
 /// Prints a text; colours go where a terminal shows them.
-pub fn print(text: &str) {
-    let _ = anstream::stdout().write_all(text.as_bytes());
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
 }
 
 /// Prints a line.
-pub fn line(text: &str) {
-    print(&format!("{text}\n"));
+pub fn line(text: &str) -> Result<(), Error> {
+    print(&format!("{text}\n"))
+}
+
+/// Prints a line to standard error. A failure is ignored: there is no other place to report it.
+pub fn note(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
 }

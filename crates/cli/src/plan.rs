@@ -178,11 +178,11 @@ fn cycle(
         report.warnings.push(skipped(objects));
     }
     match args.output {
-        Output::Table => output::print(&render_cycle::cycle(&report, Detail::Short)),
-        Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide)),
-        Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?),
-        Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?),
-        Output::Name => print_names(report.heads.iter().flat_map(|head| &head.victims)),
+        Output::Table => output::print(&render_cycle::cycle(&report, Detail::Short))?,
+        Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide))?,
+        Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?)?,
+        Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?)?,
+        Output::Name => print_names(report.heads.iter().flat_map(|head| &head.victims))?,
         Output::Test => {
             let problem = "--cycle: a PreemptionTest holds one decision; write -o table, wide, json, yaml or name";
             return Err(Error::Usage(problem.to_owned()));
@@ -219,13 +219,11 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
         Output::Name => print_names(report.answer.victims.iter()),
         Output::Test => output::print(&record(objects, loaded, spec, &report.answer)?),
     }
-    Ok(())
 }
 
-fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) {
-    for name in victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref())) {
-        output::line(name);
-    }
+fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), Error> {
+    let mut names = victims.filter_map(|victim| victim.pod.as_deref().or(victim.workload.as_deref()));
+    names.try_for_each(output::line)
 }
 
 fn unprintable(error: impl std::fmt::Display) -> Error {

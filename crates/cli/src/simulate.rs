@@ -147,7 +147,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     let simulated = simulate(&blueprint, &chosen, args.report.is_some())?;
     if let Some(path) = &args.report {
         let page = page::page(&blueprint, &broken, &simulated, &page::command(std::env::args().skip(1)));
-        std::fs::write(path, page).map_err(|error| Error::Io { path: path.clone(), error })?;
+        std::fs::write(path, page).map_err(|error| Error::Write { path: path.clone(), error })?;
     }
     show(&blueprint, &broken, &simulated, args.output)?;
     Ok(0)

@@ -52,8 +52,8 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     }
     progress.finish_and_clear();
     match args.output {
-        Output::Json => output::line(&format!("{:#}", as_json(&all))),
-        Output::Table | Output::Csv => output::print(&as_table(&all)),
+        Output::Json => output::line(&format!("{:#}", as_json(&all)))?,
+        Output::Table | Output::Csv => output::print(&as_table(&all))?,
     }
     Ok(u8::from(all.iter().any(|tried| !tried.violated.is_empty())))
 }

@@ -22,16 +22,16 @@ pub fn show(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated], out
     let summaries: Vec<&Summary> = simulated.iter().map(|one| &one.summary).collect();
     match output {
         Output::Table => {
-            output::print(&headline(blueprint));
-            output::print(&comparison(&summaries));
-            output::print(&notes(blueprint, broken));
+            output::print(&headline(blueprint))?;
+            output::print(&comparison(&summaries))?;
+            output::print(&notes(blueprint, broken))?;
         }
-        Output::Json => output::line(&format!("{:#}", as_json(blueprint, broken, simulated))),
-        Output::Csv => output::print(&as_csv(blueprint, broken, &summaries)?),
+        Output::Json => output::line(&format!("{:#}", as_json(blueprint, broken, simulated)))?,
+        Output::Csv => output::print(&as_csv(blueprint, broken, &summaries)?)?,
     }
     if output == Output::Table {
         for one in simulated {
-            anstream::eprintln!("{}", speed(one));
+            output::note(&speed(one));
         }
     }
     Ok(())
