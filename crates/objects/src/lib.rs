@@ -42,6 +42,7 @@ mod shape;
 pub mod source;
 pub mod submit;
 pub mod test_file;
+mod tree;
 pub mod unsupported;
 mod volumes;
 pub mod words;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::decode::{Misfit, decode};
+use crate::decode::{Misfit, decode, decode_as_kubectl};
 use crate::objects::Objects;
 use crate::source::{InputError, Source, Sourced};
 use crate::submit::Controlled;
 use crate::test_file::PreemptionTest;
+use crate::tree::{Counter, Node};
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
 const LONGEST_LINE: usize = 64 << 20;
@@ -110,7 +111,20 @@ impl Document<'_> {
 
     /// The document as a tree. The items of a list are not in it: each goes into `objects` as soon as it is read.
     fn parse(&self, objects: &mut Objects) -> Result<Value, InputError> {
-        let mut tree = Tree { source: &self.source, objects, kindless: Vec::new(), items: 0, error: None };
+        let mut items = Objects::default();
+        let mut counter = Counter::default();
+        let mut parsed = self.parse_once(&mut items, &counter);
+        if counter.needs_second_pass() {
+            items = Objects::default();
+            counter = Counter::second_pass(counter);
+            parsed = self.parse_once(&mut items, &counter);
+        }
+        objects.extend(items);
+        parsed
+    }
+
+    fn parse_once(&self, objects: &mut Objects, counter: &Counter) -> Result<Value, InputError> {
+        let mut tree = Tree { source: &self.source, objects, counter, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
             let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
@@ -162,7 +176,10 @@ impl Document<'_> {
     fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
         let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
-        let problem = first.split_once(" at line ").map_or(first, |(problem, _)| problem);
+        let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
+            problem if problem.starts_with("cannot deserialize null into string") => "a key is null; quote it",
+            problem => problem,
+        };
         format!("{at}this is not valid {language}: {problem}")
     }
 }
@@ -172,7 +189,8 @@ fn looks_like_json(text: &str) -> bool {
     text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
 }
 
-/// The parser's limits, in proportion to the text: no text of honest size reaches them, no bomb of aliases passes them.
+/// The parser's limits, in proportion to the text: no text of honest size reaches them, no bomb of aliases passes them. Which scalars
+/// without quotes are text is explained in [`crate::tree`]; `010` is 8, as kubectl reads it.
 fn yaml_options(bytes: usize) -> serde_saphyr::Options {
     let most = bytes.saturating_mul(2).saturating_add(10_000);
     serde_saphyr::options! {
@@ -182,6 +200,9 @@ fn yaml_options(bytes: usize) -> serde_saphyr::Options {
             max_total_scalar_bytes: most,
             max_depth: 128,
         },
+        strict_booleans: true,
+        legacy_octal_numbers: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
     }
 }
 
@@ -218,6 +239,7 @@ impl Kind {
 struct Tree<'a> {
     source: &'a Source,
     objects: &'a mut Objects,
+    counter: &'a Counter,
     /// Items that do not say what they are, and where they stood.
     kindless: Vec<(usize, Value)>,
     items: usize,
@@ -257,7 +279,7 @@ impl<'de> Visitor<'de> for TreeRef<'_, '_> {
             if key == "items" {
                 map.next_value_seed(Items(self.0))?;
             } else {
-                fields.insert(key, map.next_value()?);
+                fields.insert(key, map.next_value_seed(Node(self.0.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -287,8 +309,11 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let tree = self.0;
-        while let Some(value) = items.next_element::<Value>()? {
+        while let Some(value) = items.next_element_seed(Node(tree.counter))? {
             tree.items += 1;
+            if tree.counter.needs_second_pass() {
+                continue;
+            }
             if value.get("kind").is_none() {
                 tree.kindless.push((tree.items, value));
                 continue;
@@ -349,9 +374,13 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
 
 fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
     let object = format!("{} {}", Kind::of(value).kind, name_of(value));
-    if value.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
-        let problem = "is missing; every object has a name";
-        return Err(InputError::new(problem).at(source).object(object).field("metadata.name"));
+    let problem = match value.pointer("/metadata/name") {
+        None | Some(Value::Null) => Some("is missing; every object has a name".to_owned()),
+        Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object has a name".to_owned()),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding says what is wrong
+    };
+    if let Some(problem) = problem {
+        return Err(InputError::new(problem).at(source).object(object.trim_end()).field("metadata.name"));
     }
     Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
 }
@@ -367,8 +396,9 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object:
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
         quote_quantities(&mut quoted);
-        decode(&quoted)
-            .map_err(|Misfit { field, problem }| InputError::new(problem).at(source).object(object).field(field))
+        decode_as_kubectl(quoted).map_err(|Misfit { field, problem }| {
+            InputError::new(problem).at(source).object(object.trim_end()).field(field)
+        })
     })
 }
 

@@ -1,0 +1,120 @@
+//! A YAML or JSON text becomes a tree in which a name is text, as kubectl has it.
+//!
+//! The YAML reader guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; a field
+//! that expects a boolean takes those words later, in [`crate::decode`]. A name such as `12e4567` looks like a number that is too large
+//! to be one: kubectl reads it as text, and the reader hands over infinity, without the text. Such a scalar is found by its number in the
+//! order of reading, and a second pass reads it as text.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Counts the values of a text in the order of reading.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    next: Cell<usize>,
+    /// The values to read as text, in ascending order.
+    as_text: Vec<usize>,
+    /// The values that are no finite number, in ascending order.
+    infinite: RefCell<Vec<usize>>,
+}
+
+impl Counter {
+    /// For a second pass, which reads as text what the first one found to be no finite number.
+    pub fn second_pass(first: Self) -> Self {
+        Self { as_text: first.infinite.into_inner(), ..Self::default() }
+    }
+
+    /// Whether the pass found a value that is no finite number: then its trees are of no use, and a second pass is needed.
+    pub fn needs_second_pass(&self) -> bool {
+        !self.infinite.borrow().is_empty()
+    }
+}
+
+/// Reads one value.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'c>(pub &'c Counter);
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let number = self.0.next.get();
+        self.0.next.set(number + 1);
+        match self.0.as_text.binary_search(&number) {
+            Ok(_) => deserializer.deserialize_string(Reading { counter: self.0, number }),
+            Err(_) => deserializer.deserialize_any(Reading { counter: self.0, number }),
+        }
+    }
+}
+
+struct Reading<'c> {
+    counter: &'c Counter,
+    number: usize,
+}
+
+impl<'de> Visitor<'de> for Reading<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        let number = Number::from_f64(value);
+        if number.is_none() {
+            self.counter.infinite.borrow_mut().push(self.number);
+        }
+        Ok(number.map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(Node(self.counter))? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            values.insert(key, fields.next_value_seed(Node(self.counter))?);
+        }
+        Ok(Value::Object(values))
+    }
+}
