@@ -198,6 +198,11 @@ fn meaning(spared: &SparedReport) -> String {
     }
 }
 
+/// The verdict as the table shows it: a place of equal cost is in a row of its own.
+fn verdict(place: &PlaceReport) -> &'static str {
+    if place.equal_cost { "Equal" } else { place.verdict }
+}
+
 fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Part> {
     let trivial = places.len() == 1 && places[0].verdict == "Chosen";
     if trivial {
@@ -207,7 +212,7 @@ fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Par
         let row = |place: &PlaceReport| {
             let filter = place.filter.unwrap_or_default().to_owned();
             let victims = place.victims.join(", ");
-            vec![place.name.clone(), place.verdict.to_owned(), filter, place.text.clone(), victims]
+            vec![place.name.clone(), verdict(place).to_owned(), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
         return vec![
@@ -217,7 +222,7 @@ fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Par
     }
     let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlaceReport>> = BTreeMap::new();
     for place in places {
-        folded_places.entry((place.verdict, place.filter)).or_default().push(place);
+        folded_places.entry((verdict(place), place.filter)).or_default().push(place);
     }
     let rows = folded_places.into_iter().map(|((verdict, filter), places)| {
         let names: Vec<String> = places.iter().map(|place| place.name.clone()).collect();

@@ -85,6 +85,63 @@ impl Cost {
     }
 }
 
+/// Why a plan was not chosen although it would do: the first criterion in which it differs from the chosen one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// None: both cost the same, and the chosen place is the first by name.
+    FirstByName,
+    /// None: both cost the same, and the preemptor is nominated to the chosen place.
+    Nominated,
+    /// More pods count against a disruption budget.
+    Violations,
+    /// A victim has a higher priority.
+    TopPriority,
+    /// The sum over all pods of (priority + 2^31) is higher.
+    Weight,
+    /// More pods are taken.
+    Pods,
+    /// The victims of the highest priority started earlier.
+    Start,
+    /// A victim opted out of being preempted.
+    OptedOut,
+    /// A victim is the first pod of its application.
+    Originator,
+    /// Pods would have to leave this node; the chosen one has room, and only quota is short.
+    NoRoom,
+}
+
+impl Difference {
+    /// Whether both plans cost the same.
+    pub fn is_equal_cost(self) -> bool {
+        match self {
+            Self::FirstByName | Self::Nominated => true,
+            Self::Violations
+            | Self::TopPriority
+            | Self::Weight
+            | Self::Pods
+            | Self::Start
+            | Self::OptedOut
+            | Self::Originator
+            | Self::NoRoom => false,
+        }
+    }
+}
+
+impl Cost {
+    /// The first field in which this cost differs from that of the chosen plan, which is no higher.
+    pub(crate) fn difference(&self, chosen: &Self) -> Difference {
+        let fields = [
+            (self.violations != chosen.violations, Difference::Violations),
+            (self.top != chosen.top, Difference::TopPriority),
+            (self.weight != chosen.weight, Difference::Weight),
+            (self.pods != chosen.pods, Difference::Pods),
+            (self.oldest != chosen.oldest, Difference::Start),
+        ];
+        let first = fields.into_iter().find(|(differs, _)| *differs);
+        first.map_or(Difference::FirstByName, |(_, difference)| difference)
+    }
+}
+
 /// The cheaper of two; on a tie the earlier stays.
 pub(crate) fn cheaper(best: Option<Plan>, plan: Plan) -> Option<Plan> {
     match best {

@@ -144,7 +144,7 @@ fn best_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, now: Timestamp) ->
                 let cost = arithmetic.cost(snapshot, ask, node, &bound);
                 cost.filter(|_| ask.closed(snapshot, pod, node).is_none())
             }
-            _ => one_node::plan(what_if, ask, pod, node, now, None).ok().map(|plan| plan.cost),
+            _ => one_node::plan(what_if, ask, pod, node, now, None, None).ok().map(|plan| plan.cost),
         };
         if let Some(cost) = cost
             && best.is_none_or(|(best, _)| cost < best)
@@ -152,5 +152,7 @@ fn best_node(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, now: Timestamp) ->
             best = Some((cost, node));
         }
     }
-    best.map(|(_, node)| one_node::plan(what_if, ask, pod, node, now, None).expect("it has a cost, so it has a plan"))
+    best.map(|(_, node)| {
+        one_node::plan(what_if, ask, pod, node, now, None, None).expect("it has a cost, so it has a plan")
+    })
 }

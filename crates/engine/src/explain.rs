@@ -1,9 +1,9 @@
 //! Why? Worked out on demand, from the question and its outcome: deciding keeps nothing for it.
 
-use crate::choose::Plan;
+use crate::choose::{Difference, Plan};
 use crate::decide::{Outcome, open};
 use crate::domains::{Domain, domains};
-use crate::fit::{Ask, Preemptor};
+use crate::fit::{Ask, Preemptor, Shortage};
 use crate::ids::{NodeId, PodId, Timestamp, UnitId};
 use crate::laws::{self, Law};
 use crate::one_domain::{self, DomainRefusal};
@@ -46,10 +46,11 @@ pub enum Spared {
 pub enum NodeVerdict {
     /// It lands there.
     Chosen,
-    /// It could land there, at a higher cost, or at the same on a later node.
-    Dearer(Plan),
-    /// It cannot land there.
-    Refused(NodeRefusal),
+    /// It could land there, at a higher cost, or at the same on a later node. The difference to the chosen plan is `None` where no
+    /// plan was chosen.
+    Dearer(Plan, Option<Difference>),
+    /// It cannot land there; with every resource that is short, or over the limit of a queue, where that is why.
+    Refused(NodeRefusal, Vec<Shortage>),
 }
 
 /// What landing in a domain means for a group.
@@ -57,8 +58,9 @@ pub enum NodeVerdict {
 pub enum DomainVerdict {
     /// It lands there.
     Chosen,
-    /// It could land there, at a higher cost, or at the same in a later domain.
-    Dearer(Plan),
+    /// It could land there, at a higher cost, or at the same in a later domain. The difference to the chosen plan is `None` where no
+    /// plan was chosen.
+    Dearer(Plan, Option<Difference>),
     /// It cannot land there.
     Refused(DomainRefusal),
 }
@@ -111,7 +113,7 @@ pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Tim
     }
     let mut what_if = open(snapshot, &ask);
     let nodes = what_if.snapshot().node_ids();
-    let plan = |node| Some((node, one_node::plan(&mut what_if, &ask, pod, node, now, None).ok()?));
+    let plan = |node| Some((node, one_node::plan(&mut what_if, &ask, pod, node, now, None, None).ok()?));
     nodes.filter_map(plan).collect()
 }
 
@@ -120,10 +122,14 @@ impl Explanation {
         for node in what_if.snapshot().node_ids() {
             let chosen = plan.is_some_and(|plan| plan.placement == [(pod, node)]);
             let reasons = chosen.then_some(&mut self.victims);
-            let verdict = match one_node::plan(what_if, ask, pod, node, now, reasons) {
+            let mut shortages = Vec::new();
+            let verdict = match one_node::plan(what_if, ask, pod, node, now, reasons, Some(&mut shortages)) {
                 Ok(_) if chosen => NodeVerdict::Chosen,
-                Ok(plan) => NodeVerdict::Dearer(plan),
-                Err(refusal) => NodeVerdict::Refused(refusal),
+                Ok(other) => {
+                    let difference = plan.map(|plan| other.cost.difference(&plan.cost));
+                    NodeVerdict::Dearer(other, difference)
+                }
+                Err(refusal) => NodeVerdict::Refused(refusal, shortages),
             };
             self.nodes.push((node, verdict));
         }
@@ -144,7 +150,10 @@ impl Explanation {
             let reasons = chosen.then_some(&mut self.victims);
             let verdict = match one_domain::plan(what_if, policy, ask, &domain, now, reasons) {
                 Some(_) if chosen => DomainVerdict::Chosen,
-                Some(plan) => DomainVerdict::Dearer(plan),
+                Some(other) => {
+                    let difference = plan.map(|plan| other.cost.difference(&plan.cost));
+                    DomainVerdict::Dearer(other, difference)
+                }
                 None => DomainVerdict::Refused(one_domain::refusal(what_if, ask, &domain, now)),
             };
             self.domains.push((domain, verdict));

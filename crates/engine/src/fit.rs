@@ -18,6 +18,17 @@ pub enum Preemptor {
     Workload(WorkloadId),
 }
 
+/// A resource of which there is too little: on a node for a pod, or below a queue's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// The resource.
+    pub resource: ResourceId,
+    /// How much is missing.
+    pub amount: i64,
+    /// Whether the pod asks for more than the whole node has.
+    pub beyond: bool,
+}
+
 /// Pod to node, for every pod of the preemptor that is placed.
 pub type Placement = Vec<(PodId, NodeId)>;
 
@@ -159,12 +170,59 @@ pub(crate) fn misfit_beside(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> O
 pub(crate) fn short_of(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Misfit> {
     let mut shortages = shortages(snapshot, shape, node);
     let (resource, short) = shortages.next()?;
-    let allocatable = snapshot.allocatable(node);
-    let beyond = |&resource: &ResourceId| {
-        resource != ResourceId::PODS && snapshot.requests(shape)[resource.index()] > allocatable[resource.index()]
-    };
-    let beyond = beyond(&resource) || shortages.any(|(resource, _)| beyond(&resource));
+    let beyond = is_beyond(snapshot, shape, node, resource)
+        || shortages.any(|(resource, _)| is_beyond(snapshot, shape, node, resource));
     Some(Misfit::Resource { resource, short, beyond })
+}
+
+/// Whether a pod of the shape asks for more of the resource than the whole node has. The number of pods is no request.
+fn is_beyond(snapshot: &Snapshot, shape: ShapeId, node: NodeId, resource: ResourceId) -> bool {
+    let at = resource.index();
+    resource != ResourceId::PODS && snapshot.requests(shape)[at] > snapshot.allocatable(node)[at]
+}
+
+/// Every resource that is short where [`misfit`] returned this, counted in the same state and with the same nominees; none
+/// where resources are not the reason. Only explanations need it: a decision needs the first.
+pub(crate) fn every_shortage(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    pod: PodId,
+    node: NodeId,
+    misfit: Misfit,
+) -> Vec<Shortage> {
+    let mark = what_if.mark();
+    let nominees: Vec<PodId> = ask.nominees(what_if.snapshot(), node).collect();
+    for nominee in nominees {
+        what_if.place(nominee, node);
+    }
+    let shortages = every_shortage_beside(what_if.snapshot(), pod, node, misfit);
+    what_if.back_to(mark);
+    shortages
+}
+
+/// The same for [`misfit_beside`], which counts no nominees.
+pub(crate) fn every_shortage_beside(snapshot: &Snapshot, pod: PodId, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
+    match misfit {
+        Misfit::Resource { .. } => {
+            let shape = snapshot.pod(pod).shape;
+            let shortage = |(resource, amount)| {
+                let beyond = is_beyond(snapshot, shape, node, resource);
+                Shortage { resource, amount, beyond }
+            };
+            shortages(snapshot, shape, node).map(shortage).collect()
+        }
+        Misfit::Cordon
+        | Misfit::Taint(_)
+        | Misfit::NodeSelection
+        | Misfit::ResizeDisabled
+        | Misfit::Ports
+        | Misfit::Ceiling { .. }
+        | Misfit::SpreadLabel(_)
+        | Misfit::Spread { .. }
+        | Misfit::Affinity
+        | Misfit::AntiAffinity(_)
+        | Misfit::OthersAntiAffinity(_) => Vec::new(),
+    }
 }
 
 /// The resources that are short on the node for one more pod of the shape, and by how much. What is not asked for is never short.

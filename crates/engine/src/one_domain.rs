@@ -5,7 +5,7 @@ use crate::candidates::{Candidate, candidates};
 use crate::choose::Plan;
 use crate::domains::Domain;
 use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement};
+use crate::fit::{self, Ask, Placement, Shortage};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::laws::unknown_class;
 use crate::place::place;
@@ -17,17 +17,44 @@ use crate::what_if::WhatIf;
 /// Why a group cannot be placed in a domain, not even with preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainRefusal {
-    /// No unit there may be taken.
-    NoCandidate,
+    /// No unit there may be taken, and too few members fit as things are.
+    NoCandidate(TooFew),
     /// With every candidate gone, too few members fit.
-    TooFew {
-        /// How many do.
-        placed: usize,
-        /// The first that does not; `None` where there are too few members.
-        unplaced: Option<PodId>,
-        /// Why it fits on none of the nodes.
-        misfits: Vec<(NodeId, Misfit)>,
-    },
+    TooFew(TooFew),
+}
+
+/// How many members fit in a domain, and what the first that does not lacks on each node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooFew {
+    /// How many do.
+    pub placed: usize,
+    /// The first that does not; `None` where there are too few members.
+    pub unplaced: Option<PodId>,
+    /// Why it fits on none of the nodes.
+    pub misfits: Vec<NodeMisfit>,
+}
+
+/// Why a pod does not fit on a node, with every resource that is short where resources are why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeMisfit {
+    /// The node.
+    pub node: NodeId,
+    /// Why.
+    pub misfit: Misfit,
+    /// Every resource that is short.
+    pub shortages: Vec<Shortage>,
+}
+
+impl NodeMisfit {
+    /// Why the pod fits on none of these nodes as things are in the what-if; a node where it does fit is left out.
+    pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
+        let on = |&node: &NodeId| {
+            let misfit = fit::misfit(what_if, ask, pod, node)?;
+            let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
+            Some(Self { node, misfit, shortages })
+        };
+        nodes.iter().filter_map(on).collect()
+    }
 }
 
 /// The plan for landing in this domain, if there is one.
@@ -70,22 +97,15 @@ pub(crate) fn plan(
 pub(crate) fn refusal(what_if: &mut WhatIf<'_>, ask: &Ask, domain: &Domain, now: Timestamp) -> DomainRefusal {
     let nodes = open_nodes(what_if.snapshot(), ask, domain);
     let gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now);
-    if gone.is_empty() {
-        return DomainRefusal::NoCandidate;
-    }
     let mark = what_if.mark();
     remove(what_if, &gone);
     let placement = place(what_if, ask, &nodes, &gone, &[]);
     let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
     let unplaced = ask.members.iter().copied().find(|pod| !is_placed(pod));
-    let mut misfits = Vec::new();
-    if let Some(pod) = unplaced {
-        for &node in &domain.nodes {
-            misfits.extend(fit::misfit(what_if, ask, pod, node).map(|misfit| (node, misfit)));
-        }
-    }
+    let misfits = unplaced.map(|pod| NodeMisfit::on_each(what_if, ask, pod, &domain.nodes)).unwrap_or_default();
     what_if.back_to(mark);
-    DomainRefusal::TooFew { placed: placement.len(), unplaced, misfits }
+    let too_few = TooFew { placed: placement.len(), unplaced, misfits };
+    if gone.is_empty() { DomainRefusal::NoCandidate(too_few) } else { DomainRefusal::TooFew(too_few) }
 }
 
 /// The domain without the nodes where nothing may be taken.

@@ -4,7 +4,7 @@
 use crate::candidates::candidates;
 use crate::choose::{Cost, Plan};
 use crate::filters::Misfit;
-use crate::fit::{self, Ask};
+use crate::fit::{self, Ask, Shortage};
 use crate::ids::{NodeId, PodId, ShapeId, Timestamp};
 use crate::laws::{Law, unknown_class};
 use crate::reprieve::{Reasons, Trial};
@@ -22,7 +22,8 @@ pub enum NodeRefusal {
     Law(Law),
 }
 
-/// The plan for landing on this node: take all that may be taken, then reprieve.
+/// The plan for landing on this node: take all that may be taken, then reprieve. If it is refused, `shortages` gets every resource
+/// that is short, in the state in which the refusal was found.
 pub(crate) fn plan(
     what_if: &mut WhatIf<'_>,
     ask: &Ask,
@@ -30,9 +31,16 @@ pub(crate) fn plan(
     node: NodeId,
     now: Timestamp,
     reasons: Reasons<'_>,
+    shortages: Option<&mut Vec<Shortage>>,
 ) -> Result<Plan, NodeRefusal> {
+    let note = |what_if: &mut WhatIf<'_>, misfit: Misfit| {
+        if let Some(shortages) = shortages {
+            *shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
+        }
+    };
     let before = fit::misfit(what_if, ask, pod, node);
     if let Some(misfit) = before.filter(|misfit| !misfit.resolvable()) {
+        note(what_if, misfit);
         return Err(NodeRefusal::Misfit(misfit));
     }
     if let Some(law) = unknown_class::closes(what_if.snapshot(), ask, node) {
@@ -40,6 +48,7 @@ pub(crate) fn plan(
     }
     let candidates = candidates(what_if.snapshot(), ask, std::iter::once(node), now);
     if let Some(misfit) = before.filter(|_| candidates.is_empty()) {
+        note(what_if, misfit);
         return Err(NodeRefusal::NoCandidate(misfit));
     }
     let mark = what_if.mark();
@@ -53,6 +62,7 @@ pub(crate) fn plan(
         }
     }
     if let Some(misfit) = fit::misfit(what_if, ask, pod, node) {
+        note(what_if, misfit);
         what_if.back_to(mark);
         return Err(NodeRefusal::Misfit(misfit));
     }

@@ -1,6 +1,7 @@
 //! The quota tree: accounts with what each is guaranteed, its ceiling and its use. What is used below counts above; what an account
 //! keeps for itself, and does not lend, does not. Use is kept up by deltas, so taking it back is the same delta with the other sign.
 
+use crate::fit::Shortage;
 use crate::ids::{QueueId, ResourceId};
 
 /// No guarantee, or no ceiling, for a resource.
@@ -171,12 +172,24 @@ impl Queues {
     /// The lowest queue of the path that one more such use would take over its ceiling, with the resource and by how much.
     pub fn over_ceiling(&self, from: QueueId, amounts: &[i64]) -> Option<(QueueId, ResourceId, i64)> {
         self.path(from).find_map(|id| {
-            let (ceiling, used) = (&self.get(id).ceiling, self.used(id));
-            amounts.iter().enumerate().filter(|(_, amount)| **amount > 0).find_map(|(at, amount)| {
-                let over = used[at] + amount - ceiling[at].min(UNDEFINED - 1);
-                (ceiling[at] != UNDEFINED && over > 0).then_some((id, ResourceId::new(at), over))
-            })
+            let (resource, over) = self.all_over_ceiling(id, amounts).next()?;
+            Some((id, resource, over))
         })
+    }
+
+    /// Every resource of which one more such use would take this queue over its ceiling, and by how much.
+    pub fn all_over_ceiling(&self, id: QueueId, amounts: &[i64]) -> impl Iterator<Item = (ResourceId, i64)> {
+        let (ceiling, used) = (&self.get(id).ceiling, self.used(id));
+        amounts.iter().enumerate().filter(|(_, amount)| **amount > 0).filter_map(move |(at, amount)| {
+            let over = used[at] + amount - ceiling[at].min(UNDEFINED - 1);
+            (ceiling[at] != UNDEFINED && over > 0).then_some((ResourceId::new(at), over))
+        })
+    }
+
+    /// The same as shortages, for an explanation.
+    pub(crate) fn shortages_below_ceiling(&self, id: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+        let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
+        self.all_over_ceiling(id, amounts).map(shortage).collect()
     }
 }
 

@@ -3,13 +3,13 @@
 
 use crate::candidates::Candidate;
 use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement};
+use crate::fit::{self, Ask, Placement, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The unit.
     pub unit: UnitId,
@@ -19,6 +19,8 @@ pub struct Reason {
     pub node: NodeId,
     /// And why.
     pub misfit: Misfit,
+    /// Every resource that would be short, where resources are why; every resource over the limit, where a queue's limit is.
+    pub shortages: Vec<Shortage>,
 }
 
 /// Where reasons are kept, if somebody wants them: deciding does not pay for explaining.
@@ -75,9 +77,9 @@ impl<'t, 's> Trial<'t, 's> {
     }
 
     /// Keeps a reason that is not about places, if somebody wants it.
-    pub fn keep(&mut self, reason: Reason) {
+    pub fn keep(&mut self, reason: impl FnOnce(&Snapshot) -> Reason) {
         if let Some(reasons) = &mut self.reasons {
-            reasons.push(reason);
+            reasons.push(reason(self.what_if.snapshot()));
         }
     }
 
@@ -108,8 +110,12 @@ impl<'t, 's> Trial<'t, 's> {
         let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(pods) || self.stands());
         if !stands {
             if let Some(reasons) = &mut self.reasons {
-                let misfit = first_misfit(self.what_if, self.ask, self.placement);
-                reasons.extend(misfit.map(|(pod, node, misfit)| Reason { unit, pod, node, misfit }));
+                let ask = self.ask;
+                let reason = first_misfit(self.what_if, ask, self.placement, |what_if, pod, node, misfit| {
+                    let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
+                    Reason { unit, pod, node, misfit, shortages }
+                });
+                reasons.extend(reason);
             }
             self.what_if.back_to(mark);
         }
@@ -141,25 +147,27 @@ impl<'t, 's> Trial<'t, 's> {
     }
 
     fn stands(&mut self) -> bool {
-        first_misfit(self.what_if, self.ask, self.placement).is_none()
+        first_misfit(self.what_if, self.ask, self.placement, |_, _, _, _| ()).is_none()
     }
 }
 
-/// The first pod of the placement that does not fit on its node, with the earlier ones present and the later ones absent.
-pub(crate) fn first_misfit(
+/// What `seen` returns for the first pod of the placement that does not fit on its node, with the earlier ones present and the later
+/// ones absent.
+fn first_misfit<T>(
     what_if: &mut WhatIf<'_>,
     ask: &Ask,
     placement: &Placement,
-) -> Option<(PodId, NodeId, Misfit)> {
+    mut seen: impl FnMut(&mut WhatIf<'_>, PodId, NodeId, Misfit) -> T,
+) -> Option<T> {
     let mark = what_if.mark();
     for &(pod, _) in placement {
         what_if.remove(pod);
     }
-    let misfit = placement.iter().find_map(|&(pod, node)| {
-        let misfit = fit::misfit(what_if, ask, pod, node);
+    let first = placement.iter().find_map(|&(pod, node)| {
+        let found = fit::misfit(what_if, ask, pod, node).map(|misfit| seen(what_if, pod, node, misfit));
         what_if.place(pod, node);
-        misfit.map(|misfit| (pod, node, misfit))
+        found
     });
     what_if.back_to(mark);
-    misfit
+    first
 }

@@ -25,6 +25,7 @@ pub mod names;
 mod namespace_selector;
 pub mod object;
 pub mod objects;
+mod place_report;
 pub mod pod;
 pub mod preemption_priority;
 pub mod protected;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use reprieve_engine::choose::{Cost, Plan};
-use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, Spared, explain};
-use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::explain::{Explanation, Spared, explain};
+use reprieve_engine::filters::Misfit;
+use reprieve_engine::fit::{Ask, Preemptor, Shortage};
 use reprieve_engine::laws::Law;
-use reprieve_engine::one_domain::DomainRefusal;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue;
@@ -18,6 +18,8 @@ use crate::answer::Answer;
 use crate::cycle::admission;
 use crate::kueue::AdmissionSpec;
 use crate::load::{Loaded, time};
+use crate::place_report::Places;
+use crate::quantity::written;
 use crate::question::{Question, policy_name};
 use crate::queue_report::{QueueReport, queues};
 use crate::quota_report::{QuotaReport, quotas};
@@ -217,6 +219,9 @@ pub struct VictimReport {
     pub filter: &'static str,
     /// In words.
     pub text: String,
+    /// Where resources are why: each that would be short, and by how much.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub short: BTreeMap<String, String>,
 }
 
 /// Why a unit is not taken.
@@ -243,8 +248,14 @@ pub struct PlaceReport {
     /// The filter or law that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
+    /// Whether landing there costs the same as in the chosen place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub equal_cost: bool,
     /// In words.
     pub text: String,
+    /// Where resources are why it is refused: each that is short, and by how much.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub short: BTreeMap<String, String>,
     /// Whom landing there would take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
@@ -266,12 +277,14 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
     };
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
+    let explained = naming.explanation(&preemptor, &ask, &outcome, &explanation);
     Report {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
         now: words::moment(question.now),
         answer: Answer::new(loaded, &ask.members, &outcome),
+        warnings: loaded.warnings.clone(),
         explanation: ExplanationReport {
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
@@ -289,11 +302,10 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
                 Policy::Kueue(_) => naming.evictions(&preemptor, &outcome),
                 Policy::Kubernetes(_) | Policy::YuniKorn => Vec::new(),
             },
-            ..naming.explanation(&preemptor, &ask, &outcome, &explanation)
+            ..explained
         },
         preemptor,
         assumed: Vec::new(),
-        warnings: loaded.warnings.clone(),
     }
 }
 
@@ -328,14 +340,15 @@ impl Naming<'_> {
             Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => Some(self.law(law)),
             Outcome::Schedule(_) | Outcome::Preempt(_) | Outcome::Unschedulable(None) => None,
         };
-        let cost = match outcome {
-            Outcome::Preempt(plan) => Some(cost(&plan.cost)),
+        let plan = match outcome {
+            Outcome::Preempt(plan) => Some(plan),
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
         };
+        let places = Places { naming: self, chosen: plan, preemptor };
         ExplanationReport {
             summary: self.summary(preemptor, outcome, law.as_ref()),
             law,
-            cost,
+            cost: plan.map(|plan| cost(&plan.cost)),
             victims: match outcome {
                 Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
                     let grounds = plan.victims.iter().zip(&plan.grounds);
@@ -345,16 +358,8 @@ impl Naming<'_> {
                 _ => explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
             },
             spared: explanation.spared.iter().map(|(unit, spared)| self.spared(*unit, spared)).collect(),
-            nodes: explanation.nodes.iter().map(|(node, verdict)| self.node(*node, verdict)).collect(),
-            domains: explanation
-                .domains
-                .iter()
-                .map(|(domain, verdict)| {
-                    let name =
-                        domain.part.map_or("the cluster", |(topology, part)| self.loaded.names.domain(topology, part));
-                    self.domain(name, preemptor, verdict)
-                })
-                .collect(),
+            nodes: places.nodes(&explanation.nodes),
+            domains: places.domains(&explanation.domains),
             queues: Vec::new(),
             admission: None,
             quotas: Vec::new(),
@@ -489,9 +494,29 @@ impl Naming<'_> {
     fn victim(&self, reason: &Reason) -> VictimReport {
         let names = &self.loaded.names;
         let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
-        let Words { name, text } = words::misfit(&reason.misfit, names);
+        let Words { name, text } = words::misfit(&reason.misfit, &reason.shortages, names);
         let text = format!("{pod} would not fit on {node}: {text}");
-        VictimReport { unit: self.unit(reason.unit), pod, node, path: Vec::new(), filter: name, text }
+        VictimReport {
+            unit: self.unit(reason.unit),
+            pod,
+            node,
+            path: Vec::new(),
+            filter: name,
+            text,
+            short: self.short(&reason.misfit, &reason.shortages),
+        }
+    }
+
+    /// By resource that is short on a node: how much is missing.
+    pub(crate) fn short(&self, misfit: &Misfit, shortages: &[Shortage]) -> BTreeMap<String, String> {
+        if !matches!(misfit, Misfit::Resource { .. }) {
+            return BTreeMap::new();
+        }
+        let amount = |shortage: &Shortage| {
+            let name = self.loaded.names.resource(shortage.resource);
+            (name.to_owned(), written(name, shortage.amount))
+        };
+        shortages.iter().map(amount).collect()
     }
 
     fn spared(&self, unit: UnitId, spared: &Spared) -> SparedReport {
@@ -504,62 +529,10 @@ impl Naming<'_> {
         };
         SparedReport { unit: self.unit(unit), law: name, text }
     }
-
-    fn node(&self, node: NodeId, verdict: &NodeVerdict) -> PlaceReport {
-        let name = self.loaded.names.node(node).to_owned();
-        match verdict {
-            NodeVerdict::Chosen => chosen(name),
-            NodeVerdict::Dearer(plan) => self.dearer(name, plan),
-            NodeVerdict::Refused(refusal) => {
-                let Words { name: filter, text } = words::refusal(refusal, &self.loaded.names);
-                refused(name, Some(filter), text, BTreeMap::new())
-            }
-        }
-    }
-
-    fn domain(&self, name: &str, preemptor: &PreemptorReport, verdict: &DomainVerdict) -> PlaceReport {
-        let name = name.to_owned();
-        match verdict {
-            DomainVerdict::Chosen => chosen(name),
-            DomainVerdict::Dearer(plan) => self.dearer(name, plan),
-            DomainVerdict::Refused(DomainRefusal::NoCandidate) => {
-                refused(name, None, "nobody there may be taken".to_owned(), BTreeMap::new())
-            }
-            DomainVerdict::Refused(DomainRefusal::TooFew { placed, unplaced, misfits }) => {
-                let names = &self.loaded.names;
-                let nodes = misfits
-                    .iter()
-                    .map(|(node, misfit)| (names.node(*node).to_owned(), words::misfit(misfit, names).text));
-                let who = unplaced.map(|pod| format!("; {} finds no place", self.pod(pod))).unwrap_or_default();
-                let needed = preemptor.needed;
-                let text = format!("with every candidate gone {placed} of the {needed} pods that it needs fit{who}");
-                refused(name, None, text, nodes.collect())
-            }
-        }
-    }
-
-    fn dearer(&self, name: String, plan: &Plan) -> PlaceReport {
-        let pods = plan.victims.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods);
-        let mut victims: Vec<String> = pods.map(|&pod| self.pod(pod)).collect();
-        victims.sort_unstable();
-        let Cost { violations, top, pods, .. } = plan.cost;
-        let against = if violations > 0 { format!(", {violations} against a budget") } else { String::new() };
-        let text = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
-        PlaceReport { name, verdict: "Dearer", filter: None, text, victims, nodes: BTreeMap::new() }
-    }
 }
 
 pub(crate) fn on_pod(action: &'static str, pod: String, text: String) -> ActionReport {
     ActionReport { action, pod, workload: String::new(), text }
-}
-
-fn chosen(name: String) -> PlaceReport {
-    let text = "costs least".to_owned();
-    PlaceReport { name, verdict: "Chosen", filter: None, text, victims: Vec::new(), nodes: BTreeMap::new() }
-}
-
-fn refused(name: String, filter: Option<&'static str>, text: String, nodes: BTreeMap<String, String>) -> PlaceReport {
-    PlaceReport { name, verdict: "Refused", filter, text, victims: Vec::new(), nodes }
 }
 
 fn cost(cost: &Cost) -> CostReport {

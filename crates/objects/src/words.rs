@@ -1,9 +1,10 @@
 //! Reasons are values; here they become words. Every law and every filter has one name and one sentence.
 
-use reprieve_engine::Timestamp;
 use reprieve_engine::filters::Misfit;
+use reprieve_engine::fit::Shortage;
 use reprieve_engine::laws::{Law, disagreement::About};
 use reprieve_engine::one_node::NodeRefusal;
+use reprieve_engine::{ResourceId, Timestamp};
 
 use crate::load::time;
 use crate::names::Names;
@@ -87,10 +88,9 @@ pub fn law(law: &Law, names: &Names) -> Words {
         Law::TooFewMembers { members, needed } => {
             words("TooFewMembers", format!("its job has {members} of the {needed} pods that it needs"))
         }
-        Law::QuotaLimit { queue, resource, over } => {
-            let name = names.resource(*resource);
-            let (queue, over) = (names.queue(*queue), written(name, *over));
-            words("QuotaLimit", format!("its job would pass the limit of quota {queue} by {over} {}", unit(name)))
+        Law::QuotaLimit { queue, over } => {
+            let over = list(over.iter().map(|(resource, over)| amount(*resource, *over, names)));
+            words("QuotaLimit", format!("its job would pass the limit of quota {} by {over}", names.queue(*queue)))
         }
         Law::Namespace { queue } => words(
             "Namespace",
@@ -191,24 +191,23 @@ pub fn law(law: &Law, names: &Names) -> Words {
     }
 }
 
-/// A filter that refuses a pod on a node.
-pub fn misfit(misfit: &Misfit, names: &Names) -> Words {
+/// A filter that refuses a pod on a node. Where resources or the limit of a queue are why, `shortages` are all of them; where it is
+/// empty, the first is named.
+pub fn misfit(misfit: &Misfit, shortages: &[Shortage], names: &Names) -> Words {
+    let all = || list(shortages.iter().map(|shortage| shortage_words(shortage, names)));
     match *misfit {
         Misfit::Cordon => words("Cordon", "the node is cordoned"),
         Misfit::Taint(taint) => words("Taint", format!("taint {} is not tolerated", names.taint(&taint))),
         Misfit::NodeSelection => words("NodeSelection", "its node selector or node affinity excludes the node"),
         Misfit::ResizeDisabled => words("ResizeDisabled", "the node lets no resize preempt"),
         Misfit::Ports => words("Ports", "a host port that it needs is taken"),
-        Misfit::Resource { resource, short, beyond } => {
-            let name = names.resource(resource);
-            let short = written(name, short);
-            let more = if beyond { ", more than the node has" } else { "" };
-            words("Resources", format!("short of {short} {}{more}", unit(name)))
+        Misfit::Resource { resource, short, .. } => {
+            let short = if shortages.is_empty() { amount(resource, short, names) } else { all() };
+            words("Resources", format!("short of {short}"))
         }
         Misfit::Ceiling { queue, resource, over } => {
-            let name = names.resource(resource);
-            let (queue, over) = (names.queue(queue), written(name, over));
-            words("Ceiling", format!("queue {queue} would be over its maximum by {over} {}", unit(name)))
+            let over = if shortages.is_empty() { amount(resource, over, names) } else { all() };
+            words("Ceiling", format!("queue {} would be over its maximum by {over}", names.queue(queue)))
         }
         Misfit::SpreadLabel(topology) => {
             words("SpreadLabel", format!("the node lacks the label {} to spread by", names.topology(topology)))
@@ -231,16 +230,16 @@ pub fn misfit(misfit: &Misfit, names: &Names) -> Words {
     }
 }
 
-/// Why a node is refused, even with preemption.
-pub fn refusal(refusal: &NodeRefusal, names: &Names) -> Words {
+/// Why a node is refused, even with preemption; `shortages` as for [`misfit`].
+pub fn refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> Words {
     match refusal {
         NodeRefusal::Misfit(filter) if filter.resolvable() => {
-            let Words { name, text } = misfit(filter, names);
+            let Words { name, text } = misfit(filter, shortages, names);
             words(name, format!("{text}, even with every candidate gone"))
         }
-        NodeRefusal::Misfit(filter) => misfit(filter, names),
+        NodeRefusal::Misfit(filter) => misfit(filter, shortages, names),
         NodeRefusal::NoCandidate(filter) => {
-            let Words { name, text } = misfit(filter, names);
+            let Words { name, text } = misfit(filter, shortages, names);
             words(name, format!("{text}, and nobody there may be taken"))
         }
         NodeRefusal::Law(reason) => law(reason, names),
@@ -250,6 +249,26 @@ pub fn refusal(refusal: &NodeRefusal, names: &Names) -> Words {
 /// A moment in RFC 3339.
 pub fn moment(timestamp: Timestamp) -> String {
     time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
+}
+
+fn shortage_words(shortage: &Shortage, names: &Names) -> String {
+    let short = amount(shortage.resource, shortage.amount, names);
+    if shortage.beyond { format!("{short} (asks for more than the whole node has)") } else { short }
+}
+
+/// `2 cpu`, `1 pod slots`.
+fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
+    let name = names.resource(resource);
+    format!("{} {}", written(name, amount), unit(name))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    match items.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        items => items.concat(),
+    }
 }
 
 fn unit(resource: &str) -> &str {

@@ -1,5 +1,7 @@
 //! What a report says of workloads: by which way a victim was reached, what becomes of it, and which flavors were looked at.
 
+use std::collections::BTreeMap;
+
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::workloads::OnPreemption;
@@ -63,7 +65,15 @@ impl Naming<'_> {
             [] | [_] => why.to_owned(),
             path => format!("{why}; reached by {}", path.join(", ")),
         };
-        VictimReport { unit: self.unit(unit), pod: String::new(), node: String::new(), path, filter, text }
+        VictimReport {
+            unit: self.unit(unit),
+            pod: String::new(),
+            node: String::new(),
+            path,
+            filter,
+            text,
+            short: BTreeMap::new(),
+        }
     }
 
     /// The queues and cohorts from one queue to another: up to the first that they share, and down.

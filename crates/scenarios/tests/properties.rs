@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_engine::explain::{explain, node_plans};
-use reprieve_engine::fit::{Ask, Placement, Preemptor};
+use reprieve_engine::choose::Difference;
+use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, explain, node_plans};
+use reprieve_engine::filters::Misfit;
+use reprieve_engine::fit::{Ask, Placement, Preemptor, Shortage};
+use reprieve_engine::one_domain::DomainRefusal;
+use reprieve_engine::one_node::NodeRefusal;
 use reprieve_engine::what_if::WhatIf;
 use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
 use reprieve_objects::answer::Answer;
@@ -58,6 +62,8 @@ fn properties_hold(options: &Options) {
         asked.overfills_no_node();
         asked.takes_nobody_in_vain();
         asked.can_be_taken_back();
+        asked.names_the_first_shortage_first();
+        asked.compares_places_by_cost();
         *outcomes.entry(asked.answer.outcome).or_default() += 1;
     }
     let preemptions = outcomes.get(&OutcomeName::Preempt).copied().unwrap_or_default();
@@ -224,6 +230,73 @@ impl Asked {
         }
         drop(what_if);
         assert!(self.loaded.snapshot == self.before, "seed {}: not what it was", self.seed);
+    }
+}
+
+/// What the explanation says.
+impl Asked {
+    fn explanation(&mut self) -> Explanation {
+        let Question { policy, now, preemptor } = &self.question;
+        explain(&mut self.loaded.snapshot, policy, *preemptor, *now, &self.outcome)
+    }
+
+    /// Where resources are why, every one that is short is listed, in order: the decision found the first.
+    fn names_the_first_shortage_first(&mut self) {
+        let seed = self.seed;
+        let holds = |misfit: &Misfit, shortages: &[Shortage]| match *misfit {
+            Misfit::Resource { resource, short, beyond } => {
+                let first = shortages.first().map(|first| (first.resource, first.amount));
+                assert_eq!(first, Some((resource, short)), "seed {seed}");
+                assert_eq!(shortages.iter().any(|shortage| shortage.beyond), beyond, "seed {seed}");
+                assert!(shortages.is_sorted_by_key(|shortage| shortage.resource), "seed {seed}");
+                assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}");
+            }
+            _ => assert!(shortages.is_empty(), "seed {seed}: {misfit:?}"),
+        };
+        let explanation = self.explanation();
+        for reason in &explanation.victims {
+            holds(&reason.misfit, &reason.shortages);
+        }
+        for (_, verdict) in &explanation.nodes {
+            if let NodeVerdict::Refused(NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit), shortages) =
+                verdict
+            {
+                holds(misfit, shortages);
+            }
+        }
+        for (_, verdict) in &explanation.domains {
+            if let DomainVerdict::Refused(DomainRefusal::TooFew(few) | DomainRefusal::NoCandidate(few)) = verdict {
+                few.misfits.iter().for_each(|on| holds(&on.misfit, &on.shortages));
+            }
+        }
+    }
+
+    /// No place where the preemptor could land costs less than the chosen one, and it is called equal exactly if it costs the same and
+    /// comes later.
+    fn compares_places_by_cost(&mut self) {
+        let explanation = self.explanation();
+        let Outcome::Preempt(chosen) = &self.outcome else { return };
+        let nodes = explanation.nodes.iter().map(|(_, verdict)| match verdict {
+            NodeVerdict::Chosen => Some(None),
+            NodeVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
+            NodeVerdict::Refused(..) => None,
+        });
+        let domains = explanation.domains.iter().map(|(_, verdict)| match verdict {
+            DomainVerdict::Chosen => Some(None),
+            DomainVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
+            DomainVerdict::Refused(_) => None,
+        });
+        let mut chosen_seen = false;
+        for place in nodes.chain(domains).flatten() {
+            let Some((plan, difference)) = place else {
+                chosen_seen = true;
+                continue;
+            };
+            let is_equal = difference.is_some_and(Difference::is_equal_cost);
+            assert!(plan.cost >= chosen.cost, "seed {}: {plan:?}", self.seed);
+            assert_eq!(is_equal, plan.cost == chosen.cost, "seed {}: {difference:?}", self.seed);
+            assert!(!is_equal || chosen_seen, "seed {}: the chosen place is the first by name", self.seed);
+        }
     }
 }
 

@@ -99,10 +99,8 @@ pub enum Law {
     QuotaLimit {
         /// The quota.
         queue: QueueId,
-        /// The resource.
-        resource: ResourceId,
-        /// By how much.
-        over: i64,
+        /// Every resource of which it would pass the limit, and by how much.
+        over: Vec<(ResourceId, i64)>,
     },
     /// The workload's queue takes none of its namespace.
     Namespace {

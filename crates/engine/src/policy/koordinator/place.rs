@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use super::Search;
 use super::away::{Away, Victim};
-use super::quota::quota_misfit;
+use super::quota::{over_quota, quota_misfit};
 use crate::candidates::Candidate;
 use crate::choose::Plan;
+use crate::filters::Misfit;
 use crate::fit::{self, Placement};
 use crate::ids::{NodeId, PodId, QueueId, ShapeId};
 use crate::laws::{Law, unknown_class};
@@ -153,7 +154,13 @@ impl Search<'_, '_, '_> {
             let returns = match quota_misfit(trial.snapshot(), pod, &own) {
                 Some(misfit) => {
                     let (asking, node) = placement[0];
-                    trial.keep(Reason { unit, pod: asking, node, misfit });
+                    trial.keep(|snapshot| {
+                        let shortages = match misfit {
+                            Misfit::Ceiling { queue, .. } => over_quota(snapshot, pod, queue),
+                            _ => Vec::new(),
+                        };
+                        Reason { unit, pod: asking, node, misfit, shortages }
+                    });
                     false
                 }
                 None => trial.return_pod(unit, pod),

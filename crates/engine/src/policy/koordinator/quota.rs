@@ -2,6 +2,7 @@
 
 use super::Search;
 use crate::filters::Misfit;
+use crate::fit::Shortage;
 use crate::ids::{PodId, QueueId, ResourceId};
 use crate::laws::Law;
 use crate::queues::UNDEFINED;
@@ -31,30 +32,23 @@ impl Search<'_, '_, '_> {
         let limits = tree.get(queue);
         let used = tree.used(queue);
         let preemptible = self.is_preemptible(self.pod);
+        let mut over = Vec::new();
         for (at, asked) in asked.iter().enumerate().filter(|(at, _)| limits.ceiling[*at] != UNDEFINED) {
             let (min, max) = (limits.guarantee[at], limits.ceiling[at]);
-            let over = |amount: i64, limit: i64| {
-                let resource = ResourceId::new(at);
-                (limit != UNDEFINED && amount > limit).then_some(Law::QuotaLimit {
-                    queue,
-                    resource,
-                    over: amount - limit,
-                })
-            };
-            let law = if preemptible {
+            let above = |amount: i64, limit: i64| (limit != UNDEFINED && amount > limit).then_some(amount - limit);
+            let passed = if preemptible {
                 let reserved = if min == UNDEFINED { firm_request[at] } else { min.min(firm_request[at]) };
-                over(reserved + (used[at] - firm[at]) + asked, max)
+                above(reserved + (used[at] - firm[at]) + asked, max)
             } else {
-                let run = (purpose == Purpose::Run).then(|| over(used[at] + asked, max)).flatten();
-                over(firm[at] + asked, min).or(run)
+                let run = (purpose == Purpose::Run).then(|| above(used[at] + asked, max)).flatten();
+                above(firm[at] + asked, min).or(run)
             };
-            if law.is_some() {
-                return law;
-            }
+            over.extend(passed.map(|passed| (ResourceId::new(at), passed)));
         }
+        let own = (!over.is_empty()).then_some(Law::QuotaLimit { queue, over });
         match purpose {
-            Purpose::Run => self.over_above(&asked),
-            Purpose::Trigger => None,
+            Purpose::Run => own.or_else(|| self.over_above(&asked)),
+            Purpose::Trigger => own,
         }
     }
 
@@ -62,8 +56,8 @@ impl Search<'_, '_, '_> {
     fn over_above(&self, asked: &[i64]) -> Option<Law> {
         let tree = self.snapshot().queues();
         let parent = tree.get(self.queue()?).parent?;
-        let (queue, resource, over) = tree.over_ceiling(parent, asked)?;
-        Some(Law::QuotaLimit { queue, resource, over })
+        let (queue, _, _) = tree.over_ceiling(parent, asked)?;
+        Some(Law::QuotaLimit { queue, over: tree.all_over_ceiling(queue, asked).collect() })
     }
 
     /// With all victims gone, whether the rest of the job still passes a limit. (Rule 9.)
@@ -72,10 +66,10 @@ impl Search<'_, '_, '_> {
         let asked = self.asked(rest);
         let tree = self.snapshot().queues();
         let (ceiling, used) = (&tree.get(queue).ceiling, tree.used(queue));
-        let own = (0..asked.len()).find(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
-        let over = |at: usize| used[at] + asked[at] - ceiling[at];
-        own.map(|at| Law::QuotaLimit { queue, resource: ResourceId::new(at), over: over(at) })
-            .or_else(|| self.over_above(&asked))
+        let own = (0..asked.len()).filter(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
+        let over: Vec<(ResourceId, i64)> =
+            own.map(|at| (ResourceId::new(at), used[at] + asked[at] - ceiling[at])).collect();
+        (!over.is_empty()).then_some(Law::QuotaLimit { queue, over }).or_else(|| self.over_above(&asked))
     }
 
     /// What these pods ask for together.
@@ -124,6 +118,11 @@ impl Search<'_, '_, '_> {
         }
         firm
     }
+}
+
+/// Every resource of which the pod's return would pass the limit of this quota.
+pub(super) fn over_quota(snapshot: &Snapshot, pod: PodId, queue: QueueId) -> Vec<Shortage> {
+    snapshot.queues().shortages_below_ceiling(queue, snapshot.requests(snapshot.pod(pod).shape))
 }
 
 /// The limit of the preemptor's quotas that the pod's return would pass.

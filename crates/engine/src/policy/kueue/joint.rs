@@ -8,11 +8,11 @@
 use std::cell::RefCell;
 
 use crate::candidates::Candidate;
-use crate::filters::{Misfit, node};
-use crate::fit::{self, Ask, Placement, Preemptor};
+use crate::filters::node;
+use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{CellId, FlavorId, NodeId, PodId, WorkloadId};
 use crate::laws::Law;
-use crate::one_domain::DomainRefusal;
+use crate::one_domain::{DomainRefusal, NodeMisfit, TooFew};
 use crate::place::place;
 use crate::policy::kueue::flavors::{self, Assigned};
 use crate::policy::kueue::quota::Quota;
@@ -269,13 +269,8 @@ impl<'s> Nodes<'s> {
     fn refusal(&self, gone: &[WorkloadId], unplaced: Option<PodId>) -> DomainRefusal {
         self.with_gone(gone, |what_if| {
             let placed = place(what_if, &self.ask, &self.all, &[], &[]).len();
-            let mut misfits: Vec<(NodeId, Misfit)> = Vec::new();
-            if let Some(pod) = unplaced {
-                for &node in &self.all {
-                    misfits.extend(fit::misfit(what_if, &self.ask, pod, node).map(|misfit| (node, misfit)));
-                }
-            }
-            DomainRefusal::TooFew { placed, unplaced, misfits }
+            let misfits = unplaced.map(|pod| NodeMisfit::on_each(what_if, &self.ask, pod, &self.all));
+            DomainRefusal::TooFew(TooFew { placed, unplaced, misfits: misfits.unwrap_or_default() })
         })
     }
 }

@@ -1,31 +1,56 @@
 //! Why a decision is as it is.
 
 use super::Search;
-use crate::choose::Plan;
+use crate::choose::{Difference, Plan};
 use crate::explain::{Explanation, NodeVerdict, Spared};
 use crate::filters::Misfit;
-use crate::ids::{PodId, UnitId};
+use crate::ids::{NodeId, PodId, UnitId};
 use crate::laws::{Law, under_guarantee};
 use crate::one_node::NodeRefusal;
 
 impl Search<'_, '_, '_> {
     pub(super) fn explain_nodes(&mut self, explanation: &mut Explanation, plan: Option<&Plan>) {
         let chosen = plan.and_then(|plan| plan.placement.first()).map(|&(_, node)| node);
+        // A chosen node that has room means that only quota was short: any node with room would do, with the same victims.
+        let quota_only = chosen.is_some_and(|node| self.is_free(node));
         for node in self.snapshot().node_ids() {
             let is_chosen = chosen == Some(node);
             let reasons = is_chosen.then_some(&mut explanation.victims);
-            let quota_only = is_chosen && self.is_free(node);
-            let found = if quota_only {
+            let mut shortages = Vec::new();
+            let found = if quota_only && self.is_free(node) {
                 self.plan_for_quota(node, reasons).ok_or(NodeRefusal::NoCandidate(Misfit::NodeSelection))
             } else {
-                self.plan_on(node, reasons)
+                self.plan_on(node, reasons, Some(&mut shortages))
             };
             let verdict = match found {
                 Ok(_) if is_chosen => NodeVerdict::Chosen,
-                Ok(plan) => NodeVerdict::Dearer(plan),
-                Err(refusal) => NodeVerdict::Refused(refusal),
+                Ok(other) => {
+                    let difference = plan.zip(chosen).map(|(plan, chosen)| match quota_only {
+                        true if !self.is_free(node) => Difference::NoRoom,
+                        true if self.snapshot().pod(self.pod).nominated == Some(chosen) => Difference::Nominated,
+                        true => Difference::FirstByName,
+                        false => self.difference((&other, node), (plan, chosen)),
+                    });
+                    NodeVerdict::Dearer(other, difference)
+                }
+                Err(refusal) => NodeVerdict::Refused(refusal, shortages),
             };
             explanation.nodes.push((node, verdict));
+        }
+    }
+
+    /// The first criterion of the rank in which a plan differs from the chosen one.
+    fn difference(&self, other: (&Plan, NodeId), chosen: (&Plan, NodeId)) -> Difference {
+        let (opted_out, originator, pods, _) = self.rank(other.0, other.1);
+        let least = self.rank(chosen.0, chosen.1);
+        if opted_out != least.0 {
+            Difference::OptedOut
+        } else if originator != least.1 {
+            Difference::Originator
+        } else if pods != least.2 {
+            Difference::Pods
+        } else {
+            Difference::FirstByName
         }
     }
 

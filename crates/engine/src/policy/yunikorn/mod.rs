@@ -60,7 +60,7 @@ pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Ti
     let mut what_if = open(snapshot, ask);
     let mut search = Search::new(&mut what_if, ask, pod, now);
     let nodes = search.what_if.snapshot().node_ids();
-    nodes.filter_map(|node| Some((node, search.plan_on(node, None).ok()?))).collect()
+    nodes.filter_map(|node| Some((node, search.plan_on(node, None, None).ok()?))).collect()
 }
 
 /// One pod's search for a place.
@@ -166,7 +166,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             if !self.may_rank_below(node, least) {
                 continue;
             }
-            if let Ok(plan) = self.plan_on(node, None) {
+            if let Ok(plan) = self.plan_on(node, None, None) {
                 let rank = self.rank(&plan, node);
                 if least.is_none_or(|least| rank < least) {
                     best = Some((rank, plan));

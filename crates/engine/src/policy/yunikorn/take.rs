@@ -5,14 +5,26 @@ use super::Search;
 use crate::candidates::Candidate;
 use crate::choose::Plan;
 use crate::filters::Misfit;
+use crate::fit::{self, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::laws::{under_guarantee, unknown_class};
 use crate::one_node::NodeRefusal;
 use crate::reprieve::Reason;
 
 impl Search<'_, '_, '_> {
-    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.)
-    pub(super) fn plan_on(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Result<Plan, NodeRefusal> {
+    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) If it is refused, `shortages` gets every resource that is
+    /// short, in the state in which the refusal was found.
+    pub(super) fn plan_on(
+        &mut self,
+        node: NodeId,
+        reasons: Option<&mut Vec<Reason>>,
+        shortages: Option<&mut Vec<Shortage>>,
+    ) -> Result<Plan, NodeRefusal> {
+        let note = |search: &Self, misfit: Misfit| {
+            if let Some(shortages) = shortages {
+                *shortages = search.every_shortage(node, misfit);
+            }
+        };
         if let Some(misfit) = self.ask.closed(self.snapshot(), self.pod, node) {
             return Err(NodeRefusal::Misfit(misfit));
         }
@@ -22,7 +34,10 @@ impl Search<'_, '_, '_> {
         }
         let before = match self.node_misfit(node) {
             Some(misfit) if misfit.resolvable() => misfit,
-            Some(misfit) => return Err(NodeRefusal::Misfit(misfit)),
+            Some(misfit) => {
+                note(self, misfit);
+                return Err(NodeRefusal::Misfit(misfit));
+            }
             None => match self.over_ceiling() {
                 Some(misfit) => misfit,
                 None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection)),
@@ -30,6 +45,7 @@ impl Search<'_, '_, '_> {
         };
         let mut pods: Vec<PodId> = self.snapshot().pods_on(node).filter(|&pod| self.may_go(pod)).collect();
         if pods.is_empty() {
+            note(self, before);
             return Err(NodeRefusal::NoCandidate(before));
         }
         pods.sort_by_cached_key(|&pod| self.order(pod));
@@ -38,7 +54,10 @@ impl Search<'_, '_, '_> {
         let taken = self.take_until_it_fits(&queue, Some(node));
         let misfit = self.misfit_with(Some(node));
         let plan = match misfit {
-            Some(misfit) => Err(NodeRefusal::Misfit(misfit)),
+            Some(misfit) => {
+                note(self, misfit);
+                Err(NodeRefusal::Misfit(misfit))
+            }
             None => Ok(self.give_back(taken, node, Some(node), reasons)),
         };
         self.what_if.back_to(mark);
@@ -134,6 +153,14 @@ impl Search<'_, '_, '_> {
         node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
     }
 
+    /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
+    fn every_shortage(&self, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
+        match misfit {
+            Misfit::Ceiling { queue, .. } => self.snapshot().queues().shortages_below_ceiling(queue, self.wants()),
+            misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
+        }
+    }
+
     /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
     /// the order is strict, and nobody is given back.
     fn give_back(
@@ -154,7 +181,8 @@ impl Search<'_, '_, '_> {
             }
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let (Some(reasons), Some(misfit)) = (&mut reasons, misfit) {
-                reasons.push(Reason { unit, pod: self.pod, node: at, misfit });
+                let shortages = self.every_shortage(at, misfit);
+                reasons.push(Reason { unit, pod: self.pod, node: at, misfit, shortages });
             }
             self.what_if.back_to(mark);
             victims.push(unit);

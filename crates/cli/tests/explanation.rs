@@ -1,0 +1,472 @@
+//! What `reprieve plan` says about a plan: what other places would cost, and every resource that is short.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+fn reprieve(arguments: &[&str], stdin: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("reprieve runs");
+    child.stdin.take().expect("it has an input").write_all(stdin.as_bytes()).expect("it reads its input");
+    child.wait_with_output().expect("it ends")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A decision as a table and as JSON.
+struct Decision {
+    table: String,
+    json: Value,
+}
+
+impl Decision {
+    fn new(documents: &[String], preemptor: &str, arguments: &[&str]) -> Self {
+        let input = documents.join("\n---\n");
+        let common = ["plan", "-f", "-", "--for", preemptor, "--now", "2026-01-01T01:00:00Z"];
+        let arguments = [&common, arguments].concat();
+        let table = text(&reprieve(&arguments, &input));
+        let output = reprieve(&[&arguments[..], &["-o", "json"]].concat(), &input);
+        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+        Self { table, json }
+    }
+
+    fn line(&self, start: &str) -> &str {
+        let found = self.table.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("no line starts with {start:?}:\n{}", self.table))
+    }
+
+    fn explanation(&self) -> &Value {
+        &self.json["explanation"]
+    }
+
+    fn victim(&self, pod: &str) -> &Value {
+        let mut victims = self.explanation()["victims"].as_array().into_iter().flatten();
+        let has = |victim: &&Value| victim["pods"].as_array().is_some_and(|pods| pods.contains(&pod.into()));
+        victims.find(has).unwrap_or_else(|| panic!("{pod} is no victim: {}", self.table))
+    }
+
+    fn place(&self, kind: &str, name: &str) -> &Value {
+        let mut places = self.explanation()[kind].as_array().into_iter().flatten();
+        places.find(|place| place["name"] == name).unwrap_or_else(|| panic!("no {name} in {kind}: {}", self.table))
+    }
+
+    fn node(&self, name: &str) -> &Value {
+        self.place("nodes", name)
+    }
+
+    /// The text of a node that could be used, but was not chosen.
+    fn other(&self, name: &str) -> &str {
+        let place = self.node(name);
+        assert_eq!(place["verdict"], "Dearer", "{place}");
+        place["text"].as_str().expect("a place has a text")
+    }
+}
+
+fn node(name: &str, allocatable: &str) -> String {
+    format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}, status: {{allocatable: {{{allocatable}}}}}}}")
+}
+
+/// A pod that runs on a node, with more of its metadata and spec.
+fn running(name: &str, node: &str, priority: i64, requests: &str, metadata: &str, spec: &str) -> String {
+    started(name, node, priority, requests, "2026-01-01T00:00:00Z", (metadata, spec))
+}
+
+fn started(name: &str, node: &str, priority: i64, requests: &str, start: &str, more: (&str, &str)) -> String {
+    let (metadata, spec) = more;
+    format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default, {metadata}}}, spec: {{nodeName: {node}, \
+         priority: {priority}, {spec} containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}, \
+         status: {{phase: Running, startTime: \"{start}\"}}}}"
+    )
+}
+
+fn pending(name: &str, priority: i64, requests: &str, metadata: &str, spec: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default, {metadata}}}, spec: {{priority: {priority}, \
+         {spec} containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}, status: {{phase: Pending}}}}"
+    )
+}
+
+const WEB: &str = "labels: {app: web}";
+
+fn budget(name: &str, labels: &str, allowed: i32) -> String {
+    format!(
+        "{{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: {name}, namespace: default}}, \
+         spec: {{selector: {{matchLabels: {{{labels}}}}}}}, status: {{disruptionsAllowed: {allowed}}}}}"
+    )
+}
+
+const QUEUES: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: yunikorn-configs, namespace: yunikorn}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 8, memory: 64G}}}, {name: b, resources: {guaranteed: {vcore: 1}}}]}
+"#;
+
+#[test]
+fn yunikorn_names_every_shortage() {
+    let queue = |queue: &str| format!("labels: {{app: web, queue: root.{queue}, applicationId: {queue}}}");
+    let small = "cpu: 2, memory: 2Gi, example.com/license: 1";
+    let cluster = [
+        QUEUES.to_owned(),
+        node("node-1", "cpu: 4, memory: 4Gi, example.com/license: 2, pods: 9"),
+        node("node-2", "cpu: 1, memory: 1Gi, pods: 9"),
+        running("first", "node-1", 5, small, &queue("b"), ""),
+        running("second", "node-1", 5, small, &queue("b"), ""),
+        pending("urgent", 5, small, &queue("a"), ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let victim = &decision.explanation()["victims"][0];
+    assert_eq!(victim["short"], json!({ "cpu": "2", "memory": "2Gi", "example.com/license": "1" }));
+    let node = decision.node("node-2");
+    assert_eq!(node["short"], json!({ "cpu": "1", "memory": "1Gi", "example.com/license": "1" }));
+    let beyond = "(asks for more than the whole node has)";
+    let text = format!("short of 1 cpu {beyond}, 1Gi memory {beyond} and 1 example.com/license {beyond}");
+    assert_eq!(node["text"], text);
+}
+
+#[test]
+fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
+    let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
+    let out = "annotations: {yunikorn.apache.org/allow-preemption: \"false\"}";
+    let created = "creationTimestamp: \"2026-01-01T00:30:00Z\"";
+    let other = format!("{}, {created}", queue("b"));
+    let node_of = |name: &str| node(name, "cpu: 2, pods: 9");
+    let cluster = [
+        QUEUES.to_owned(),
+        node_of("node-1"),
+        node_of("node-2"),
+        node_of("node-3"),
+        node_of("node-4"),
+        node_of("node-5"),
+        running("oldest", "node-1", 5, "cpu: 2", &queue("b"), ""),
+        running("opted-out", "node-2", 5, "cpu: 2", &format!("{other}, {out}"), ""),
+        running("half-1", "node-3", 5, "cpu: 1", &other, ""),
+        running("half-2", "node-3", 5, "cpu: 1", &other, ""),
+        running("one", "node-4", 5, "cpu: 2", &other, ""),
+        running("two", "node-5", 5, "cpu: 2", &other, ""),
+        pending("urgent", 5, "cpu: 2", &queue("a"), ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    assert_eq!(decision.node("node-4")["verdict"], "Chosen", "{}", decision.table);
+    let takes = |n: &str| format!("would take {n} of priority up to 5");
+    let higher = "higher cost than node-4:";
+    let one = takes("1 pod");
+    assert_eq!(decision.other("node-1"), format!("{one}; {higher} a victim is the first pod of its application"));
+    assert_eq!(decision.other("node-2"), format!("{one}; {higher} a victim opted out of being preempted"));
+    assert_eq!(decision.other("node-3"), format!("{}; {higher} 2 pods instead of 1", takes("2 pods")));
+    assert_eq!(decision.other("node-5"), format!("equal cost, first by name is node-4; {one}"));
+    assert_eq!(decision.node("node-5")["equalCost"], true);
+    assert_eq!(decision.node("node-3").get("equalCost"), None);
+}
+
+/// Only the queue's maximum is short: any node with room does, and the same pods must go.
+#[test]
+fn yunikorn_says_so_where_only_quota_is_short() {
+    let queues = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: yunikorn-configs, namespace: yunikorn}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        queues:
+        - name: top
+          resources: {max: {vcore: 4, memory: 4Gi}}
+          queues: [{name: a, resources: {guaranteed: {vcore: 2, memory: 2Gi}}}, {name: b, resources: {guaranteed: {vcore: 1}}}]
+"#;
+    let queue = |queue: &str| format!("labels: {{queue: root.top.{queue}, applicationId: {queue}}}");
+    let size = "cpu: 2, memory: 2Gi";
+    let cluster = [
+        queues.to_owned(),
+        node("node-1", "cpu: 4, memory: 4Gi, pods: 9"),
+        node("node-2", "cpu: 2, memory: 2Gi, pods: 9"),
+        node("node-3", "cpu: 2, memory: 2Gi, pods: 9"),
+        node("node-4", "cpu: 3, memory: 3Gi, pods: 9"),
+        running("first", "node-1", 5, size, &queue("b"), ""),
+        running("second", "node-4", 5, size, &queue("b"), ""),
+        pending("urgent", 5, size, &queue("a"), ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    assert_eq!(decision.node("node-1")["text"], "costs least; equal cost, first by name", "{}", decision.table);
+    assert!(decision.other("node-2").starts_with("equal cost, first by name is node-1; would take 1 pod"));
+    assert!(decision.other("node-4").ends_with("; node-1 has room, and only quota is short"), "{}", decision.table);
+    let why = decision.explanation()["victims"][0]["text"].as_str().unwrap_or_default();
+    let over = "queue root.top would be over its maximum by 2 cpu and 2Gi memory";
+    assert!(why.ends_with(over), "{why}");
+}
+
+fn quota(min: &str, max: &str) -> String {
+    format!(
+        "{{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {{namespace: default, name: q}}, \
+         spec: {{min: {{{min}}}, max: {{{max}}}}}}}"
+    )
+}
+
+const IN_QUOTA: &str = "labels: {app: web, quota.scheduling.koordinator.sh/name: q}";
+
+#[test]
+fn koordinator_names_every_shortage() {
+    let cluster = [
+        quota("cpu: 8", "cpu: 80"),
+        node("node-1", "cpu: 2, memory: 2Gi, pods: 9"),
+        running("low", "node-1", 5, "cpu: 2, memory: 2Gi", IN_QUOTA, ""),
+        pending("urgent", 10, "cpu: 2, memory: 1Gi", IN_QUOTA, ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "Koordinator"]);
+    let victim = decision.victim("default/low");
+    assert_eq!(victim["short"], json!({ "cpu": "2", "memory": "1Gi" }));
+    let text = victim["text"].as_str().unwrap_or_default();
+    assert!(text.ends_with("short of 2 cpu and 1Gi memory"), "{text}");
+}
+
+#[test]
+fn koordinator_names_every_resource_over_a_limit() {
+    let quoted = |preemptible: bool| {
+        let preemptible = format!("quota.scheduling.koordinator.sh/preemptible: \"{preemptible}\"");
+        format!("labels: {{quota.scheduling.koordinator.sh/name: q, {preemptible}}}")
+    };
+    let cluster = |preemptible: bool| {
+        [
+            quota("cpu: 4, memory: 4Gi", "cpu: 4, memory: 4Gi"),
+            node("node-1", "cpu: 20, memory: 20Gi, pods: 9"),
+            running("low", "node-1", 5, "cpu: 3, memory: 3Gi", &quoted(true), ""),
+            pending("urgent", 10, "cpu: 2, memory: 3Gi", &quoted(preemptible), ""),
+        ]
+    };
+    let decision = Decision::new(&cluster(true), "pod/urgent", &["--policy", "Koordinator"]);
+    let law = &decision.explanation()["law"];
+    let text = "its job would pass the limit of quota q by 1 cpu and 2Gi memory";
+    assert_eq!((&law["name"], &law["text"]), (&"QuotaLimit".into(), &text.into()), "{}", decision.table);
+
+    let decision = Decision::new(&cluster(false), "pod/urgent", &["--policy", "Koordinator"]);
+    let victim = decision.victim("default/low");
+    let text = "default/urgent would not fit on node-1: queue q would be over its maximum by 1 cpu and 2Gi memory";
+    assert_eq!((&victim["filter"], &victim["text"]), (&"Ceiling".into(), &text.into()));
+    assert_eq!(victim.get("short"), None, "the node is short of nothing");
+}
+
+#[test]
+fn equal_cost_on_two_nodes_is_said_as_such() {
+    let cluster = [
+        node("node-1", "cpu: 2, pods: 9"),
+        node("node-2", "cpu: 2, pods: 9"),
+        node("node-3", "cpu: 2, pods: 9"),
+        node("node-4", "cpu: 2, pods: 9"),
+        running("a", "node-1", 20, "cpu: 2", "", ""),
+        running("b", "node-2", 10, "cpu: 2", "", ""),
+        running("c", "node-3", 10, "cpu: 2", "", ""),
+        running("d", "node-4", 10, "cpu: 2", "", ""),
+        pending("urgent", 100, "cpu: 2", "", ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &[]);
+    assert_eq!(decision.node("node-2")["text"], "costs least; equal cost, first by name");
+    for equal in ["node-3", "node-4"] {
+        let text = "equal cost, first by name is node-2; would take 1 pod of priority up to 10";
+        assert_eq!(decision.other(equal), text);
+        assert_eq!(decision.node(equal)["equalCost"], true);
+    }
+    assert_eq!(decision.node("node-1").get("equalCost"), None);
+    let row: Vec<&str> = decision.line("node-3, node-4").split_whitespace().take(3).collect();
+    assert_eq!(row, ["node-3,", "node-4", "Equal"]);
+    let row: Vec<&str> = decision.line("node-1").split_whitespace().take(2).collect();
+    assert_eq!(row, ["node-1", "Dearer"]);
+    let wide = text(&reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "wide"], &cluster.join("\n---\n")));
+    let rows = wide.lines().filter(|line| line.starts_with("node-") && line.contains("Equal"));
+    assert_eq!(rows.count(), 2, "{wide}");
+}
+
+#[test]
+fn a_higher_cost_names_the_criterion_that_decides() {
+    let lowest = i64::from(i32::MIN);
+    // By criterion: the victims on node-1, which is not chosen, and on node-2, which is.
+    let victim =
+        |name: &str, node: &str, priority: i64, cpu: u32| running(name, node, priority, &format!("cpu: {cpu}"), "", "");
+    let late = |name: &str, node: &str| started(name, node, 10, "cpu: 4", "2026-01-01T00:30:00Z", ("", ""));
+    for (why, takes, victims) in [
+        (
+            "1 pod counts against a PodDisruptionBudget instead of 0",
+            "1 pod of priority up to 10, 1 against a budget",
+            vec![
+                running("a", "node-1", 10, "cpu: 4", WEB, ""),
+                victim("b", "node-2", 20, 4),
+                budget("web", "app: web", 0),
+            ],
+        ),
+        (
+            "highest priority 20 instead of 10",
+            "1 pod of priority up to 20",
+            vec![victim("a", "node-1", 20, 4), victim("b", "node-2", 10, 2), victim("c", "node-2", 10, 2)],
+        ),
+        (
+            "sum of priorities 15 instead of 14",
+            "2 pods of priority up to 10",
+            vec![
+                victim("a", "node-1", 10, 2),
+                victim("b", "node-1", 5, 2),
+                victim("c", "node-2", 10, 2),
+                victim("d", "node-2", 4, 2),
+            ],
+        ),
+        (
+            "sum of the priorities of 2 pods instead of 1",
+            "2 pods of priority up to 0",
+            vec![victim("a", "node-1", 0, 2), victim("b", "node-1", 0, 2), victim("c", "node-2", 0, 4)],
+        ),
+        (
+            "sum of (priority + 2^31) 4294967311 instead of 4294967310",
+            "2 pods of priority up to 10",
+            vec![
+                victim("a", "node-1", 10, 2),
+                victim("b", "node-1", 5, 2),
+                victim("c", "node-2", 10, 2),
+                victim("d", "node-2", 4, 1),
+                victim("e", "node-2", lowest, 1),
+            ],
+        ),
+        (
+            "2 pods instead of 1",
+            "2 pods of priority up to 10",
+            vec![victim("a", "node-1", 10, 2), victim("b", "node-1", lowest, 2), victim("c", "node-2", 10, 4)],
+        ),
+        (
+            "earliest start of its victims of priority 10 2026-01-01T00:00:00Z instead of 2026-01-01T00:30:00Z",
+            "1 pod of priority up to 10",
+            vec![victim("a", "node-1", 10, 4), late("b", "node-2")],
+        ),
+    ] {
+        let nodes = [node("node-1", "cpu: 4, pods: 9"), node("node-2", "cpu: 4, pods: 9")];
+        let cluster = [&nodes[..], &victims, &[pending("urgent", 100, "cpu: 4", "", "")]].concat();
+        let decision = Decision::new(&cluster, "pod/urgent", &[]);
+        assert_eq!(decision.other("node-1"), format!("would take {takes}; higher cost than node-2: {why}"));
+        assert_eq!(decision.node("node-2")["text"], "costs least");
+    }
+}
+
+const BEYOND: &str = "(asks for more than the whole node has)";
+
+#[test]
+fn every_resource_that_is_short_is_named_before_and_after_candidates_are_gone() {
+    let gpu_node = |name: &str| node(name, "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9");
+    let cluster = [
+        node("a-closed", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
+        node("b-cleared", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
+        node("c-small", "cpu: 8, memory: 2Gi, nvidia.com/gpu: 4, pods: 9"),
+        gpu_node("d-chosen"),
+        // Nobody on a-closed may be taken.
+        running("peer", "a-closed", 100, "cpu: 4, memory: 4Gi, nvidia.com/gpu: 6", "", ""),
+        // With `low` gone, b-cleared lacks 2 cpu and 8 GPUs less the 6 that `low` held; before it lacks memory, too.
+        running("kept", "b-cleared", 100, "cpu: 2, nvidia.com/gpu: 2", "", ""),
+        running("low", "b-cleared", 10, "cpu: 1, memory: 4Gi, nvidia.com/gpu: 6", "", ""),
+        running("tiny", "c-small", 10, "cpu: 1", "", ""),
+        running("full", "d-chosen", 10, "cpu: 1, memory: 3Gi, nvidia.com/gpu: 1", "", ""),
+        pending("urgent", 100, "cpu: 8, memory: 6Gi, nvidia.com/gpu: 8", "", ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &[]);
+    for (node, short, text) in [
+        (
+            "a-closed",
+            json!({ "cpu": "4", "memory": "2Gi", "nvidia.com/gpu": "6" }),
+            "short of 4 cpu, 2Gi memory and 6 nvidia.com/gpu, and nobody there may be taken".to_owned(),
+        ),
+        (
+            "b-cleared",
+            json!({ "cpu": "2", "nvidia.com/gpu": "2" }),
+            "short of 2 cpu and 2 nvidia.com/gpu, even with every candidate gone".to_owned(),
+        ),
+        (
+            "c-small",
+            json!({ "cpu": "1", "memory": "4Gi", "nvidia.com/gpu": "4" }),
+            format!("short of 1 cpu, 4Gi memory {BEYOND} and 4 nvidia.com/gpu {BEYOND}"),
+        ),
+    ] {
+        let place = decision.node(node);
+        assert_eq!((&place["filter"], &place["short"]), (&"Resources".into(), &short), "{}", decision.table);
+        assert_eq!(place["text"], text, "{}", decision.table);
+    }
+    let victim = decision.victim("default/full");
+    assert_eq!(victim["short"], json!({ "cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1" }));
+    let text = victim["text"].as_str().unwrap_or_default();
+    assert!(text.ends_with("on d-chosen: short of 1 cpu, 1Gi memory and 1 nvidia.com/gpu"), "{text}");
+    assert_eq!(decision.node("d-chosen").get("short"), None);
+}
+
+#[test]
+fn what_a_nominated_pod_holds_is_short_too() {
+    let nominee = "{apiVersion: v1, kind: Pod, metadata: {name: nominee, namespace: default}, spec: {priority: 100, containers: \
+                   [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]}, status: {phase: Pending, nominatedNodeName: node-1}}";
+    let cluster = [
+        node("node-1", "cpu: 4, memory: 4Gi, pods: 9"),
+        running("low", "node-1", 10, "cpu: 2, memory: 2Gi", "", ""),
+        nominee.to_owned(),
+        pending("urgent", 100, "cpu: 3, memory: 4Gi", "", ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &[]);
+    assert_eq!(decision.node("node-1")["short"], json!({ "cpu": "1", "memory": "1Gi" }), "{}", decision.table);
+}
+
+#[test]
+fn a_domain_names_every_resource_that_each_node_lacks() {
+    let in_zone = |name: &str, zone: &str, allocatable: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {zone}}}}}, \
+             status: {{allocatable: {{{allocatable}}}}}}}"
+        )
+    };
+    let group = "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {namespace: default, name: urgent}, spec: \
+                 {schedulingPolicy: {gang: {minCount: 2}}, priority: 100, schedulingConstraints: {topology: [{key: zone}]}}}";
+    let member =
+        |name: &str| pending(name, 100, "cpu: 4, nvidia.com/gpu: 8", "", "schedulingGroup: {podGroupName: urgent},");
+    let full = "cpu: 4, nvidia.com/gpu: 8, pods: 9";
+    let low =
+        |name: &str, node: &str, priority: i64| running(name, node, priority, "cpu: 2, nvidia.com/gpu: 8", "", "");
+    let mut cluster = vec![
+        in_zone("a-1", "a", full),
+        in_zone("a-2", "a", "cpu: 3, nvidia.com/gpu: 4, pods: 9"),
+        in_zone("b-1", "b", full),
+        in_zone("b-2", "b", full),
+        in_zone("c-1", "c", full),
+        in_zone("c-2", "c", full),
+        in_zone("d-1", "d", full),
+        in_zone("d-2", "d", full),
+        group.to_owned(),
+        member("urgent-0"),
+        member("urgent-1"),
+    ];
+    for (pod, node, priority) in [
+        ("low-a1", "a-1", 10),
+        ("peer-b1", "b-1", 100),
+        ("peer-b2", "b-2", 100),
+        ("low-c1", "c-1", 10),
+        ("low-c2", "c-2", 10),
+        ("low-d1", "d-1", 10),
+        ("low-d2", "d-2", 10),
+    ] {
+        cluster.push(low(pod, node, priority));
+    }
+    let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
+    let domain = |name: &str| decision.place("domains", name);
+    assert_eq!(domain("c")["text"], "costs least; equal cost, first by name", "{}", decision.table);
+    assert_eq!(domain("d")["equalCost"], true);
+    assert_eq!(domain("d")["text"], "equal cost, first by name is c; would take 2 pods of priority up to 10");
+    let lacks = format!("short of 1 cpu {BEYOND} and 4 nvidia.com/gpu {BEYOND}");
+    assert_eq!(domain("a")["nodes"]["a-2"], lacks.as_str());
+    assert_eq!(domain("a")["nodes"]["a-1"], "short of 4 cpu and 8 nvidia.com/gpu", "urgent-0 is placed there");
+    let text = "nobody there may be taken, and 0 of the 2 pods that it needs fit; default/urgent-0 finds no place";
+    assert_eq!(domain("b")["text"], text);
+    for node in ["b-1", "b-2"] {
+        assert_eq!(domain("b")["nodes"][node], "short of 2 cpu and 8 nvidia.com/gpu");
+    }
+}
