@@ -1,5 +1,7 @@
 //! `reprieve compare`: one cluster, one preemptor, every policy's verdict side by side.
 
+use std::fmt::Write as _;
+
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use reprieve_objects::report::count;
@@ -100,5 +102,12 @@ fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
         ]
     });
     let table = table(["POLICY", "TOLERATIONS", "OUTCOME", "VICTIMS", "LOST", "WHAT MAKES THE DIFFERENCE"], rows, None);
-    format!("{} {} asks\n\n{table}\n", preemptor.kind, preemptor.full_name())
+    let mut text = format!("{} {} asks\n\n{table}\n", preemptor.kind, preemptor.full_name());
+    for verdict in verdicts {
+        let tolerations = if verdict.tolerations { "" } else { " without tolerations" };
+        for violation in verdict.violations() {
+            let _ = write!(text, "\nwarning: {}{tolerations} {violation}\n", verdict.policy);
+        }
+    }
+    text
 }

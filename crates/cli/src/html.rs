@@ -33,7 +33,9 @@ fn row(verdict: &Verdict) -> String {
             format!("{} of work", span(jiff::SignedDuration::from_secs(seconds))),
         ],
     };
-    let why = if verdict.difference.is_empty() { vec![verdict.summary.clone()] } else { verdict.difference.clone() };
+    let mut why =
+        if verdict.difference.is_empty() { vec![verdict.summary.clone()] } else { verdict.difference.clone() };
+    why.extend(verdict.violations());
     let policy = escaped(verdict.policy);
     let tolerations = if verdict.tolerations { "on" } else { "off" };
     let (victims, lost, why) = (list(&verdict.victims), list(&lost), list(&why));

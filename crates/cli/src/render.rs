@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
+use reprieve_objects::budget_report::violates;
 use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
 use reprieve_objects::quota_report::{CellReport, QuotaReport};
 use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
@@ -44,6 +45,9 @@ impl Part {
 pub fn decision(report: &Report, detail: Detail) -> String {
     let mut text = headline(report);
     text.push('\n');
+    for budget in &report.explanation.budgets {
+        let _ = writeln!(text, "{}", budget.sentence("the plan"));
+    }
     for Part { header, rows, colour } in parts(report, detail) {
         let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
     }
@@ -102,7 +106,11 @@ fn victims(report: &Report) -> Part {
         let started: Option<Timestamp> = victim.unit.started.as_ref().and_then(|start| start.parse().ok());
         let ran =
             now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
-        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, victim.text.clone()]
+        let mut why = victim.text.clone();
+        if !victim.violates.is_empty() {
+            let _ = write!(why, "; {}", violates(&victim.violates));
+        }
+        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, why]
     });
     Part::new(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
 }

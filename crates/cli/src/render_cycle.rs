@@ -25,6 +25,9 @@ pub fn cycle(report: &CycleReport, detail: Detail) -> String {
     };
     text.push_str(&assumed(&report.assumed));
     text.push('\n');
+    for budget in &report.budgets {
+        let _ = writeln!(text, "{}", budget.sentence("the cycle"));
+    }
     let mut part = |table: String| {
         if !table.is_empty() {
             let _ = write!(text, "\n{table}\n");

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use reprieve_engine::Outcome;
+use reprieve_engine::{Outcome, PodId};
 use reprieve_objects::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
+use reprieve_objects::budget_report::{BudgetReport, violated};
 use reprieve_objects::groups::group_of;
 use reprieve_objects::load::{Loaded, Strictness, load, load_as, time};
 use reprieve_objects::objects::{FullName, Objects};
@@ -31,9 +32,19 @@ pub struct Verdict {
     pub lost: Lost,
     /// In one sentence, or why there is no answer.
     pub summary: String,
+    /// The disruption budgets that this violates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
     /// The laws that make the difference: to the first verdict, or to the policy's own with tolerations. Where nobody may be taken
     /// and there is no other to compare with: the laws that spare them all.
     pub difference: Vec<String>,
+}
+
+impl Verdict {
+    /// A sentence for each budget that this violates.
+    pub fn violations(&self) -> impl Iterator<Item = String> + '_ {
+        self.budgets.iter().map(|budget| budget.sentence("the plan"))
+    }
 }
 
 /// What is lost with the victims.
@@ -249,6 +260,7 @@ impl Cluster {
             victims: Vec::new(),
             lost: Lost::default(),
             summary: String::new(),
+            budgets: Vec::new(),
             difference: Vec::new(),
         };
         match heard {
@@ -257,6 +269,7 @@ impl Cluster {
                 outcome: Some(heard.report.answer.outcome),
                 victims: heard.taken.iter().cloned().collect(),
                 lost: self.lost(heard),
+                budgets: violated(&self.loaded, self.pods(&heard.taken)),
                 summary: heard.report.explanation.summary.clone(),
                 difference: match base.map(|(there, base)| heard.difference(base, &there)).unwrap_or_default() {
                     none if none.is_empty() => heard.spares_all(),
@@ -267,20 +280,23 @@ impl Cluster {
         }
     }
 
+    /// Those of these names that are pods.
+    fn pods<'n>(&self, names: &'n BTreeSet<String>) -> impl Iterator<Item = PodId> + use<'_, 'n> {
+        let named = names.iter().filter_map(|name| name.split_once('/'));
+        named.filter_map(|(namespace, name)| self.loaded.names.pod_id(&FullName::new(namespace, name)))
+    }
+
     fn lost(&self, heard: &Heard) -> Lost {
         let Loaded { snapshot, names, .. } = &self.loaded;
         let is_gpu = |name: &str| name.ends_with("/gpu");
         let gpus: Vec<usize> =
             snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
         let mut lost = Lost { pods: heard.taken.len(), ..Lost::default() };
-        for victim in &heard.taken {
-            let name = victim.split_once('/').map(|(namespace, name)| FullName::new(namespace, name));
-            if let Some(id) = name.and_then(|name| names.pod_id(&name)) {
-                let pod = snapshot.pod(id);
-                let requests = snapshot.requests(pod.shape);
-                lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-                lost.seconds += time(pod.start).map_or(0, |start| heard.now.duration_since(start).as_secs().max(0));
-            }
+        for id in self.pods(&heard.taken) {
+            let pod = snapshot.pod(id);
+            let requests = snapshot.requests(pod.shape);
+            lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
+            lost.seconds += time(pod.start).map_or(0, |start| heard.now.duration_since(start).as_secs().max(0));
         }
         lost
     }

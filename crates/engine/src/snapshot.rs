@@ -520,7 +520,8 @@ impl Snapshot {
         &self.cluster.numbers
     }
 
-    pub(crate) fn budgets(&self) -> &[i32] {
+    /// How many more disruptions each budget allows.
+    pub fn budgets(&self) -> &[i32] {
         &self.cluster.budgets
     }
 

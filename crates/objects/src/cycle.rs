@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use reprieve_engine::policy::kueue::{Assignment, Considered, Kueue, Skip, Verdict, cycle};
-use reprieve_engine::{Outcome, Timestamp, WorkloadId};
+use reprieve_engine::{Outcome, Timestamp, UnitId, WorkloadId};
 use serde::Serialize;
 
 use crate::answer::Answer;
+use crate::budget_report::{BudgetReport, Violations, violates};
 use crate::kueue::{AdmissionSpec, PodSetAssignment};
 use crate::load::Loaded;
 use crate::quantity::written;
@@ -30,7 +31,10 @@ pub struct CycleReport {
     /// Requirements of pods that were taken for met: `volumes`, `claims`, `features`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<&'static str>,
-    /// What is odd about the input.
+    /// The disruption budgets that all evictions of the cycle together violate, where the pods of workloads are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
+    /// What is odd about the input, and the budgets that the cycle violates.
     pub warnings: Vec<String>,
 }
 
@@ -68,14 +72,29 @@ pub struct HeadReport {
 pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleReport {
     let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
     let heads = cycle(&loaded.snapshot, policy, &pending, now);
+    let victims: Vec<UnitId> = heads.iter().flat_map(victims).copied().collect();
+    let violations = Violations::of(loaded, &victims);
+    let budgets = violations.reports();
+    let violated = budgets.iter().map(|budget| budget.sentence("the cycle"));
     CycleReport {
+        warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
+        budgets,
         api_version: "reprieve.dev/v1alpha1",
         kind: "Cycle",
         policy: "Kueue",
         now: words::moment(now),
-        heads: heads.iter().map(|considered| head(loaded, considered)).collect(),
         assumed: Vec::new(),
-        warnings: loaded.warnings.clone(),
+        heads: heads.iter().map(|considered| head(loaded, considered, &violations)).collect(),
+    }
+}
+
+/// Who yields for a head.
+fn victims(considered: &Considered) -> &[UnitId] {
+    match &considered.verdict {
+        Verdict::Decided(Outcome::Preempt(plan)) => &plan.victims,
+        Verdict::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_)) | Verdict::Skipped(_) => {
+            &[]
+        }
     }
 }
 
@@ -103,9 +122,15 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
     }
 }
 
-fn head(loaded: &Loaded, considered: &Considered) -> HeadReport {
+fn head(loaded: &Loaded, considered: &Considered, violations: &Violations<'_>) -> HeadReport {
     let workload = loaded.snapshot.workload(considered.workload);
-    let (reason, text) = reason(loaded, considered);
+    let (reason, mut text) = reason(loaded, considered);
+    let mut violated: Vec<String> = victims(considered).iter().flat_map(|&victim| violations.by(victim)).collect();
+    violated.sort_unstable();
+    violated.dedup();
+    if !violated.is_empty() {
+        text = format!("{text}; {}", violates(&violated));
+    }
     let (verdict, victims, nominated) = match &considered.verdict {
         Verdict::Decided(outcome) => {
             let Answer { outcome: name, victims, nominated } = Answer::new(loaded, &[], outcome);

@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod answer;
+pub mod budget_report;
 mod classes;
 #[cfg(feature = "crds")]
 pub mod crds;

@@ -192,6 +192,7 @@ pub(crate) fn build_for(
         groups: loader.groups.keys().cloned().collect(),
         group_ids: loader.groups.clone(),
         jobs: loader.jobs.keys().cloned().collect(),
+        budgets: loader.budgets.iter().map(|rule| rule.name.clone()).collect(),
         queues: if has_tree {
             loader.tree.paths.clone()
         } else if has_quotas {

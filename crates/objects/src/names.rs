@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::shape::{Effect, Taint};
 use reprieve_engine::{
-    FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TextId, TopologyId, WorkloadId,
+    BudgetId, FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TextId, TopologyId,
+    WorkloadId,
 };
 
 use crate::objects::FullName;
@@ -18,6 +19,7 @@ pub struct Names {
     pub(crate) groups: Vec<FullName>,
     pub(crate) group_ids: BTreeMap<FullName, GroupId>,
     pub(crate) jobs: Vec<FullName>,
+    pub(crate) budgets: Vec<FullName>,
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Vec<FullName>,
     pub(crate) workload_ids: BTreeMap<FullName, WorkloadId>,
@@ -88,6 +90,11 @@ impl Names {
     /// A job's namespace and name.
     pub fn job(&self, id: JobId) -> &FullName {
         &self.jobs[id.index()]
+    }
+
+    /// A disruption budget's namespace and name.
+    pub fn budget(&self, id: BudgetId) -> &FullName {
+        &self.budgets[id.index()]
     }
 
     /// A queue's path.

@@ -10,6 +10,7 @@ use reprieve_engine::fit::Shortage;
 use reprieve_engine::one_domain::{DomainRefusal, NodeMisfit, TooFew};
 use reprieve_engine::one_node::NodeRefusal;
 
+use crate::budget_report::{Violations, violates};
 use crate::load::time;
 use crate::report::{Naming, PlaceReport, PreemptorReport, count};
 use crate::words::{self, Words};
@@ -61,8 +62,12 @@ impl Places<'_> {
         let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
         let mut victims: Vec<String> = pods.map(|&pod| self.naming.pod(pod)).collect();
         victims.sort_unstable();
-        let Cost { violations, top, pods, .. } = plan.cost;
-        let against = if violations > 0 { format!(", {violations} against a budget") } else { String::new() };
+        let violated = Violations::of(loaded, &plan.victims).reports().into_iter().map(|budget| budget.name);
+        let against = match violates(&violated.collect::<Vec<_>>()) {
+            none if none.is_empty() => none,
+            violates => format!(", which {violates}"),
+        };
+        let Cost { top, pods, .. } = plan.cost;
         let takes = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
         let text = match (difference, self.chosen) {
             (None, _) | (_, None) => takes,

@@ -9,12 +9,13 @@ use reprieve_engine::fit::{Ask, Preemptor, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
-use reprieve_engine::policy::kueue;
+use reprieve_engine::policy::kueue::{self, Ground};
 use reprieve_engine::reprieve::Reason;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId, TextId, UnitId};
 use serde::Serialize;
 
 use crate::answer::Answer;
+use crate::budget_report::{BudgetReport, Violations};
 use crate::cycle::admission;
 use crate::kueue::AdmissionSpec;
 use crate::load::{Loaded, time};
@@ -47,7 +48,7 @@ pub struct Report {
     pub assumed: Vec<&'static str>,
     /// Why.
     pub explanation: ExplanationReport,
-    /// What is odd about the input.
+    /// What is odd about the input, and the budgets that the plan violates.
     pub warnings: Vec<String>,
 }
 
@@ -79,6 +80,9 @@ pub struct ExplanationReport {
     /// What the plan costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReport>,
+    /// The disruption budgets that the plan violates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
     /// For each victim, why it could not be reprieved.
     pub victims: Vec<VictimReport>,
     /// For each unit that is not taken, why.
@@ -222,6 +226,9 @@ pub struct VictimReport {
     /// Where resources are why: each that would be short, and by how much.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub short: BTreeMap<String, String>,
+    /// The disruption budgets that the plan violates and that count a pod of this victim.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violates: Vec<String>,
 }
 
 /// Why a unit is not taken.
@@ -278,13 +285,14 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
     let explained = naming.explanation(&preemptor, &ask, &outcome, &explanation);
+    let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
     Report {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
         now: words::moment(question.now),
         answer: Answer::new(loaded, &ask.members, &outcome),
-        warnings: loaded.warnings.clone(),
+        warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
         explanation: ExplanationReport {
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
@@ -344,8 +352,11 @@ impl Naming<'_> {
             Outcome::Preempt(plan) => Some(plan),
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
         };
+        let violations = Violations::of(self.loaded, plan.map_or(&[], |plan| &plan.victims));
+        let violating = |victim: VictimReport, unit| VictimReport { violates: violations.by(unit), ..victim };
         let places = Places { naming: self, chosen: plan, preemptor };
         ExplanationReport {
+            budgets: violations.reports(),
             summary: self.summary(preemptor, outcome, law.as_ref()),
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
@@ -353,9 +364,12 @@ impl Naming<'_> {
                 Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
                     let grounds = plan.victims.iter().zip(&plan.grounds);
                     let own = self.own_queue(ask);
-                    grounds.map(|(unit, ground)| self.workload_victim(own, *unit, *ground)).collect()
+                    let victim = |(unit, ground): (&UnitId, &Ground)| {
+                        violating(self.workload_victim(own, *unit, *ground), *unit)
+                    };
+                    grounds.map(victim).collect()
                 }
-                _ => explanation.victims.iter().map(|reason| self.victim(reason)).collect(),
+                _ => explanation.victims.iter().map(|reason| violating(self.victim(reason), reason.unit)).collect(),
             },
             spared: explanation.spared.iter().map(|(unit, spared)| self.spared(*unit, spared)).collect(),
             nodes: places.nodes(&explanation.nodes),
@@ -504,6 +518,7 @@ impl Naming<'_> {
             filter: name,
             text,
             short: self.short(&reason.misfit, &reason.shortages),
+            violates: Vec::new(),
         }
     }
 

@@ -73,6 +73,7 @@ impl Naming<'_> {
             filter,
             text,
             short: BTreeMap::new(),
+            violates: Vec::new(),
         }
     }
 

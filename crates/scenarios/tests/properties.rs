@@ -1,7 +1,8 @@
 //! What holds for every decision, tried on random clusters of every kind. A seed that fails becomes a case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::choose::Difference;
 use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, explain, node_plans};
 use reprieve_engine::filters::Misfit;
@@ -16,6 +17,7 @@ use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::Pod as ApiPod;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
+use reprieve_objects::report::report;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};
 use reprieve_scenarios::random::{Case, Options, Rng, cluster};
 
@@ -48,6 +50,7 @@ fn everything() {
 
 fn properties_hold(options: &Options) {
     let mut outcomes: BTreeMap<OutcomeName, usize> = BTreeMap::new();
+    let mut violations = 0;
     for seed in 0..SEEDS {
         let case = cluster(seed, options);
         assert_eq!(case, cluster(seed, options), "seed {seed} gives the same cluster twice");
@@ -62,12 +65,14 @@ fn properties_hold(options: &Options) {
         asked.overfills_no_node();
         asked.takes_nobody_in_vain();
         asked.can_be_taken_back();
+        violations += asked.reports_the_budgets_that_it_violates();
         asked.names_the_first_shortage_first();
         asked.compares_places_by_cost();
         *outcomes.entry(asked.answer.outcome).or_default() += 1;
     }
     let preemptions = outcomes.get(&OutcomeName::Preempt).copied().unwrap_or_default();
     assert!(preemptions * 3 > SEEDS as usize, "most clusters are tight: {outcomes:?}");
+    assert_eq!(violations > 20, options.budgets, "{violations} violated budgets");
     assert!(outcomes.contains_key(&OutcomeName::Schedule), "{outcomes:?}");
     assert!(outcomes.contains_key(&OutcomeName::Unschedulable), "{outcomes:?}");
     assert_eq!(outcomes.contains_key(&OutcomeName::Wait), options.terminating, "{outcomes:?}");
@@ -235,6 +240,44 @@ impl Asked {
 
 /// What the explanation says.
 impl Asked {
+    /// Read off the objects: for each budget that covers more of the victims than it allows, how many. One that is being deleted, or
+    /// that the budget lists as disrupted, is no new disruption. Returns how many there are.
+    fn reports_the_budgets_that_it_violates(&mut self) -> usize {
+        let taken: Vec<&str> = self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect();
+        let pods = self.objects.pods.iter().map(|sourced| &*sourced.object);
+        let evicted: Vec<&ApiPod> = pods
+            .filter(|pod| taken.contains(&FullName::of(&pod.metadata).to_string().as_str()))
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .collect();
+        let mut violated = BTreeMap::new();
+        for budget in self.objects.budgets.iter().map(|sourced| &sourced.object) {
+            let status = budget.status.clone().unwrap_or_default();
+            let disrupted = status.disrupted_pods.unwrap_or_default();
+            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let covers = |pod: &&&ApiPod| {
+                let FullName { namespace, name } = FullName::of(&pod.metadata);
+                let labels = pod.metadata.labels.clone().unwrap_or_default();
+                budget.metadata.namespace.as_ref() == Some(&namespace)
+                    && !disrupted.contains_key(&name)
+                    && selector.is_some_and(|selector| selects(selector, &labels))
+            };
+            let n = evicted.iter().filter(covers).count();
+            let allowed = usize::try_from(status.disruptions_allowed.unwrap_or(0)).unwrap_or(0);
+            if n > allowed {
+                violated.insert(FullName::of(&budget.metadata).to_string(), (allowed, n));
+            }
+        }
+        let report = report(&self.question, &mut self.loaded);
+        let budgets = report.explanation.budgets.iter();
+        let reported: BTreeMap<String, (usize, usize)> =
+            budgets.map(|budget| (budget.name.clone(), (budget.allowed, budget.evicted))).collect();
+        assert_eq!(reported, violated, "seed {}", self.seed);
+        let by_victim: BTreeSet<&String> =
+            report.explanation.victims.iter().flat_map(|victim| &victim.violates).collect();
+        assert!(by_victim.into_iter().eq(violated.keys()), "seed {}: {violated:?}", self.seed);
+        violated.len()
+    }
+
     fn explanation(&mut self) -> Explanation {
         let Question { policy, now, preemptor } = &self.question;
         explain(&mut self.loaded.snapshot, policy, *preemptor, *now, &self.outcome)
@@ -298,6 +341,25 @@ impl Asked {
             assert!(!is_equal || chosen_seen, "seed {}: the chosen place is the first by name", self.seed);
         }
     }
+}
+
+/// A selector that demands nothing selects nothing here, as in kube-scheduler's view of budgets.
+fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    let (wanted, expressions) = (selector.match_labels.iter().flatten(), selector.match_expressions.iter().flatten());
+    let demands = wanted.clone().count() + expressions.clone().count() > 0;
+    demands
+        && !labels.is_empty()
+        && wanted.into_iter().all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.into_iter().all(|one| {
+            let (value, values) = (labels.get(&one.key), one.values.clone().unwrap_or_default());
+            match one.operator.as_str() {
+                "In" => value.is_some_and(|value| values.contains(value)),
+                "NotIn" => value.is_none_or(|value| !values.contains(value)),
+                "Exists" => value.is_some(),
+                "DoesNotExist" => value.is_none(),
+                other => panic!("{other} is no operator"),
+            }
+        })
 }
 
 fn move_about(what_if: &mut WhatIf<'_>, rng: &mut Rng, n_pods: usize, n_nodes: usize) {

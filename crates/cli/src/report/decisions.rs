@@ -24,7 +24,10 @@ pub struct Explained {
 impl Explained {
     /// What a page shows of a report.
     pub fn of(report: &Report) -> Self {
-        Self { summary: report.explanation.summary.clone(), parts: parts(report, Detail::Short) }
+        let explanation = &report.explanation;
+        let violated = explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
+        let summary: Vec<String> = std::iter::once(explanation.summary.clone()).chain(violated).collect();
+        Self { summary: summary.join("; "), parts: parts(report, Detail::Short) }
     }
 }
 
