@@ -48,6 +48,22 @@ pub fn violated(loaded: &Loaded, pods: impl IntoIterator<Item = PodId>) -> Vec<B
     reports.map(|(budget, (allowed, evicted))| report(loaded, budget, allowed, evicted)).collect()
 }
 
+/// How many of the pods that these victims lose are evicted although a budget has no disruption left for them.
+pub fn pods_against_budgets(snapshot: &Snapshot, victims: &[UnitId]) -> usize {
+    let pods: BTreeSet<PodId> = victims.iter().flat_map(|&unit| evicted_with(snapshot, unit)).copied().collect();
+    let mut left: BTreeMap<BudgetId, i64> = BTreeMap::new();
+    let mut is_against = |pod: &PodId| {
+        let mut exhausted = false;
+        for budget in disrupts(snapshot, *pod) {
+            let left = left.entry(*budget).or_insert_with(|| i64::from(snapshot.budgets()[budget.index()]));
+            *left -= 1;
+            exhausted |= *left < 0;
+        }
+        exhausted
+    };
+    pods.iter().filter(|pod| is_against(pod)).count()
+}
+
 fn report(loaded: &Loaded, budget: BudgetId, allowed: usize, evicted: usize) -> BudgetReport {
     BudgetReport { name: loaded.names.budget(budget).to_string(), allowed, evicted }
 }

@@ -14,6 +14,7 @@ use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{Outcome, PodId, QueueId, Timestamp};
+use reprieve_objects::budget_report::pods_against_budgets;
 use reprieve_objects::live::Live;
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
@@ -134,7 +135,7 @@ pub struct Step {
     pub report: Option<Box<Report>>,
     /// The decision as a file, if that was asked for.
     pub record: Option<Recorded>,
-    /// How often a budget is violated by it.
+    /// How many pods it evicts although a disruption budget allows no more disruption of them.
     pub violations: usize,
 }
 
@@ -486,7 +487,7 @@ impl Scheduler {
                     return Verdict::Wait { law: "Underway", why }.into();
                 }
                 let report = self.explains.then(|| Box::new(report(question, self.live.loaded_mut())));
-                let violations = plan.cost.violations;
+                let violations = pods_against_budgets(&self.live.loaded().snapshot, &plan.victims);
                 Decided { report, violations, ..self.preempt(unit, &plan, now).into() }
             }
             Outcome::Wait(law) => {

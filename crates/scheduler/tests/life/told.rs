@@ -191,3 +191,34 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
         life.works(&step);
     }
 }
+
+/// Both lower pods are charged before anybody is reprieved; only the one that is evicted counts, and only if the budget has nothing left.
+#[test]
+fn a_budget_is_violated_by_the_pods_that_are_evicted() {
+    let web = |name: &str, priority: i32, cpu: i32| {
+        let mut pod = pod(name, priority, cpu, Some("node"));
+        pod.metadata_mut().labels = Some([("app".to_owned(), "web".to_owned())].into());
+        pod
+    };
+    let budget = |allowed: i32| {
+        let text = format!(
+            "
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: web, namespace: default, uid: web}}
+spec: {{selector: {{matchLabels: {{app: web}}}}}}
+status: {{disruptionsAllowed: {allowed}}}
+"
+        );
+        read(&text).remove(0)
+    };
+    for (allowed, violations) in [(1, 0), (0, 1)] {
+        let pods = vec![web("small", 5, 1), web("large", 0, 3), budget(allowed), pod("high", 10, 3, None)];
+        let mut life = Life::new(with(pods));
+        let step = life.step();
+        life.works(&step);
+        let step = life.step();
+        assert_eq!(evicted(&step), ["large"]);
+        assert_eq!(step.violations, violations, "it allows {allowed}");
+    }
+}
