@@ -52,7 +52,9 @@ impl Classes {
                 None
             });
             let opted_out = annotation(object, ALLOW_PREEMPTION) == Some("false");
-            if object.global_default == Some(true) {
+            // The API server takes the lowest where a race made several.
+            let is_lower = |(lowest, _): &(i32, Option<String>)| value < *lowest;
+            if object.global_default == Some(true) && global_default.as_ref().is_none_or(is_lower) {
                 global_default = Some((value, preemption_policy.clone()));
             }
             classes.insert(name, Class { value, preemption_policy, toleration, opted_out });
