@@ -2,6 +2,7 @@
 //! every machine.
 
 pub mod goals;
+mod limits;
 pub mod random;
 pub mod random_cohorts;
 pub mod random_jobs;

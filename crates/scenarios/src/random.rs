@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 pub use rng::Rng;
 
+use crate::limits::write_some_as_limits;
 use nodes::Node;
 
 /// What may appear in a cluster. Nodes, pods with resources, and one preemptor always do.
@@ -206,7 +207,11 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
         "metadata": { "name": format!("random-{seed}") },
         "spec": { "now": "2026-01-01T01:00:00Z", "profile": profile, "preemptor": preemptor },
     });
-    Case { test, objects: maker.objects }
+    let mut objects = maker.objects;
+    for (number, pod) in (seed << 16..).zip(objects.iter_mut().filter(|object| object["kind"] == "Pod")) {
+        write_some_as_limits(&mut pod["spec"], number);
+    }
+    Case { test, objects }
 }
 
 /// A cluster in the making.

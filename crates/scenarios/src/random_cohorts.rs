@@ -7,6 +7,7 @@ mod workloads;
 
 use serde_json::{Value, json};
 
+use crate::limits::write_some_as_limits;
 pub use crate::random::Rng;
 use crate::random::yaml::document;
 use tree::Tree;
@@ -53,6 +54,12 @@ pub fn cluster(sort: Sort, seed: u64) -> String {
     let mut objects = vec![test(&mut rng, sort, seed)];
     objects.extend(supply.flavors.iter().map(|flavor| flavor.object.clone()));
     objects.extend(tree.objects.iter().cloned());
+    let mut number = seed << 16;
+    for set in workloads.objects.iter_mut().filter_map(|workload| workload["spec"]["podSets"].as_array_mut()).flatten()
+    {
+        number += 1;
+        write_some_as_limits(&mut set["template"]["spec"], number);
+    }
     objects.extend(workloads.objects);
     let documents: Vec<String> = objects.iter().map(document).collect();
     documents.join("---\n")

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{ASKING, Amounts, Node, Quota, quantities};
+use crate::limits::{digest, resources};
 use crate::random::Rng;
 
 const NAME: &str = "quota.scheduling.koordinator.sh/name";
@@ -222,9 +223,10 @@ impl<'a> Pods<'a> {
             let _ = write!(labels, "{PREEMPTIBLE}: \"{preemptible}\", ");
         }
         let wants = quantities(&size.map(|amount| Some(amount).filter(|amount| *amount > 0)));
+        let resources = resources(&wants, digest(&format!("{name} {labels} {spec} {wants}")));
         self.documents.push(format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{namespace: default, name: {name}, {metadata}labels: {{{}}}}}\nspec: \
-             {{{spec}priority: {}, containers: [{{name: c, resources: {{requests: {{{wants}}}}}}}]}}\nstatus: {{{}}}\n",
+             {{{spec}priority: {}, containers: [{{name: c, resources: {resources}}}]}}\nstatus: {{{}}}\n",
             labels.trim_end_matches(", "),
             kind.priority,
             status.trim_end_matches(", ")

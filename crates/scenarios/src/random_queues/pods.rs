@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::tree::Tree;
 use super::{Amounts, Node, RESOURCES, Rng, quantities};
+use crate::limits::{digest, resources};
 
 /// The second, before the question, at which the oldest pod was created.
 const OLDEST: i64 = 3000;
@@ -187,10 +188,11 @@ impl<'a> Pods<'a> {
         let created = clock(age);
         let wants = quantities(&wants, "cpu");
         let wants = wants.trim_end_matches(", ");
+        let resources = resources(wants, digest(&format!("{name} {labels} {spec} {wants}")));
         self.documents.push(format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default, creationTimestamp: \"{created}\", \
-             labels: {{{labels}}}{metadata}}}\nspec: {{{spec}containers: [{{name: main, resources: {{requests: \
-             {{{wants}}}}}}}]}}\nstatus: {{{status}}}\n"
+             labels: {{{labels}}}{metadata}}}\nspec: {{{spec}containers: [{{name: main, resources: \
+             {resources}}}]}}\nstatus: {{{status}}}\n"
         ));
     }
 
