@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use reprieve_cluster::client::Cluster;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::Placing;
+use reprieve_objects::complete;
 use reprieve_objects::load::Strictness;
+use reprieve_objects::objects::Objects;
 use reprieve_objects::source::{InputError, Source};
 use reprieve_objects::test_file::{PreemptorRef, TestSpec};
 
@@ -66,6 +70,21 @@ impl AskingArgs {
     /// How strictly what was read is judged: whoever asks a cluster that lives takes it as it is.
     pub fn strictness(&self) -> Strictness {
         if self.filename.is_empty() { Strictness::Live } else { Strictness::Files }
+    }
+
+    /// Refuses files that lack what the policy needs, or any policy where none is given; the warnings are about what else is missing. A
+    /// live cluster is complete, and so is a PreemptionTest.
+    pub fn check(
+        &self,
+        objects: &Objects,
+        recorded: Option<&TestSpec>,
+        policy: Option<&Policy>,
+    ) -> Result<Vec<String>, Error> {
+        let quota_only = matches!(policy, Some(Policy::Kueue(kueue)) if kueue.placement == Placing::QuotaOnly);
+        if self.filename.is_empty() || recorded.is_some() || quota_only {
+            return Ok(Vec::new());
+        }
+        Ok(complete::check(objects, &input::names(&self.filename))?)
     }
 
     /// Who asks, as `--for` names it.

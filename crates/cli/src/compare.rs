@@ -51,28 +51,32 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(nobody_asks());
     };
+    let warnings = asking.check(&objects, recorded.as_ref(), None)?;
     let now = asking.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
     let asked = TestSpec { now, profile, preemptor, expect: None };
     let verdicts = verdicts(&objects, &asked).map_err(|error| asked_by(error, &asking.flags(), source.as_ref()))?;
     let preemptor = asked.preemptor;
     match args.output {
-        Output::Table => output::print(&as_table(&preemptor, &verdicts))?,
+        Output::Table => output::print(&as_table(&preemptor, &verdicts, &warnings))?,
         Output::Json => {
-            let result = json!({
+            let mut result = json!({
                 "apiVersion": "reprieve.dev/v1alpha1",
                 "kind": "Comparison",
                 "preemptor": preemptor,
                 "verdicts": verdicts,
             });
+            if !warnings.is_empty() {
+                result["warnings"] = warnings.into();
+            }
             output::line(&format!("{result:#}"))?;
         }
-        Output::Html => output::print(&crate::html::page(&preemptor, &verdicts))?,
+        Output::Html => output::print(&crate::html::page(&preemptor, &verdicts, &warnings))?,
     }
     Ok(0)
 }
 
-fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
+fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String]) -> String {
     let rows = verdicts.iter().map(|verdict| {
         let Lost { pods, gpus, seconds } = verdict.lost;
         let lost = if pods == 0 {
@@ -108,6 +112,9 @@ fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
         for violation in verdict.violations() {
             let _ = write!(text, "\nwarning: {}{tolerations} {violation}\n", verdict.policy);
         }
+    }
+    for warning in warnings {
+        let _ = write!(text, "\nwarning: {warning}\n");
     }
     text
 }

@@ -8,13 +8,14 @@ use crate::verdicts::{Lost, Verdict};
 use crate::web::{self, escaped};
 
 /// The whole page.
-pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict]) -> String {
+pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String]) -> String {
     let title = format!("Who yields for {} {}", preemptor.kind, preemptor.full_name());
     let rows: String = verdicts.iter().map(|verdict| format!("<tr>{}</tr>\n", row(verdict))).collect();
+    let warnings: String = warnings.iter().map(|warning| format!("<p>Warning: {}</p>\n", escaped(warning))).collect();
     let body = format!(
         "<p>One cluster, one preemptor, every policy's verdict. Nothing was changed.</p>\n<table>\n<thead><tr><th>Policy</th>\
          <th>Tolerations</th><th>Outcome</th><th>Victims</th><th>Lost</th><th>What makes the difference</th></tr></thead>\n<tbody>\n\
-         {rows}</tbody>\n</table>\n"
+         {rows}</tbody>\n</table>\n{warnings}"
     );
     web::page(&title, "", None, &body)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use reprieve_objects::complete::EXPORT_ALL;
 use reprieve_objects::objects::Objects;
 use reprieve_objects::read::{Document, documents};
 use reprieve_objects::source::{InputError, Sourced};
@@ -54,12 +55,15 @@ pub struct Input {
     pub test: Option<Sourced<PreemptionTest>>,
 }
 
-/// Reads files, all YAML and JSON files below folders, and `-` for standard input.
+/// Reads files, all YAML and JSON files below folders, and `-` for standard input. One that holds no object is an error, and so is input
+/// in which a decision has nothing to read.
 pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     let mut input = Input::default();
     let mut first = true;
-    each_document(paths, |document| {
+    each_document(paths, &format!("put there the output of: {EXPORT_ALL}"), |document| {
+        let before = all(&input.objects);
         let test = document.read(&mut input.objects)?;
+        let holds_object = test.is_some() || all(&input.objects) > before;
         match test {
             Some(test) if first => input.test = Some(test),
             Some(test) => {
@@ -69,16 +73,47 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
             None => {}
         }
         first = false;
-        Ok(())
+        Ok(holds_object)
     })?;
+    if input.test.is_none() && input.objects.is_empty() {
+        let (files, kinds) = (names(paths), skipped(&input.objects));
+        let problem =
+            format!("{files}: there is no object that a decision reads, only {kinds}; add the output of: {EXPORT_ALL}");
+        return Err(InputError::new(problem).into());
+    }
     Ok(input)
 }
 
 /// Reads what somebody means to submit.
-pub fn read_submitted(paths: &[PathBuf]) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
+pub fn read_submitted(path: &Path) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
     let (mut objects, mut controlled) = (Objects::default(), Vec::new());
-    each_document(paths, |document| Ok(document.read_submitted(&mut objects, &mut controlled)?))?;
+    let advice = "put there a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
+    each_document(&[path.to_owned()], advice, |document| {
+        let before = all(&objects) + controlled.len();
+        document.read_submitted(&mut objects, &mut controlled)?;
+        Ok(all(&objects) + controlled.len() > before)
+    })?;
     Ok((objects, controlled))
+}
+
+/// The kinds that no decision reads, with how many objects of each were in the input.
+pub fn skipped(objects: &Objects) -> String {
+    let kinds: Vec<String> = objects.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    kinds.join(", ")
+}
+
+/// The files by name, in one text.
+pub fn names(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| name(path)).collect::<Vec<_>>().join(", ")
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// How many objects were read, those that no decision reads among them.
+fn all(objects: &Objects) -> usize {
+    objects.len() + objects.skipped.values().sum::<usize>()
 }
 
 /// The YAML and JSON files that a path stands for, by name; folders are walked.
@@ -118,11 +153,16 @@ pub fn text_of(path: &Path) -> Result<String, Error> {
     })
 }
 
-fn each_document(paths: &[PathBuf], mut take: impl FnMut(&Document<'_>) -> Result<(), Error>) -> Result<(), Error> {
+/// Hands over each document; `take` says whether it held an object. A path without any object is an error that gives the advice.
+fn each_document(
+    paths: &[PathBuf],
+    advice: &str,
+    mut take: impl FnMut(&Document<'_>) -> Result<bool, Error>,
+) -> Result<(), Error> {
     let mut all = Vec::new();
     for path in paths {
         if path == Path::new("-") {
-            all.push(path.clone());
+            all.push((path, vec![path.clone()]));
             continue;
         }
         let found = files(path)?;
@@ -130,19 +170,40 @@ fn each_document(paths: &[PathBuf], mut take: impl FnMut(&Document<'_>) -> Resul
             let problem = format!("{}: there is no .yaml, .yml or .json file in this folder", path.display());
             return Err(InputError::new(problem).into());
         }
-        all.extend(found);
+        all.push((path, found));
     }
-    for path in all {
-        let text = text_of(&path)?;
-        let bar = progress(text.len() as u64, &path);
-        let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        for document in documents(&name, &text) {
-            take(&document)?;
-            bar.inc(document.len() as u64);
+    for (path, found) in all {
+        let mut holds_object = false;
+        let mut why = "no file in this folder has one";
+        let is_folder = found.len() > 1 || found.first() != Some(path);
+        for path in found {
+            let text = text_of(&path)?;
+            let bar = progress(text.len() as u64, &path);
+            let documents = documents(&name(&path), &text);
+            if !is_folder {
+                why = without_object(&text, &documents);
+            }
+            for document in documents {
+                holds_object |= take(&document)?;
+                bar.inc(document.len() as u64);
+            }
+            bar.finish_and_clear();
         }
-        bar.finish_and_clear();
+        if !holds_object {
+            let problem = format!("{}: there is no object: {why}; {advice}", name(path));
+            return Err(InputError::new(problem).into());
+        }
     }
     Ok(())
+}
+
+/// Why a text holds no object.
+fn without_object(text: &str, documents: &[Document<'_>]) -> &'static str {
+    match documents {
+        [] if text.trim().is_empty() => "it is empty",
+        [] => "it has only comments",
+        _ => "its list has no items",
+    }
 }
 
 /// Shown only on a terminal, and only once it takes longer than a blink.

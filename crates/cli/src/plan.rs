@@ -89,9 +89,10 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
         return cycle(args, recorded.as_ref(), &objects, blamed);
     }
     let mut warnings = Vec::new();
-    let spec = question(args, recorded, &mut objects, &mut warnings)?;
+    let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
     let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blamed)?, spec.profile.scheduler_name.as_deref());
+    warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
     let mut report = report(&question, &mut loaded);
@@ -112,26 +113,33 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
 /// The question: what the flags say, else what the input itself asks.
 fn question(
     args: &PlanArgs,
-    recorded: Option<TestSpec>,
+    recorded: Option<&TestSpec>,
     objects: &mut Objects,
     warnings: &mut Vec<String>,
 ) -> Result<TestSpec, Error> {
     let submitted = match &args.submit {
         Some(path) => {
-            let (new, controlled) = input::read_submitted(std::slice::from_ref(path))?;
-            let submitted = submit(objects, new, controlled)?;
+            let (new, controlled) = input::read_submitted(path)?;
+            let flag = format!("--submit {}", path.display());
+            let kinds =
+                if new.skipped.is_empty() { String::new() } else { format!("; skipped {}", input::skipped(&new)) };
+            let located = |error: InputError| match error.source {
+                Some(_) => error,
+                None => InputError { problem: error.problem.clone() + &kinds, ..error.field(flag) },
+            };
+            let submitted = submit(objects, new, controlled).map_err(located)?;
             warnings.extend(submitted.warnings);
             Some(submitted.preemptor)
         }
         None => None,
     };
     let named = args.asking.named()?;
-    let asked = recorded.as_ref().map(|spec| spec.preemptor.clone());
+    let asked = recorded.map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
         return Err(nobody_asks());
     };
-    let now = args.asking.clock(recorded.as_ref());
-    let profile = profile(args, recorded.as_ref(), Profile::default())?;
+    let now = args.asking.clock(recorded);
+    let profile = profile(args, recorded, Profile::default())?;
     Ok(TestSpec { now, profile, preemptor, expect: None })
 }
 
@@ -171,8 +179,10 @@ fn cycle(
     };
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
     let now = now.map_err(|error| blamed(error.field("spec.now")))?;
+    let missing = args.asking.check(objects, recorded, Some(&policy))?;
     let loaded = load_as(objects, args.asking.strictness(), &policy, profile.scheduler_name.as_deref())?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
+    report.warnings.extend(missing);
     report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));
@@ -206,8 +216,7 @@ fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
 }
 
 fn skipped(objects: &Objects) -> String {
-    let kinds: Vec<String> = objects.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    format!("skipped what no decision reads: {}", kinds.join(", "))
+    format!("skipped what no decision reads: {}", input::skipped(objects))
 }
 
 fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {

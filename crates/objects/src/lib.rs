@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod answer;
 pub mod budget_report;
 mod classes;
+pub mod complete;
 #[cfg(feature = "crds")]
 pub mod crds;
 pub mod cycle;

@@ -65,26 +65,26 @@ impl Document<'_> {
 
     /// The `apiVersion` and `kind` that it says it has.
     pub fn kind(&self) -> Result<Kind, InputError> {
-        Ok(Kind::of(&self.parse(&mut Objects::default())?))
+        Ok(Kind::of(&self.parse(&mut Read { objects: &mut Objects::default(), controlled: None })?))
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
-        let value = self.parse(objects)?;
+        let value = self.parse(&mut Read { objects, controlled: None })?;
         if Kind::of(&value).is_test() {
             let object = format!("PreemptionTest {}", name_of(&value));
             let test = Arc::new(typed(&value, &self.source, &object)?);
             return Ok(Some(Sourced { object: test, source: self.source.clone() }));
         }
         if !Kind::of(&value).kind.ends_with("List") {
-            accept(value, &self.source, objects)?;
+            accept(value, &self.source, &mut Read { objects, controlled: None })?;
         }
         Ok(None)
     }
 
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        let value = self.parse(&mut Objects::default())?;
+        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None })?;
         let object = format!("{} {}", Kind::of(&value).kind, name_of(&value));
         Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
@@ -95,36 +95,33 @@ impl Document<'_> {
         objects: &mut Objects,
         controlled: &mut Vec<Sourced<Controlled>>,
     ) -> Result<(), InputError> {
-        let value = self.parse(objects)?;
-        let source = &self.source;
-        let made = match Kind::of(&value).kind.as_str() {
-            "Job" => sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job))),
-            "Deployment" | "ReplicaSet" | "StatefulSet" => {
-                sourced(&value, source)?.map(|object| Controlled::Keeper(Box::new(object)))
-            }
-            kind if kind.ends_with("List") => return Ok(()),
-            _ => return accept(value, source, objects),
-        };
-        controlled.push(made);
-        Ok(())
+        let mut read = Read { objects, controlled: Some(controlled) };
+        let value = self.parse(&mut read)?;
+        if Kind::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
     }
 
-    /// The document as a tree. The items of a list are not in it: each goes into `objects` as soon as it is read.
-    fn parse(&self, objects: &mut Objects) -> Result<Value, InputError> {
-        let mut items = Objects::default();
+    /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
+    fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
         let mut counter = Counter::default();
-        let mut parsed = self.parse_once(&mut items, &counter);
+        let mut parsed = self.parse_once(&counter, read.controlled.is_some());
         if counter.needs_second_pass() {
-            items = Objects::default();
             counter = Counter::second_pass(counter);
-            parsed = self.parse_once(&mut items, &counter);
+            parsed = self.parse_once(&counter, read.controlled.is_some());
         }
-        objects.extend(items);
-        parsed
+        let (value, items, controlled) = parsed?;
+        read.objects.extend(items);
+        if let Some(all) = &mut read.controlled {
+            all.extend(controlled);
+        }
+        Ok(value)
     }
 
-    fn parse_once(&self, objects: &mut Objects, counter: &Counter) -> Result<Value, InputError> {
-        let mut tree = Tree { source: &self.source, objects, counter, kindless: Vec::new(), items: 0, error: None };
+    /// The tree, and what the items of a list are.
+    fn parse_once(&self, counter: &Counter, submitted: bool) -> Result<Parsed, InputError> {
+        let (mut objects, mut controlled) = (Objects::default(), Vec::new());
+        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled) };
+        let mut tree =
+            Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
             let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
@@ -145,9 +142,9 @@ impl Document<'_> {
         let list = Kind::of(&value);
         for (item, mut value) in kindless {
             list.give_to_item(&mut value);
-            accept(value, &Source { item: Some(item), ..self.source.clone() }, objects)?;
+            accept(value, &Source { item: Some(item), ..self.source.clone() }, &mut read)?;
         }
-        Ok(value)
+        Ok((value, objects, controlled))
     }
 
     fn refuse_endless_lines(&self) -> Result<(), InputError> {
@@ -235,10 +232,20 @@ impl Kind {
     }
 }
 
+/// What a document becomes: the tree, the objects of a list, and those of them whose controllers make pods.
+type Parsed = (Value, Objects, Vec<Sourced<Controlled>>);
+
+/// What was read.
+struct Read<'r> {
+    objects: &'r mut Objects,
+    /// Objects whose controllers make pods; `None` where they are passed over, because their pods are in the input themselves.
+    controlled: Option<&'r mut Vec<Sourced<Controlled>>>,
+}
+
 /// Builds the tree of a document, all but the items of a list.
-struct Tree<'a> {
+struct Tree<'a, 'r> {
     source: &'a Source,
-    objects: &'a mut Objects,
+    read: &'a mut Read<'r>,
     counter: &'a Counter,
     /// Items that do not say what they are, and where they stood.
     kindless: Vec<(usize, Value)>,
@@ -246,15 +253,15 @@ struct Tree<'a> {
     error: Option<InputError>,
 }
 
-impl<'a> Tree<'a> {
-    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a> {
+impl<'a, 'r> Tree<'a, 'r> {
+    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a, 'r> {
         TreeRef(self)
     }
 }
 
-struct TreeRef<'t, 'a>(&'t mut Tree<'a>);
+struct TreeRef<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
 
-impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_> {
+impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -262,7 +269,7 @@ impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for TreeRef<'_, '_> {
+impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -286,9 +293,9 @@ impl<'de> Visitor<'de> for TreeRef<'_, '_> {
     }
 }
 
-struct Items<'t, 'a>(&'t mut Tree<'a>);
+struct Items<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
 
-impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
+impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -296,7 +303,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Items<'_, '_> {
+impl<'de> Visitor<'de> for Items<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -319,7 +326,7 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
                 continue;
             }
             let source = Source { item: Some(tree.items), ..tree.source.clone() };
-            if let Err(error) = accept(value, &source, tree.objects) {
+            if let Err(error) = accept(value, &source, tree.read) {
                 tree.error = Some(error);
                 return Err(serde::de::Error::custom("an item cannot be read"));
             }
@@ -329,7 +336,7 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
 }
 
 /// Puts an object where it belongs.
-fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<(), InputError> {
+fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), InputError> {
     if value.is_null() {
         return Ok(());
     }
@@ -339,7 +346,21 @@ fn accept(mut value: Value, source: &Source, objects: &mut Objects) -> Result<()
         let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
         return Err(InputError::new(problem).at(source).field(field));
     }
+    if let Some(controlled) = &mut read.controlled {
+        let made = match kind.as_str() {
+            "Job" => Some(sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job)))),
+            "Deployment" | "ReplicaSet" | "StatefulSet" => {
+                Some(sourced(&value, source)?.map(|object| Controlled::Keeper(Box::new(object))))
+            }
+            _ => None,
+        };
+        if let Some(made) = made {
+            controlled.push(made);
+            return Ok(());
+        }
+    }
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let objects = &mut *read.objects;
     match (group, kind.as_str()) {
         ("", "Node") => objects.nodes.push(sourced(&value, source)?),
         ("", "Pod") => {
