@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
+use reprieve_objects::fields;
 use reprieve_objects::report::count;
 use reprieve_objects::test_file::{PreemptorRef, TestSpec};
 use serde_json::json;
@@ -51,7 +52,8 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
         return Err(nobody_asks());
     };
-    let warnings = asking.check(&objects, recorded.as_ref(), None)?;
+    let mut warnings = fields::warnings_about(&preemptor, &objects, true);
+    warnings.extend(asking.check(&objects, recorded.as_ref(), None)?);
     let now = asking.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
     let asked = TestSpec { now, profile, preemptor, expect: None };

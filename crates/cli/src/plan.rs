@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
+use reprieve_objects::fields::{self, UnknownField};
 use reprieve_objects::load::{Loaded, load_as, timestamp};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
@@ -92,6 +93,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
     let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blamed)?, spec.profile.scheduler_name.as_deref());
+    warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
     warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
     let question = Question::new(&spec, &loaded).map_err(blamed)?;
@@ -110,7 +112,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     })
 }
 
-/// The question: what the flags say, else what the input itself asks.
+/// The question: what the flags say, else what the input itself asks. What is wrong with a submitted object goes into `warnings`.
 fn question(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
@@ -119,7 +121,8 @@ fn question(
 ) -> Result<TestSpec, Error> {
     let submitted = match &args.submit {
         Some(path) => {
-            let (new, controlled) = input::read_submitted(path)?;
+            let (mut new, controlled) = input::read_submitted(path)?;
+            warnings.extend(fields::warnings(std::mem::take(&mut new.unknown_fields).iter()));
             let flag = format!("--submit {}", path.display());
             let kinds =
                 if new.skipped.is_empty() { String::new() } else { format!("; skipped {}", input::skipped(&new)) };
@@ -182,7 +185,10 @@ fn cycle(
     let missing = args.asking.check(objects, recorded, Some(&policy))?;
     let loaded = load_as(objects, args.asking.strictness(), &policy, profile.scheduler_name.as_deref())?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
-    report.warnings.extend(missing);
+    let heads: BTreeSet<&str> = report.heads.iter().map(|head| head.workload.as_str()).collect();
+    let of_heads = |unknown: &&UnknownField| unknown.kind == "Workload" && heads.contains(&*unknown.name.to_string());
+    let odd = fields::warnings(objects.unknown_fields.iter().filter(of_heads));
+    report.warnings.extend(odd.into_iter().chain(missing));
     report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));

@@ -14,6 +14,7 @@ pub mod cycle;
 pub mod decode;
 mod defaults;
 mod disturbance;
+pub mod fields;
 pub mod groups;
 mod intern;
 mod joint;

@@ -12,6 +12,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::fields::UnknownField;
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::object::Object;
@@ -60,6 +61,8 @@ pub struct Objects {
     pub job_groups: Vec<Sourced<JobGroup>>,
     /// Kinds that no decision reads, and how many of each there were.
     pub skipped: BTreeMap<String, usize>,
+    /// Fields that the API does not have, of objects that may be a preemptor.
+    pub unknown_fields: Vec<UnknownField>,
 }
 
 impl Objects {
@@ -86,6 +89,7 @@ impl Objects {
         for (kind, count) in other.skipped {
             *self.skipped.entry(kind).or_default() += count;
         }
+        self.unknown_fields.extend(other.unknown_fields);
     }
 
     /// Takes in one object; one that no decision reads is left out.

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqA
 use serde_json::{Map, Value};
 
 use crate::decode::{Misfit, decode, decode_as_kubectl};
+use crate::fields::unknown_fields;
 use crate::objects::Objects;
 use crate::source::{InputError, Source, Sourced};
 use crate::submit::Controlled;
@@ -356,11 +357,15 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         };
         if let Some(made) = made {
             controlled.push(made);
+            read.objects.unknown_fields.extend(unknown_fields(&kind, &kind, &value));
             return Ok(());
         }
     }
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let objects = &mut *read.objects;
+    if let Some(type_name) = preemptor_type(group, &kind, &value) {
+        objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
+    }
     match (group, kind.as_str()) {
         ("", "Node") => objects.nodes.push(sourced(&value, source)?),
         ("", "Pod") => {
@@ -391,6 +396,22 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         _ => *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1,
     }
     Ok(())
+}
+
+/// The type whose fields an object has, if it may be a preemptor or a part of one: it is not where it wants to be yet.
+fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str> {
+    let is_set = |pointer: &str| match value.pointer(pointer) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
+    };
+    match (group, kind) {
+        ("", "Pod") => (!is_set("/spec/nodeName")).then_some("Pod"),
+        ("scheduling.k8s.io", "PodGroup") => Some("PodGroup"),
+        ("scheduling.sigs.k8s.io", "PodGroup") => Some("JobGroup"),
+        ("kueue.x-k8s.io", "Workload") => (!is_set("/status/admission")).then_some("KueueWorkload"),
+        _ => None,
+    }
 }
 
 fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
