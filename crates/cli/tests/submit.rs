@@ -199,3 +199,13 @@ fn the_default_priority_class_is_that_of_what_names_none() {
     let recorded = Asked::new(&class("value: 11"), &several).recorded();
     assert_eq!(recorded.matches("priorityClassName: normal").count(), 3, "two pods and their group: {recorded}");
 }
+
+#[test]
+fn a_stateful_set_has_the_claims_of_its_templates() {
+    let set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: {template: {spec: {priority: 100, containers: [{name: \
+               c, resources: {requests: {cpu: 1}}}]}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]}}";
+    let (outcome, _) = decided(FULL, set);
+    assert_eq!(outcome, "Unschedulable", "each of its pods has a PersistentVolumeClaim");
+    let (outcome, _) = decided(FULL, &set.replace("volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]", ""));
+    assert_eq!(outcome, "Schedule");
+}

@@ -8,7 +8,8 @@ use crate::report::count;
 use crate::source::{InputError, Source};
 
 /// The command that exports all that a decision under policy Kubernetes reads.
-pub const EXPORT_ALL: &str = "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces -A -o yaml";
+pub const EXPORT_ALL: &str =
+    "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
 const EXPORT_NODES: &str = "kubectl get nodes -o yaml";
 const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";
 

@@ -38,9 +38,17 @@ pub struct Keeper {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct KeeperSpec {
     template: PodTemplateSpec,
+    /// Of a StatefulSet: each of its pods has a claim made from each template.
+    volume_claim_templates: Option<Vec<ClaimTemplate>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct ClaimTemplate {
+    metadata: ObjectMeta,
 }
 
 /// Who asks, once what is submitted is in the cluster.
@@ -115,7 +123,14 @@ fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
 fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
     let pod = match object {
         Controlled::Job(job) => return job_pods(*job, source),
-        Controlled::Keeper(keeper) => pod(&keeper.metadata, "new", &keeper.spec.template),
+        Controlled::Keeper(keeper) => {
+            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template);
+            for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
+                let (volume, owner) = (claim.metadata.name.unwrap_or_default(), FullName::of(&pod.metadata).name);
+                pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
+            }
+            pod
+        }
     };
     Ok(Objects { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..Objects::default() })
 }

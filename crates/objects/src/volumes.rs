@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1 as api;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Volume sources that leave every node open. kube-scheduler does not look at them either.
 const ANYWHERE: [&str; 20] = [
@@ -56,6 +56,16 @@ impl Volumes {
     /// Leaves out all of them.
     pub fn clear(&mut self) {
         self.0.clear();
+    }
+
+    /// Adds a volume of a PersistentVolumeClaim behind all others; one of that name is replaced, as in the pods of a StatefulSet.
+    pub fn push_claim(&mut self, name: &str, claim: &str) {
+        self.0.retain(|volume| volume.fields.get("name").and_then(Value::as_str) != Some(name));
+        let index = self.0.last().map_or(0, |volume| volume.index + 1);
+        let fields = json!({"name": name, "persistentVolumeClaim": {"claimName": claim}});
+        if let Value::Object(fields) = fields {
+            self.0.push(Volume { fields, index });
+        }
     }
 
     /// The path of the first volume source that is tied to a place, as in `volumes[0].persistentVolumeClaim`.
@@ -205,8 +215,6 @@ impl From<BoundMounts> for Option<Vec<api::VolumeMount>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
