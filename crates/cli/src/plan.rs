@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use reprieve_engine::Outcome;
+use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
 use reprieve_objects::fields::{self, UnknownField};
@@ -100,6 +102,9 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     let mut report = report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
+    if report.explanation.law.as_ref().is_some_and(|law| law.name == "Unsupported") {
+        report.warnings.extend(hint(args, &objects, &spec));
+    }
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
     }
@@ -206,6 +211,33 @@ fn cycle(
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
+}
+
+/// Which requirements would have to be taken for met so that there is a plan, or a reason why there is none.
+fn hint(args: &PlanArgs, objects: &Objects, spec: &TestSpec) -> Option<String> {
+    let [volumes, claims, features] = Requirement::ALL;
+    let sets: [&[Requirement]; 7] = [
+        &[volumes],
+        &[claims],
+        &[features],
+        &[volumes, claims],
+        &[volumes, features],
+        &[claims, features],
+        &Requirement::ALL,
+    ];
+    let policy = policy(&spec.profile).ok()?;
+    let is_planned = |set: &&[Requirement]| {
+        let mut objects = objects.clone();
+        assume(&mut objects, set);
+        let loaded = load_as(&objects, args.asking.strictness(), &policy, spec.profile.scheduler_name.as_deref());
+        loaded.is_ok_and(|mut loaded| {
+            let outcome = Question::new(spec, &loaded).map(|question| question.decide(&mut loaded));
+            !matches!(outcome, Err(_) | Ok(Outcome::Unschedulable(Some(Law::Unsupported { .. }))))
+        })
+    };
+    let set = sets.into_iter().find(is_planned)?;
+    let words: Vec<&str> = args.assume.iter().chain(set).map(|requirement| requirement.word()).collect();
+    Some(format!("add --assume {} to plan as if every node met it", words.join(",")))
 }
 
 fn assumed(assumed: &[Requirement]) -> Vec<&'static str> {

@@ -79,6 +79,8 @@ fn what_is_assumed_is_said_in_the_first_line() {
     assert_eq!(output.status.code(), Some(2), "{text}");
     let first = text.lines().next().unwrap_or_default();
     assert!(first.starts_with("PREEMPT") && first.contains("assuming that its claims and volumes"), "{first}");
+    let refused = stdout(&reprieve(&["plan", "-f", &name]));
+    assert!(refused.contains("add --assume volumes to plan as if every node met it"), "{refused}");
     let report = json(&["plan", "-f", &name, "--assume", "volumes,claims", "-o", "json"]);
     assert_eq!(report["assumed"], serde_json::json!(["claims", "volumes"]));
     assert_eq!(reprieve(&["plan", "-f", &name, "--assume", "claims"]).status.code(), Some(4), "it has volumes");
@@ -86,6 +88,8 @@ fn what_is_assumed_is_said_in_the_first_line() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("write volumes, claims, features"), "{wrong:?}");
     let workload = case("kueue-options/own-claimed-devices-are-refused");
     assert_eq!(reprieve(&["plan", "-f", &workload, "--assume", "claims"]).status.code(), Some(2));
+    let checks = case("kueue-options/own-admission-checks-of-its-queue-are-refused");
+    assert!(!stdout(&reprieve(&["plan", "-f", &checks])).contains("--assume"), "no assumption helps");
 }
 
 #[test]

@@ -64,10 +64,7 @@ pub fn law(law: &Law, names: &Names) -> Words {
         ),
         Law::Unsupported { pod, field } => {
             let of = pod.map(|pod| format!("pod {}: ", names.pod(pod))).unwrap_or_default();
-            words(
-                "Unsupported",
-                format!("{of}{} is not evaluated, so it is neither placed nor preempted for", names.text(*field)),
-            )
+            words("Unsupported", format!("{of}{} is a requirement that Reprieve does not evaluate", names.text(*field)))
         }
         Law::Disagreement { member, about: About::Priority { member: own, group } } => words(
             "Disagreement",
