@@ -34,10 +34,10 @@ fn profiling(name: &str) -> Result<PathBuf, String> {
 fn build(flag: &str, to: &Path) -> Result<(), String> {
     let (host, _) = compiler()?;
     let flags = ["-Ctarget-feature=+crt-static", flag].join("\u{1f}");
-    let words = ["build", "--locked", "--release", "--package", "reprieve", "--target", &host];
-    let variables = [("CARGO_ENCODED_RUSTFLAGS", flags), ("CARGO_PROFILE_RELEASE_STRIP", "debuginfo".to_owned())];
+    let words = ["build", "--locked", "--profile", "dist", "--package", "reprieve", "--target", &host];
+    let variables = [("CARGO_ENCODED_RUSTFLAGS", flags), ("CARGO_PROFILE_DIST_STRIP", "debuginfo".to_owned())];
     cargo_with(&words, &variables.map(|(name, value)| (name, OsString::from(value))))?;
-    let from = target_folder()?.join(&host).join("release/reprieve");
+    let from = target_folder()?.join(&host).join("dist/reprieve");
     let folder = to.parent().ok_or("it belongs into a folder")?;
     let copied = fs::create_dir_all(folder).and_then(|()| fs::copy(&from, to));
     copied.map(|_| ()).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
