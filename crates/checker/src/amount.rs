@@ -106,17 +106,24 @@ fn containers_total(pod: &Pod, of_container: OfContainer<'_>) -> Result<Amounts,
 fn whole_of(pod: &Pod) -> Result<Amounts, String> {
     let Some(spec) = &pod.spec else { return Ok(Amounts::new()) };
     let resources = spec.resources.as_ref();
-    let mut whole = exact(resources.and_then(|own| own.requests.as_ref()), "spec.resources.requests")?;
+    let is_counted =
+        |resource: &String| matches!(resource.as_str(), "cpu" | "memory") || resource.starts_with("hugepages-");
+    let counted = |list: &Option<BTreeMap<String, Quantity>>| -> BTreeMap<String, Quantity> {
+        list.iter()
+            .flatten()
+            .filter(|(resource, _)| is_counted(resource))
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect()
+    };
+    let mut whole = exact(Some(&counted(&resources.and_then(|own| own.requests.clone()))), "spec.resources.requests")?;
     let mut asked: Amounts = Amounts::new();
     for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
         asked.extend(requests_of(container)?);
     }
-    for (resource, amount) in exact(resources.and_then(|own| own.limits.as_ref()), "spec.resources.limits")? {
-        let shared = resource == "cpu" || resource == "memory";
-        if shared && !asked.contains_key(&resource) || resource.starts_with("hugepages-") {
-            whole.entry(resource).or_insert(amount);
-        }
-    }
+    let mut limits = counted(&resources.and_then(|own| own.limits.clone()));
+    limits.retain(|resource, _| !whole.contains_key(resource));
+    limits.retain(|resource, _| resource.starts_with("hugepages-") || !asked.contains_key(resource));
+    whole.extend(exact(Some(&limits), "spec.resources.limits")?);
     Ok(whole)
 }
 

@@ -32,7 +32,10 @@ pub fn judge(
     let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
     let first = *pending.first()?;
-    let takes_part = |&pod: &usize| !cluster.pods[pod].gated && !cluster.pods[pod].of_other_scheduler;
+    let takes_part = |&pod: &usize| {
+        let pod = &cluster.pods[pod];
+        !pod.gated && !pod.of_other_scheduler && !pod.terminating
+    };
     let pending: Vec<usize> = pending.into_iter().filter(takes_part).collect();
     let unsupported = pending.iter().any(|&pod| is_unsupported(&cluster.pods[pod]));
     if pending.is_empty() || unsupported || is_unsupported_group(cluster, name) {

@@ -46,7 +46,23 @@ pub fn is_unsupported(pod: &PodFacts) -> bool {
     });
     let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());
     let user_namespace = spec.host_network == Some(true) && spec.host_users == Some(false);
-    of_container || claims || user_namespace || !spec.volumes.is_empty()
+    let whole = spec.resources.as_ref();
+    let mut whole = whole.into_iter().flat_map(|own| own.requests.iter().chain(&own.limits)).flatten();
+    let odd = whole.any(|(name, _)| !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with("hugepages-"));
+    of_container || claims || user_namespace || odd || !spec.volumes.is_empty()
+}
+
+/// Whether the gang of a pending pod is not to be placed, so that the pod is not either: it asks for what is not evaluated, or too few of
+/// its members are left.
+pub fn is_gang_refused(cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
+    let Some(name) = pod.group.as_ref().filter(|_| pod.node.is_none() && !pod.of_other_scheduler) else { return false };
+    let Some(group) = cluster.groups.get(name) else { return false };
+    let members = || cluster.pods.iter().filter(|one| one.group.as_ref() == Some(name));
+    let is_left_out = |one: &&PodFacts| one.node.is_none() && (one.gated || one.of_other_scheduler);
+    let placed = || members().filter(|one| one.node.is_none() && !one.terminating && !is_left_out(one));
+    let counted = members().filter(|one| one.node.is_some()).count() + placed().count();
+    let too_few = counted < group.min_count.max(1) && members().any(|one| is_left_out(&one));
+    too_few || placed().any(is_unsupported) || is_unsupported_group(cluster, name)
 }
 
 /// Whether the PodGroup of this name asks for what is not evaluated.

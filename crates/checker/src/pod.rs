@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::complaint::Complaint;
 use crate::fit::{Asker, fits, is_hopeless};
 use crate::lawful::{pods_of, potential_victims, under_way_for_pod, unknown_class_on};
-use crate::obstacle::is_unsupported;
+use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::reprieve::{Taken, reprieve, start};
 use crate::spread::constraints;
 use crate::standing::Standing;
@@ -30,7 +30,7 @@ pub fn judge(
     // A pod that grows is counted once, at what it wants.
     let standing = Standing::of(cluster).without(&[pod]);
     let ask = Ask { cluster, claimed, asker: &asker, standing: &standing, pod };
-    if facts.node.is_none() && (facts.gated || is_unsupported(facts)) {
+    if facts.node.is_none() && (facts.gated || is_unsupported(facts) || is_gang_refused(cluster, facts)) {
         return must_be_refused(cluster, claimed, outcome, pod);
     }
     match outcome {

@@ -36,7 +36,10 @@ fn the_field_that_is_not_evaluated_is_named() {
             "spec.volumes[0].persistentVolumeClaim",
         ),
         ("kubernetes-group/own-a-group-with-device-claims-is-refused", "PodGroup default/gang: spec.resourceClaims[0]"),
-        ("kueue-options/own-a-topology-request-is-refused", "Workload default/urgent: spec.podSets[0].topologyRequest"),
+        (
+            "kueue-options/own-a-topology-request-is-refused",
+            "Workload default/urgent: spec.podSets[0].topologyRequest.required",
+        ),
         (
             "kueue-options/own-admission-checks-of-its-queue-are-refused",
             "ClusterQueue team: spec.admissionChecksStrategy",
@@ -130,6 +133,20 @@ fn what_is_not_evaluated_elsewhere_is_a_warning() {
     let warnings = report["warnings"].as_array().expect("there are warnings");
     let expected = "ClusterQueue other: spec.admissionChecksStrategy is not evaluated";
     assert!(warnings.iter().any(|warning| warning == expected), "{warnings:?}");
+}
+
+#[test]
+fn what_other_workloads_ask_for_is_a_warning() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let text =
+        std::fs::read_to_string(case("kueue-options/own-a-topology-request-that-asks-for-none")).expect("a case");
+    let held = text.replacen("count: 1, template", "count: 1, topologyRequest: {required: rack}, template", 1);
+    let file = folder.path().join("case.yaml");
+    std::fs::write(&file, held).expect("it is written");
+    let report = json(&["plan", "-f", &file.display().to_string(), "-o", "json"]);
+    assert_eq!(report["outcome"], "Preempt", "{report:#}");
+    let expected = "Workload default/low: spec.podSets[0].topologyRequest.required is not evaluated";
+    assert_eq!(report["warnings"], serde_json::json!([expected]));
 }
 
 #[test]

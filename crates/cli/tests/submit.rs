@@ -209,3 +209,18 @@ fn a_stateful_set_has_the_claims_of_its_templates() {
     let (outcome, _) = decided(FULL, &set.replace("volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]", ""));
     assert_eq!(outcome, "Schedule");
 }
+
+#[test]
+fn a_broken_limit_range_concerns_its_namespace_alone() {
+    let broken = |namespace: &str| {
+        format!(
+            "{FULL}---\n{{apiVersion: v1, kind: LimitRange, metadata: {{name: broken, namespace: {namespace}}}, spec: {{limits: [{{type: \
+             Container, default: {{cpu: a lot}}}}]}}}}"
+        )
+    };
+    let one = job(1, "containers: [{name: c, resources: {limits: {cpu: 1}}}]");
+    assert_eq!(decided(&broken("other"), &one).0, "Schedule");
+    let output = Asked::new(&broken("default"), &one).plan("table");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("LimitRange default/broken: spec.limits[0].default.cpu"), "{}", text(&output));
+}

@@ -41,7 +41,7 @@ fn charge_budgets(snapshot: &Snapshot, units: Vec<UnitId>) -> Vec<Candidate> {
         let mut exhausted = false;
         for budget in &snapshot.pod(pod).budgets {
             let allowed = &mut allowed[budget.index()];
-            *allowed -= 1;
+            *allowed = allowed.saturating_sub(1);
             exhausted |= *allowed < 0;
         }
         exhausted

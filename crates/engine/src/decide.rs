@@ -33,7 +33,11 @@ pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, no
     if let (Policy::Koordinator(_), Preemptor::Pod(pod)) = (policy, preemptor) {
         ask = ask.with_job(snapshot, pod);
     }
-    if let Some(law) = obstacle::refuses(snapshot, &ask) {
+    let of_gang = || match (policy, preemptor) {
+        (Policy::Kubernetes(_), Preemptor::Pod(pod)) => obstacle::refuses_gang_of(snapshot, pod),
+        _ => None,
+    };
+    if let Some(law) = obstacle::refuses(snapshot, &ask).or_else(of_gang) {
         return Outcome::Unschedulable(Some(law));
     }
     match (policy, preemptor) {

@@ -35,23 +35,32 @@ pub(crate) struct Defaults {
     runtime_classes: BTreeMap<String, Arc<RuntimeClass>>,
     /// Name and value of the global default PriorityClass.
     default_class: Option<(String, i32)>,
+    /// What is wrong with a LimitRange, by namespace, and with a RuntimeClass, by name: an error for those that it is about.
+    broken_ranges: BTreeMap<String, InputError>,
+    broken_classes: BTreeMap<String, InputError>,
 }
 
 impl Defaults {
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
+        let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
         for (name, Sourced { object, source }) in
             by_name("LimitRange", &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
         {
             let located = |error: InputError| error.at(source).object(format!("LimitRange {name}"));
-            limit_ranges.entry(name.namespace.clone()).or_default().add(object).map_err(located)?;
+            if let Err(error) = limit_ranges.entry(name.namespace.clone()).or_default().add(object) {
+                broken_ranges.entry(name.namespace.clone()).or_insert_with(|| located(error));
+            }
         }
         let mut runtime_classes = BTreeMap::new();
         for (name, Sourced { object, source }) in by_name("RuntimeClass", &objects.runtime_classes, plain_name)? {
             let fixed = object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
             if let Some(fixed) = fixed {
                 let located = |error: InputError| error.at(source).object(format!("RuntimeClass {name}"));
-                request::amounts(fixed, "overhead.podFixed").map_err(located)?;
+                if let Err(error) = request::amounts(fixed, "overhead.podFixed") {
+                    broken_classes.insert(name.clone(), located(error));
+                    continue;
+                }
             }
             runtime_classes.insert(name, Arc::clone(object));
         }
@@ -62,7 +71,14 @@ impl Defaults {
             .map(|class| (class.value.unwrap_or_default(), plain_name(&**class)))
             .min()
             .map(|(value, name)| (name, value));
-        Ok(Self { limit_ranges, runtime_classes, default_class })
+        Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
+    }
+
+    /// An error where a pod depends on a LimitRange or a RuntimeClass that cannot be read. Others are not affected.
+    pub fn check(&self, namespace: &str, runtime_class: Option<&str>) -> Result<(), InputError> {
+        let broken = self.broken_ranges.get(namespace);
+        let broken = broken.or_else(|| self.broken_classes.get(runtime_class?));
+        broken.map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Completes a pod as the API server does when the pod is created. Returns why the API server would refuse the pod, if it would.
@@ -131,7 +147,8 @@ impl Defaults {
 
     /// The RuntimeClass that a pod names and that the input does not have.
     pub fn missing_runtime_class<'s>(&self, spec: &'s PodSpec) -> Option<&'s str> {
-        spec.runtime_class_name.as_deref().filter(|name| !self.runtime_classes.contains_key(*name))
+        let name = spec.runtime_class_name.as_deref()?;
+        (!self.runtime_classes.contains_key(name) && !self.broken_classes.contains_key(name)).then_some(name)
     }
 
     fn runtime_class(&self, spec: &PodSpec) -> Option<&RuntimeClass> {

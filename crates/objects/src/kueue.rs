@@ -128,11 +128,15 @@ pub struct ClusterQueueSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admission_checks_strategy: Option<AdmissionChecksStrategy>,
     /// The same, as the last version has it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub admission_checks: Vec<String>,
     /// `None`, `Hold` or `HoldAndDrain`: whether it admits workloads. Reprieve does not evaluate it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_policy: Option<String>,
+    /// How workloads of its LocalQueues share it. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
+    pub admission_scope: Option<Value>,
     /// Whether a workload may try several flavors at once. Reprieve does not evaluate it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
@@ -145,8 +149,14 @@ pub struct ClusterQueueSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionChecksStrategy {
     /// The checks, each with the flavors that it is for.
+    #[serde(deserialize_with = "or_default")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub admission_checks: Vec<Value>,
+}
+
+/// Nothing, where the API has null.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A field that is there, if only as null.
@@ -351,7 +361,7 @@ pub struct KueueWorkloadSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_execution_time_seconds: Option<i32>,
     /// What must happen before it may preempt. Reprieve does not evaluate them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub preemption_gates: Vec<Value>,
 }
@@ -446,8 +456,12 @@ pub struct KueueWorkloadStatus {
     /// What it has been through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_stats: Option<SchedulingStats>,
+    /// When it asks again, where it was put off. Reprieve does not evaluate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::object"))]
+    pub requeue_state: Option<Value>,
     /// Pods that are over and need no quota any more. Reprieve does not evaluate them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::crds::objects"))]
     pub reclaimable_pods: Vec<Value>,
 }

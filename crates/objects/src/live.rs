@@ -33,6 +33,7 @@ use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
 use crate::shape::Vocabulary;
 use crate::source::{InputError, Source, Sourced};
+use crate::unsupported::field_of_job;
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.
 const FORGOTTEN: usize = 1_000;
@@ -144,7 +145,9 @@ impl Live {
                 self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
             }
             (Object::PodGroup(group), None) => self.add_group(&key, group),
-            (Object::JobGroup(new), Some(Object::JobGroup(old))) => self.stale = new.spec != old.spec,
+            (Object::JobGroup(new), Some(Object::JobGroup(old))) => {
+                self.stale = new.spec != old.spec || field_of_job(new) != field_of_job(old);
+            }
             (Object::JobGroup(group), None) => self.add_job(&key, group),
             (Object::Workload(new), Some(Object::Workload(old))) if same_workload(new, old) => {}
             (Object::Workload(workload), _) => self.put_workload(&key, workload),
@@ -360,6 +363,7 @@ impl Live {
     }
 
     fn add_job(&mut self, key: &Key, object: &JobGroup) {
+        self.stale |= field_of_job(object).is_some();
         match usize::try_from(object.spec.min_member) {
             Ok(needed) if !self.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
             _ => self.stale = true,

@@ -26,6 +26,7 @@ use crate::request::{self, Amounts};
 use crate::schedulers::Schedulers;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::source::{InputError, Sourced};
+use crate::unsupported::field_of_job;
 use crate::yunikorn::queue_tree;
 
 /// A snapshot, the names of what is in it, and what is odd about it.
@@ -108,6 +109,7 @@ pub(crate) fn build_for(
         workloads: None,
         policy: *policy,
         schedulers: Schedulers::new(objects, policy, scheduler_name),
+        unsupported_jobs: unsupported_jobs(objects),
         texts,
         warnings,
     };
@@ -176,7 +178,9 @@ pub(crate) fn build_for(
     };
     let is_kueue = !has_tree && !has_quotas;
     if is_kueue {
-        loader.warnings.append(&mut kueue.warnings);
+        if matches!(policy, Policy::Kueue(_)) {
+            loader.warnings.append(&mut kueue.warnings);
+        }
         (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
         cluster.quota_rules.flavors = flavors;
         joint::tie(&mut cluster.workloads, &kueue.workload_names, &kueue.pod_set_names, &ties, &pods);
@@ -215,6 +219,13 @@ pub(crate) fn build_for(
     loader.new_shapes.clear();
     let warnings = std::mem::take(&mut loader.warnings);
     Ok((Loaded { snapshot: Snapshot::new(cluster), names, warnings }, loader))
+}
+
+fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
+    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
+    groups
+        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
+        .collect()
 }
 
 fn ids_of(workloads: &[FullName]) -> BTreeMap<FullName, WorkloadId> {

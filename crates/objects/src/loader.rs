@@ -48,6 +48,8 @@ pub(crate) struct Loader {
     /// Whose settings say what is read.
     pub policy: Policy,
     pub schedulers: Schedulers,
+    /// By Koordinator job: its field that no decision evaluates.
+    pub unsupported_jobs: BTreeMap<FullName, String>,
     /// Texts that only explanations use.
     pub texts: Interner,
     pub warnings: Vec<String>,
@@ -187,7 +189,11 @@ impl Loader {
         if !gates.is_empty() {
             return Some(Obstacle::Gates(gates));
         }
-        let field = field_of_pod(object, &self.policy)?;
+        let of_job = || {
+            let job = job_of(object).filter(|_| matches!(self.policy, Policy::Koordinator(_)))?;
+            self.unsupported_jobs.get(&job).cloned()
+        };
+        let field = field_of_pod(object, &self.policy).or_else(of_job)?;
         Some(Obstacle::Unsupported(TextId(self.texts.id(&field))))
     }
 

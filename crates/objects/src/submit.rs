@@ -102,6 +102,8 @@ fn admit(
     let (mut known, mut warnings) = (BTreeSet::new(), Vec::new());
     for mut pod in pods {
         let object = Arc::make_mut(&mut pod.object);
+        let runtime_class = object.spec.as_ref().and_then(|spec| spec.runtime_class_name.as_deref());
+        defaults.check(&FullName::of(&object.metadata).namespace, runtime_class)?;
         let problems = defaults.admit(object);
         for problem in problems.into_iter().filter(|problem| known.insert(problem.clone())) {
             warnings.push(format!("Pod {}: {problem}", FullName::of(&object.metadata)));

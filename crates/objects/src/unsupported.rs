@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::policy::Policy;
+use serde_json::Value;
 
-use crate::kueue::{ClusterQueueSpec, FlavorSpec, KueueWorkload, LocalQueueSpec, PodSetSpec};
+use crate::koordinator::JobGroup;
+use crate::kueue::{ClusterQueueSpec, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueueSpec, PodSetSpec};
 use crate::objects::Objects;
 use crate::pod::{Container, Pod, PodSpec};
+use crate::request::is_pod_level;
 
 /// Requirements of pods that `plan --assume` takes for met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +65,16 @@ const POD_SET: [&str; 6] = [
     "kueue.x-k8s.io/podset-group-name",
 ];
 
+/// Fields of a topology request that ask for a topology.
+const TOPOLOGY: [&str; 6] = [
+    "required",
+    "preferred",
+    "unconstrained",
+    "podSetSliceRequiredTopology",
+    "podSetSliceSize",
+    "podsetSliceRequiredTopologyConstraints",
+];
+
 type Annotations = BTreeMap<String, String>;
 
 /// The first field of a pending pod that no decision of the policy evaluates.
@@ -73,6 +86,7 @@ pub(crate) fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     };
     let spec = pod.spec.as_deref()?;
     let of_spec = Requirement::ALL.into_iter().find_map(|requirement| field_of_spec(spec, requirement));
+    let of_spec = of_spec.or_else(|| odd_resource(spec));
     of_spec.map(|field| format!("spec.{field}")).or_else(|| annotation(pod.metadata.annotations.as_ref(), annotations))
 }
 
@@ -91,6 +105,16 @@ fn field_of_spec(spec: &PodSpec, requirement: Requirement) -> Option<String> {
             of_spec.or_else(|| container_field(spec, feature_of))
         }
     }
+}
+
+/// A resource that the pod as a whole asks for, and that only containers can: the API server refuses such a pod.
+fn odd_resource(spec: &PodSpec) -> Option<String> {
+    let resources = spec.resources.as_ref()?;
+    let lists = [("requests", &resources.requests), ("limits", &resources.limits)];
+    lists.into_iter().find_map(|(name, list)| {
+        let resource = list.iter().flatten().map(|(resource, _)| resource).find(|one| !is_pod_level(one))?;
+        Some(format!("resources.{name}.{resource}"))
+    })
 }
 
 fn container_field(spec: &PodSpec, field: impl Fn(&Container) -> Option<String>) -> Option<String> {
@@ -116,6 +140,11 @@ fn annotation(annotations: Option<&Annotations>, unread: &[&str]) -> Option<Stri
     Some(format!("metadata.annotations[{found}]"))
 }
 
+/// The first field of a Koordinator job that no decision evaluates.
+pub(crate) fn field_of_job(group: &JobGroup) -> Option<String> {
+    annotation(group.metadata.annotations.as_ref(), &KOORDINATOR)
+}
+
 /// The first field of a PodGroup that no decision evaluates.
 pub(crate) fn field_of_group(group: &PodGroup) -> Option<String> {
     let spec = &group.spec;
@@ -134,26 +163,42 @@ pub(crate) fn field_of_group(group: &PodGroup) -> Option<String> {
 pub(crate) fn field_of_workload(workload: &KueueWorkload, places_pods: impl Fn(&PodSpec) -> bool) -> Option<String> {
     let spec = &workload.spec;
     let gates = (!spec.preemption_gates.is_empty()).then(|| "spec.preemptionGates[0]".to_owned());
-    let reclaimable = workload.status.as_ref().is_some_and(|status| !status.reclaimable_pods.is_empty());
+    let status = workload.status.as_ref();
+    let reclaimable = status.is_some_and(has_reclaimable_pods);
+    let requeued_later = status.and_then(|status| status.requeue_state.as_ref()?.get("requeueAt"));
+    let requeued_later = requeued_later.is_some_and(|at| !at.is_null());
     let sets = || spec.pod_sets.iter().enumerate();
     let of_set = |(at, set): (usize, &PodSetSpec)| {
         field_of_pod_set(set, &places_pods).map(|field| format!("spec.podSets[{at}].{field}"))
     };
     gates
-        .or_else(|| reclaimable.then(|| "status.reclaimablePods[0]".to_owned()))
+        .or_else(|| reclaimable.then(|| "status.reclaimablePods".to_owned()))
+        .or_else(|| requeued_later.then(|| "status.requeueState.requeueAt".to_owned()))
         .or_else(|| annotation(workload.metadata.annotations.as_ref(), &WORKLOAD))
         .or_else(|| sets().find_map(of_set))
 }
 
+/// Whether some pods of a workload are over and need no quota any more.
+pub(crate) fn has_reclaimable_pods(status: &KueueWorkloadStatus) -> bool {
+    status.reclaimable_pods.iter().any(|pods| pods.get("count").and_then(Value::as_i64) != Some(0))
+}
+
 fn field_of_pod_set(set: &PodSetSpec, places_pods: impl Fn(&PodSpec) -> bool) -> Option<String> {
-    let topology = set.topology_request.as_ref().map(|_| "topologyRequest".to_owned());
+    let topology = set.topology_request.as_ref().and_then(|request| {
+        // Kueue writes a request with only labels of indexes into every workload of a Job: that asks for no topology.
+        let asked = |key: &&&str| {
+            request.get(**key).is_some_and(|value| !value.is_null() && *value != Value::Array(Vec::new()))
+        };
+        TOPOLOGY.iter().find(asked).map(|key| format!("topologyRequest.{key}"))
+    });
     let metadata = set.template.metadata.as_ref();
     let by_annotation =
         || annotation(metadata?.annotations.as_ref(), &POD_SET).map(|field| format!("template.{field}"));
     let of_spec = || {
         let spec = PodSpec::from(set.template.spec.clone()?);
         let requirements: &[Requirement] = if places_pods(&spec) { &Requirement::ALL } else { &[Requirement::Claims] };
-        let field = requirements.iter().find_map(|&requirement| field_of_spec(&spec, requirement))?;
+        let field = requirements.iter().find_map(|&requirement| field_of_spec(&spec, requirement));
+        let field = field.or_else(|| odd_resource(&spec))?;
         Some(format!("template.spec.{field}"))
     };
     topology.or_else(by_annotation).or_else(of_spec)

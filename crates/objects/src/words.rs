@@ -89,6 +89,7 @@ pub fn law(law: &Law, names: &Names) -> Words {
             let over = list(over.iter().map(|(resource, over)| amount(*resource, *over, names)));
             words("QuotaLimit", format!("its job would pass the limit of quota {} by {over}", names.queue(*queue)))
         }
+        Law::Inactive => words("Inactive", "its spec.active is false, so that it asks for no quota"),
         Law::Namespace { queue } => words(
             "Namespace",
             format!("the namespaceSelector of ClusterQueue {} does not take its namespace", names.queue(*queue)),

@@ -53,6 +53,10 @@ struct QueueConfig {
     properties: BTreeMap<String, Value>,
     queues: Vec<QueueConfig>,
     childtemplate: Option<ChildTemplate>,
+    /// Limits of users and groups, which are not evaluated.
+    limits: Value,
+    /// How many applications may run, which is not evaluated.
+    maxapplications: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -166,6 +170,11 @@ impl Reading<'_> {
         }
         if self.tree.paths.contains(&path) {
             return wrong("two queues have this name; give each its own".to_owned());
+        }
+        for (field, value) in [("limits", &config.limits), ("maxapplications", &config.maxapplications)] {
+            if !value.is_null() {
+                self.warnings.push(format!("queue {path}: {field} is not evaluated"));
+            }
         }
         let (guarantee, ceiling) = self.limits(&config.resources, parent, &path)?;
         self.check(&path, parent, &guarantee, &ceiling)?;

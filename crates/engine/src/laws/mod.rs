@@ -102,6 +102,8 @@ pub enum Law {
         /// Every resource of which it would pass the limit, and by how much.
         over: Vec<(ResourceId, i64)>,
     },
+    /// The workload was deactivated: it asks for no quota.
+    Inactive,
     /// The workload's queue takes none of its namespace.
     Namespace {
         /// The queue.

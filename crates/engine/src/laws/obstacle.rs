@@ -27,6 +27,13 @@ pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
     too_few(snapshot, ask, needed, all).or_else(|| unsupported(snapshot, ask))
 }
 
+/// The law that refuses the group of a pending pod: a member is not placed where its gang is not.
+pub(crate) fn refuses_gang_of(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
+    let pod = snapshot.pod(pod);
+    let group = pod.group.filter(|_| pod.node.is_none() && pod.takes_part())?;
+    refuses(snapshot, &Ask::new(snapshot, Preemptor::Group(group)))
+}
+
 /// The obstacle of a pod that asks alone. It asks whichever scheduler it names.
 fn of_pod(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     match snapshot.pod(pod).obstacle.as_ref()? {

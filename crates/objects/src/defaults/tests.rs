@@ -229,7 +229,9 @@ fn an_object_that_cannot_be_read_is_named() {
     ] {
         let mut objects = Objects::default();
         documents("test", text)[0].read(&mut objects).expect("it can be read");
-        let error = Defaults::new(&objects).err().expect("it is wrong").to_string();
+        let defaults = Defaults::new(&objects).expect("it concerns nobody yet");
+        let error = defaults.check("default", Some("a")).expect_err("it is wrong").to_string();
         assert!(error.contains(problem), "{error}");
+        assert_eq!(defaults.check("other", None), Ok(()), "it is another's");
     }
 }

@@ -11,7 +11,7 @@ use super::{Notes, Reading, amount_of, is_finished};
 use crate::defaults::Defaults;
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::intern::Interner;
-use crate::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
+use crate::kueue::{ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
 use crate::load::{nth_rank, timestamp};
 use crate::namespace_selector::Namespaces;
 use crate::objects::{FullName, Objects, by_name};
@@ -78,6 +78,10 @@ impl Workloads {
         let unsupported_queues = unsupported_queues(objects, &reading);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
         notes.warnings.extend(unsupported.map(|field| not_evaluated(field, 0)));
+        let scopes = objects.cluster_queues.iter().filter(|queue| queue.object.spec.admission_scope.is_some());
+        let name = |queue: &Sourced<ClusterQueue>| queue.object.metadata.name.clone().unwrap_or_default();
+        let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
+        notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
         let flavors = reading.flavors.into_iter().map(|(name, (id, flavor))| (name, (id, flavor.spec.clone())));
         Ok(Self {
             flavors: flavors.collect(),
@@ -120,7 +124,7 @@ impl Workloads {
             workloads.push(self.read(name, object, notes.texts).map_err(located)?);
             notes.warnings.extend(self.problems(name, object).map_err(located)?);
         }
-        notes.warnings.extend(self.reclaimable(&named));
+        notes.warnings.extend(self.not_evaluated_of(&named));
         for (at, id) in self.order.values().enumerate() {
             workloads[id.index()].rank = nth_rank(at);
         }
@@ -147,6 +151,14 @@ impl Workloads {
             workload.namespace_fits = selector.is_none_or(|one| self.namespaces.fits(one, &name.namespace));
         }
         if workload.admission.is_none() {
+            for set in &object.spec.pod_sets {
+                let spec = set.template.spec.as_ref();
+                let runtime_class = spec.and_then(|spec| spec.runtime_class_name.as_deref());
+                self.defaults.check(&name.namespace, runtime_class).map_err(|error| {
+                    let broken = error.to_string();
+                    InputError::new(broken).field(format!("spec.podSets[{}].template", set.name))
+                })?;
+            }
             let field = self.field_not_evaluated(name, object, workload.queue);
             workload.unsupported = field.map(|field| TextId(texts.id(&field)));
         }
@@ -163,15 +175,18 @@ impl Workloads {
             .or_else(|| queues.get(&queue?).cloned())
     }
 
-    /// Workloads that hold less than their admission says, because some of their pods are over.
-    fn reclaimable(&self, named: &BTreeMap<FullName, &Sourced<KueueWorkload>>) -> Option<String> {
-        let is_reclaimable = |workload: &KueueWorkload| {
-            let status = workload.status.as_ref().filter(|status| status.admission.is_some());
-            status.is_some_and(|status| !status.reclaimable_pods.is_empty())
+    /// Fields of workloads, admitted or pending, that no decision evaluates: one warning for each field.
+    fn not_evaluated_of(&self, named: &BTreeMap<FullName, &Sourced<KueueWorkload>>) -> Vec<String> {
+        let mut by_field: BTreeMap<String, (&FullName, usize)> = BTreeMap::new();
+        for (name, workload) in named {
+            if let Some(field) = field_of_workload(&workload.object, |spec| self.places.pods_of(spec)) {
+                by_field.entry(field).or_insert((name, 0)).1 += 1;
+            }
+        }
+        let warning = |(field, (first, count)): (String, (&FullName, usize))| {
+            not_evaluated(&format!("Workload {first}: {field}"), count - 1)
         };
-        let mut found = named.iter().filter(|(_, workload)| is_reclaimable(&workload.object));
-        let (first, _) = found.next()?;
-        Some(not_evaluated(&format!("Workload {first}: status.reclaimablePods"), found.count()))
+        by_field.into_iter().map(warning).collect()
     }
 
     /// Why Kueue does not admit a workload that asks for quota, whatever quota there is, and what is not counted of its requests.

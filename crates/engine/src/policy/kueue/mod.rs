@@ -160,6 +160,9 @@ impl Nomination {
         let Some(queue) = workload.queue else {
             return refused(Law::NoQueue);
         };
+        if !workload.active {
+            return refused(Law::Inactive);
+        }
         if !workload.namespace_fits {
             return refused(Law::Namespace { queue });
         }
