@@ -427,6 +427,49 @@ fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
     assert!(output.contains("default/spread") && !output.contains("PodDisruptionBudget"), "evicted before: {output}");
 }
 
+/// With quota alone a decision does not read pods, but the report counts the pods of its victims against their budgets.
+#[test]
+fn kueue_names_violated_budgets_with_quota_alone() {
+    let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
+    let case = std::fs::read_to_string(case).expect("the case is there");
+    let case = case.replace("args: {placement: Joint}", "args: {placement: QuotaOnly}");
+    let case = case.replace("name: spread-0,", "name: spread-0, labels: {app: web},");
+    let case = case.replace("name: spread-1,", "name: spread-1, labels: {app: web},");
+    // The owner of the pods, instead of the annotation, says which workload they belong to.
+    let owner = "ownerReferences: [{apiVersion: batch/v1, kind: Job, name: spread, uid: u, controller: true}]";
+    let by_owner = case.replace("annotations: {kueue.x-k8s.io/workload: spread}", owner);
+    let by_owner = by_owner.replace("name: spread, creation", &format!("name: spread, {owner}, creation"));
+    // `urgent` needs all that both guests have borrowed, and more.
+    for case in [case.clone(), by_owner] {
+        let input = format!("{case}\n---\n{}", budget("web", "app: web", 1));
+        let output = reprieve(&["plan", "-f", "-", "-o", "json"], &input);
+        let decision: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+        let budgets = json!([{ "name": "default/web", "allowed": 1, "evicted": 2 }]);
+        assert_eq!(decision["explanation"]["budgets"], budgets, "{decision}");
+        let victim = &decision["explanation"]["victims"][0];
+        assert_eq!((&victim["workload"], &victim["violates"]), (&"default/spread".into(), &json!(["default/web"])));
+        assert_eq!(victim["pods"], json!([]), "with quota alone a workload is no set of pods");
+        let table = text(&reprieve(&["plan", "-f", "-"], &input));
+        let line =
+            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 2 of its pods";
+        assert_eq!(table.lines().nth(1), Some(line), "{table}");
+        let table = text(&reprieve(&["plan", "--cycle", "-f", "-"], &input));
+        let line =
+            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the cycle evicts 2 of its pods";
+        assert_eq!(table.lines().nth(1), Some(line), "{table}");
+
+        let input = format!("{case}\n---\n{}", budget("web", "app: web", 2));
+        let output = text(&reprieve(&["plan", "-f", "-"], &input));
+        assert!(output.contains("default/spread") && !output.contains("PodDisruptionBudget"), "{output}");
+    }
+    let evicted = r#"conditions: [{type: Evicted, status: "True", lastTransitionTime: "2026-01-01T00:50:00Z", reason: Preempted, message: ""}, "#;
+    let (before, after) = case.split_once("conditions: [").expect("spread has conditions");
+    let input = format!("{before}{evicted}{after}\n---\n{}", budget("web", "app: web", 1));
+    let output = text(&reprieve(&["plan", "-f", "-"], &input));
+    assert!(output.contains("default/spread") && !output.contains("PodDisruptionBudget"), "evicted before: {output}");
+}
+
 #[test]
 fn equal_cost_on_two_nodes_is_said_as_such() {
     let cluster = [

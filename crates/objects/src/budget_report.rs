@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::snapshot::Snapshot;
-use reprieve_engine::{BudgetId, PodId, UnitId};
+use reprieve_engine::{BudgetId, PodId, UnitId, WorkloadId};
 use serde::Serialize;
 
 use crate::load::Loaded;
@@ -94,7 +94,7 @@ pub(crate) struct Violations<'a> {
 
 impl<'a> Violations<'a> {
     pub fn of(loaded: &'a Loaded, victims: &[UnitId]) -> Self {
-        let pods = victims.iter().flat_map(|&unit| evicted_with(&loaded.snapshot, unit)).copied();
+        let pods = victims.iter().flat_map(|&unit| evicted_in(loaded, unit)).copied();
         Self { loaded, budgets: overdrawn(&loaded.snapshot, pods) }
     }
 
@@ -107,16 +107,27 @@ impl<'a> Violations<'a> {
     /// The names of those that count a pod of this victim.
     pub fn by(&self, victim: UnitId) -> Vec<String> {
         let snapshot = &self.loaded.snapshot;
-        let pods = evicted_with(snapshot, victim).iter();
+        let pods = evicted_in(self.loaded, victim).iter();
         let budgets: BTreeSet<&BudgetId> = pods.flat_map(|&pod| disrupts(snapshot, pod)).collect();
         let violated = budgets.into_iter().filter(|budget| self.budgets.contains_key(budget));
         violated.map(|&budget| self.loaded.names.budget(budget).to_string()).collect()
     }
 }
 
+/// The pods that are evicted with a unit, those included that the snapshot does not tie to their workload.
+fn evicted_in(loaded: &Loaded, unit: UnitId) -> &[PodId] {
+    let pods = evicted_with(&loaded.snapshot, unit);
+    let workload = loaded.snapshot.unit(unit).workload.filter(|_| pods.is_empty());
+    let tied = workload.filter(|&workload| !is_evicted(&loaded.snapshot, workload));
+    tied.and_then(|workload| loaded.workload_pods.get(&workload)).map_or(pods, Vec::as_slice)
+}
+
 /// The pods that are evicted with a unit. A workload that was evicted before loses nothing more.
 fn evicted_with(snapshot: &Snapshot, unit: UnitId) -> &[PodId] {
     let unit = snapshot.unit(unit);
-    let admission = unit.workload.and_then(|workload| snapshot.workload(workload).admission.as_ref());
-    if admission.is_some_and(|admission| admission.evicted) { &[] } else { &unit.pods }
+    if unit.workload.is_some_and(|workload| is_evicted(snapshot, workload)) { &[] } else { &unit.pods }
+}
+
+fn is_evicted(snapshot: &Snapshot, workload: WorkloadId) -> bool {
+    snapshot.workload(workload).admission.as_ref().is_some_and(|admission| admission.evicted)
 }

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use reprieve_engine::PodId;
-use reprieve_engine::snapshot::Pod;
+use reprieve_engine::snapshot::{Pod, Snapshot};
 use reprieve_engine::workloads::{FlavorNodes, Workload};
+use reprieve_engine::{PodId, WorkloadId};
 
 use crate::defaults::Defaults;
 use crate::kueue::{KueueWorkload, PodSetSpec};
 use crate::load::nth_rank;
 use crate::loader::Loader;
+use crate::names::Names;
 use crate::objects::{FullName, Objects, by_name};
 use crate::pod::{Pod as ApiPod, PodSpec};
 use crate::request::Amounts;
@@ -59,6 +60,20 @@ pub(crate) fn ties(objects: &Objects) -> Ties {
         }
     }
     ties
+}
+
+/// The bound pods of every admitted workload, found as [`ties`] does.
+pub(crate) fn bound_pods(objects: &Objects, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
+    let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
+    for (pod, (workload, _)) in ties(objects) {
+        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else {
+            continue;
+        };
+        if snapshot.home(pod).is_some() && snapshot.workload(workload).admission.is_some() {
+            pods.entry(workload).or_default().push(pod);
+        }
+    }
+    pods
 }
 
 fn pod_set_of(metadata: &ObjectMeta, workload: &KueueWorkload) -> usize {

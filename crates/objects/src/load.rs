@@ -38,6 +38,9 @@ pub struct Loaded {
     pub names: Names,
     /// What a person should know, though it is no error.
     pub warnings: Vec<String>,
+    /// The bound pods of admitted workloads, where the snapshot does not have them (`placement: QuotaOnly` of policy Kueue). Decisions do
+    /// not read them; only the report of violated disruption budgets does. Empty where a cluster is watched.
+    pub(crate) workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
 }
 
 /// What to do with a pod on a node that is missing, and with one that cannot be understood: an error, or a warning, and the pod is
@@ -71,7 +74,14 @@ pub fn load_as(
     policy: &Policy,
     scheduler_name: Option<&str>,
 ) -> Result<Loaded, InputError> {
-    build_for(objects, strictness, policy, scheduler_name).map(|(loaded, _)| loaded)
+    let (mut loaded, _) = build_for(objects, strictness, policy, scheduler_name)?;
+    if let Policy::Kueue(kueue) = policy
+        && kueue.placement == Placing::QuotaOnly
+        && !loaded.snapshot.budgets().is_empty()
+    {
+        loaded.workload_pods = joint::bound_pods(objects, &loaded.snapshot, &loaded.names);
+    }
+    Ok(loaded)
 }
 
 /// The same, with what is needed to take in more objects later.
@@ -218,7 +228,8 @@ pub(crate) fn build_for(
     };
     loader.new_shapes.clear();
     let warnings = std::mem::take(&mut loader.warnings);
-    Ok((Loaded { snapshot: Snapshot::new(cluster), names, warnings }, loader))
+    let snapshot = Snapshot::new(cluster);
+    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, loader))
 }
 
 fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
