@@ -154,7 +154,16 @@ fn flavors(flavors: &[FlavorReport]) -> Part {
             taken.to_owned(),
         ]
     };
-    Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None)
+    if flavors.iter().all(|flavor| flavor.short.is_empty()) {
+        return Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None);
+    }
+    let rows = flavors.iter().map(|flavor| {
+        let short = flavor.short.iter().map(|(resource, amount)| format!("{amount} {resource}"));
+        let mut row = row(flavor);
+        row.push(short.collect::<Vec<_>>().join(", "));
+        row
+    });
+    Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None)
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Part {

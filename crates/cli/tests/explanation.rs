@@ -300,6 +300,23 @@ fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
     assert_eq!(decision.node("node-3").get("equalCost"), None);
 }
 
+#[test]
+fn yunikorn_names_every_resource_of_which_too_little_is_left_of_a_guarantee() {
+    let queues = QUEUES.replace("{vcore: 1}", "{vcore: 2, memory: 8Gi, nvidia.com/gpu: 2}");
+    let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
+    let cluster = [
+        queues.clone(),
+        node("node-1", "cpu: 4, memory: 8Gi, nvidia.com/gpu: 4, pods: 9"),
+        running("own", "node-1", 5, "cpu: 1, nvidia.com/gpu: 1", &queue("b"), ""),
+        running("large", "node-1", 5, "cpu: 3, memory: 1Gi, nvidia.com/gpu: 3", &queue("a"), ""),
+        pending("urgent", 5, "cpu: 4, memory: 1Gi, nvidia.com/gpu: 3", &queue("b"), ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    let law = &decision.explanation()["law"];
+    let text = "queue root.b has too little left of its guarantee: 1 cpu of 4 asked and 1 nvidia.com/gpu of 3 asked";
+    assert_eq!((&law["name"], &law["text"]), (&"NotUnderGuarantee".into(), &text.into()), "{}", decision.table);
+}
+
 /// Only the queue's maximum is short: any node with room does, and the same pods must go.
 #[test]
 fn yunikorn_says_so_where_only_quota_is_short() {
@@ -440,7 +457,6 @@ fn kueue_names_violated_budgets_with_quota_alone() {
     let owner = "ownerReferences: [{apiVersion: batch/v1, kind: Job, name: spread, uid: u, controller: true}]";
     let by_owner = case.replace("annotations: {kueue.x-k8s.io/workload: spread}", owner);
     let by_owner = by_owner.replace("name: spread, creation", &format!("name: spread, {owner}, creation"));
-    // `urgent` needs all that both guests have borrowed, and more.
     for case in [case.clone(), by_owner] {
         let input = format!("{case}\n---\n{}", budget("web", "app: web", 1));
         let output = reprieve(&["plan", "-f", "-", "-o", "json"], &input);
@@ -468,6 +484,91 @@ fn kueue_names_violated_budgets_with_quota_alone() {
     let input = format!("{before}{evicted}{after}\n---\n{}", budget("web", "app: web", 1));
     let output = text(&reprieve(&["plan", "-f", "-"], &input));
     assert!(output.contains("default/spread") && !output.contains("PodDisruptionBudget"), "evicted before: {output}");
+}
+
+fn cluster_queue(name: &str, flavors: &[(&str, u32, u32)]) -> String {
+    let flavor = |(name, cpu, gpus): &(&str, u32, u32)| {
+        let cpu = format!("{{name: cpu, nominalQuota: {cpu}}}");
+        format!("{{name: {name}, resources: [{cpu}, {{name: nvidia.com/gpu, nominalQuota: {gpus}}}]}}")
+    };
+    let flavors: Vec<String> = flavors.iter().map(flavor).collect();
+    let group = format!("{{coveredResources: [cpu, nvidia.com/gpu], flavors: [{}]}}", flavors.join(", "));
+    format!(
+        "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: {name}}}, spec: {{resourceGroups: [{group}], \
+         preemption: {{withinClusterQueue: LowerPriority}}}}}}\n---\n\
+         {{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {{namespace: default, name: {name}}}, \
+         spec: {{clusterQueue: {name}}}}}"
+    )
+}
+
+fn flavor(name: &str) -> String {
+    format!("{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {{name: {name}}}}}")
+}
+
+fn workload(name: &str, queue: &str, priority: i32, cpu: u32, gpus: u32, admitted_to: Option<&str>) -> String {
+    let status = admitted_to.map(|flavor| {
+        let condition = "{type: QuotaReserved, status: \"True\", lastTransitionTime: \"2026-01-01T00:05:00Z\", reason: r, message: \"\"}";
+        format!(
+            ", status: {{admission: {{clusterQueue: {queue}, podSetAssignments: [{{name: main, flavors: {{cpu: {flavor}, \
+             nvidia.com/gpu: {flavor}}}, resourceUsage: {{cpu: \"{cpu}\", nvidia.com/gpu: \"{gpus}\"}}, count: 1}}]}}, \
+             conditions: [{condition}]}}"
+        )
+    });
+    format!(
+        "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {{namespace: default, name: {name}, uid: uid-{name}, \
+         creationTimestamp: \"2026-01-01T00:00:00Z\"}}, spec: {{queueName: {queue}, priority: {priority}, podSets: [{{name: main, \
+         count: 1, template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}, nvidia.com/gpu: {gpus}}}}}}}]}}}}}}]}}\
+         {}}}",
+        status.unwrap_or_default()
+    )
+}
+
+#[test]
+fn kueue_names_every_resource_that_is_short_in_a_flavor() {
+    let cluster = [
+        flavor("a-small"),
+        flavor("b-full"),
+        cluster_queue("q", &[("a-small", 3, 2), ("b-full", 8, 8)]),
+        workload("low", "q", 0, 6, 7, Some("b-full")),
+        workload("urgent", "q", 10, 4, 4, None),
+    ];
+    let decision = Decision::new(&cluster, "workload/urgent", &["--policy", "Kueue"]);
+    let small = &decision.explanation()["flavors"][0];
+    assert_eq!((&small["name"], &small["mode"]), (&"a-small".into(), &"NoFit".into()), "{}", decision.table);
+    assert_eq!(small["short"], json!({ "cpu": "1", "nvidia.com/gpu": "2" }));
+    let full = &decision.explanation()["flavors"][1];
+    assert_eq!((&full["name"], &full["mode"]), (&"b-full".into(), &"Preempt".into()), "{}", decision.table);
+    assert_eq!(full["short"], json!({ "cpu": "2", "nvidia.com/gpu": "3" }));
+    assert!(decision.line("FLAVOR").trim_end().ends_with("SHORT OF"), "{}", decision.table);
+    assert!(decision.line("a-small").trim_end().ends_with("1 cpu, 2 nvidia.com/gpu"), "{}", decision.table);
+    assert!(decision.line("b-full").trim_end().ends_with("2 cpu, 3 nvidia.com/gpu"), "{}", decision.table);
+}
+
+#[test]
+fn resources_that_are_short_are_named_where_a_host_port_is_taken() {
+    let port = "containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}], resources: {requests: {cpu: 3, memory: 3Gi}}}]";
+    let with_port = |name: &str, node: &str, priority: i64| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default}}, \
+             spec: {{{node} priority: {priority}, {port}}}, status: {{phase: Pending}}}}"
+        )
+    };
+    let cluster = [
+        node("node-1", "cpu: 4, memory: 4Gi, pods: 9"),
+        node("node-2", "cpu: 6, memory: 5Gi, pods: 9"),
+        with_port("peer-1", "nodeName: node-1,", 100),
+        with_port("peer-2", "nodeName: node-2,", 100),
+        running("low", "node-2", 10, "cpu: 3, memory: 1Gi", "", ""),
+        with_port("urgent", "", 100),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &[]);
+    let place = decision.node("node-1");
+    assert_eq!((&place["filter"], &place["short"]), (&"Ports".into(), &json!({ "cpu": "2", "memory": "2Gi" })));
+    let text =
+        "a host port that it needs is taken, and it is short of 2 cpu and 2Gi memory, and nobody there may be taken";
+    assert_eq!(place["text"], text, "{}", decision.table);
+    let place = decision.node("node-2");
+    assert_eq!(place["short"], json!({ "memory": "1Gi" }), "with `low` gone there is enough cpu: {}", decision.table);
 }
 
 #[test]

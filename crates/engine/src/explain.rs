@@ -1,10 +1,12 @@
 //! Why? Worked out on demand, from the question and its outcome: deciding keeps nothing for it.
 
+use crate::candidates::candidates;
 use crate::choose::{Difference, Plan};
 use crate::decide::{Outcome, open};
 use crate::domains::{Domain, domains};
-use crate::fit::{Ask, Preemptor, Shortage};
-use crate::ids::{NodeId, PodId, Timestamp, UnitId};
+use crate::filters::Misfit;
+use crate::fit::{self, Ask, Preemptor, Shortage};
+use crate::ids::{NodeId, PodId, ResourceId, Timestamp, UnitId};
 use crate::laws::{self, Law};
 use crate::one_domain::{self, DomainRefusal};
 use crate::one_node::{self, NodeRefusal};
@@ -117,6 +119,34 @@ pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Tim
     nodes.filter_map(plan).collect()
 }
 
+/// The resources that are short, too, on a node that a host port closes, with every candidate gone. (Ports are looked at first.)
+fn shortages_beside_ports(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    pod: PodId,
+    node: NodeId,
+    now: Timestamp,
+) -> Vec<Shortage> {
+    let mark = what_if.mark();
+    for candidate in candidates(what_if.snapshot(), ask, std::iter::once(node), now) {
+        let pods = what_if.snapshot().unit(candidate.unit).pods.clone();
+        for pod in pods {
+            if what_if.snapshot().home(pod) == Some(node) {
+                what_if.remove(pod);
+            }
+        }
+    }
+    let shortages = every_shortage_if_any(what_if, ask, pod, node);
+    what_if.back_to(mark);
+    shortages
+}
+
+/// Every resource that is short on the node, whatever else refuses the pod there.
+pub(crate) fn every_shortage_if_any(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, node: NodeId) -> Vec<Shortage> {
+    let resources = Misfit::Resource { resource: ResourceId::PODS, short: 0, beyond: false };
+    fit::every_shortage(what_if, ask, pod, node, resources)
+}
+
 impl Explanation {
     fn explain_nodes(&mut self, what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, plan: Option<&Plan>, now: Timestamp) {
         for node in what_if.snapshot().node_ids() {
@@ -129,7 +159,12 @@ impl Explanation {
                     let difference = plan.map(|plan| other.cost.difference(&plan.cost));
                     NodeVerdict::Dearer(other, difference)
                 }
-                Err(refusal) => NodeVerdict::Refused(refusal, shortages),
+                Err(refusal) => {
+                    if let NodeRefusal::Misfit(Misfit::Ports) | NodeRefusal::NoCandidate(Misfit::Ports) = refusal {
+                        shortages = shortages_beside_ports(what_if, ask, pod, node, now);
+                    }
+                    NodeVerdict::Refused(refusal, shortages)
+                }
             };
             self.nodes.push((node, verdict));
         }

@@ -4,6 +4,7 @@
 use crate::candidates::{Candidate, candidates};
 use crate::choose::Plan;
 use crate::domains::Domain;
+use crate::explain::every_shortage_if_any;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement, Shortage};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
@@ -50,7 +51,10 @@ impl NodeMisfit {
     pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
         let on = |&node: &NodeId| {
             let misfit = fit::misfit(what_if, ask, pod, node)?;
-            let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
+            let shortages = match misfit {
+                Misfit::Ports => every_shortage_if_any(what_if, ask, pod, node),
+                misfit => fit::every_shortage(what_if, ask, pod, node, misfit),
+            };
             Some(Self { node, misfit, shortages })
         };
         nodes.iter().filter_map(on).collect()

@@ -138,6 +138,9 @@ pub struct FlavorReport {
     pub borrowing_level: usize,
     /// Whether it was taken.
     pub chosen: bool,
+    /// By resource that does not fit as things are: how much more is asked for than is available, in the queue and by borrowing.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub short: BTreeMap<String, String>,
 }
 
 /// A law.
@@ -524,7 +527,7 @@ impl Naming<'_> {
 
     /// By resource that is short on a node: how much is missing.
     pub(crate) fn short(&self, misfit: &Misfit, shortages: &[Shortage]) -> BTreeMap<String, String> {
-        if !matches!(misfit, Misfit::Resource { .. }) {
+        if !matches!(misfit, Misfit::Resource { .. } | Misfit::Ports) {
             return BTreeMap::new();
         }
         let amount = |shortage: &Shortage| {

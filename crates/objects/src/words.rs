@@ -2,7 +2,7 @@
 
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::Shortage;
-use reprieve_engine::laws::{Law, disagreement::About};
+use reprieve_engine::laws::{Law, TooLittle, disagreement::About};
 use reprieve_engine::one_node::NodeRefusal;
 use reprieve_engine::{ResourceId, Timestamp};
 
@@ -108,31 +108,21 @@ pub fn law(law: &Law, names: &Names) -> Words {
             "AboveThreshold",
             format!("its priority is above {}, up to which a borrower may preempt", threshold.0),
         ),
-        Law::NotUnderGuarantee { queue, left } => {
+        Law::NotUnderGuarantee { queue, short } => {
             let queue = names.queue(*queue);
-            let text = match left {
-                Some((resource, left)) => {
-                    let name = names.resource(*resource);
-                    format!("queue {queue} has only {} {} left of its guarantee", written(name, *left), unit(name))
-                }
-                None => {
-                    format!("queue {queue} is guaranteed nothing of what it asks for, and neither is a queue above it")
-                }
+            let text = if short.is_empty() {
+                format!("queue {queue} is guaranteed nothing of what it asks for, and neither is a queue above it")
+            } else {
+                format!("queue {queue} has too little left of its guarantee: {}", too_little(short, names))
             };
             words("NotUnderGuarantee", text)
         }
-        Law::TooLarge { queue, left } => {
+        Law::TooLarge { queue, short } => {
             let queue = names.queue(*queue);
-            let text = match left {
-                Some((resource, left)) => {
-                    let name = names.resource(*resource);
-                    format!(
-                        "it is larger than what queue {queue} has left of its guarantee: {} {}",
-                        written(name, *left),
-                        unit(name)
-                    )
-                }
-                None => format!("queue {queue} has no guarantee by which to take it"),
+            let left = list(short.iter().map(|one| amount(one.resource, one.left, names)));
+            let text = match short.as_slice() {
+                [] => format!("queue {queue} has no guarantee by which to take it"),
+                _ => format!("it is larger than what queue {queue} has left of its guarantee: {left}"),
             };
             words("TooLarge", text)
         }
@@ -190,7 +180,7 @@ pub fn law(law: &Law, names: &Names) -> Words {
 }
 
 /// A filter that refuses a pod on a node. Where resources or the limit of a queue are why, `shortages` are all of them; where it is
-/// empty, the first is named.
+/// empty, the first is named. Where a host port is why, `shortages` are the resources that are short, too.
 pub fn misfit(misfit: &Misfit, shortages: &[Shortage], names: &Names) -> Words {
     let all = || list(shortages.iter().map(|shortage| shortage_words(shortage, names)));
     match *misfit {
@@ -198,7 +188,8 @@ pub fn misfit(misfit: &Misfit, shortages: &[Shortage], names: &Names) -> Words {
         Misfit::Taint(taint) => words("Taint", format!("taint {} is not tolerated", names.taint(&taint))),
         Misfit::NodeSelection => words("NodeSelection", "its node selector or node affinity excludes the node"),
         Misfit::ResizeDisabled => words("ResizeDisabled", "the node lets no resize preempt"),
-        Misfit::Ports => words("Ports", "a host port that it needs is taken"),
+        Misfit::Ports if shortages.is_empty() => words("Ports", "a host port that it needs is taken"),
+        Misfit::Ports => words("Ports", format!("a host port that it needs is taken, and it is short of {}", all())),
         Misfit::Resource { resource, short, .. } => {
             let short = if shortages.is_empty() { amount(resource, short, names) } else { all() };
             words("Resources", format!("short of {short}"))
@@ -258,6 +249,14 @@ fn shortage_words(shortage: &Shortage, names: &Names) -> String {
 fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
     let name = names.resource(resource);
     format!("{} {}", written(name, amount), unit(name))
+}
+
+/// `1 cpu of 4 asked and 0 nvidia.com/gpu of 3 asked`. A guarantee that is overdrawn has nothing left.
+fn too_little(short: &[TooLittle], names: &Names) -> String {
+    list(short.iter().map(|one| {
+        let total = written(names.resource(one.resource), one.asked);
+        format!("{} of {total} asked", amount(one.resource, one.left.max(0), names))
+    }))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::workloads::OnPreemption;
-use reprieve_engine::{Outcome, QueueId, UnitId};
+use reprieve_engine::{Outcome, QueueId, QuotaResourceId, UnitId};
 
+use crate::quantity::written;
 use crate::report::{ActionReport, FlavorReport, Naming, PreemptorReport, VictimReport, on_pod};
 
 impl Naming<'_> {
@@ -47,7 +48,13 @@ impl Naming<'_> {
             mode: tried.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
             borrowing_level: tried.level,
             chosen: tried.chosen,
+            short: tried.short.iter().map(|&(resource, amount)| self.quota_amount(resource, amount)).collect(),
         }
+    }
+
+    fn quota_amount(&self, resource: QuotaResourceId, amount: i64) -> (String, String) {
+        let name = self.loaded.names.quota_resource(resource);
+        (name.to_owned(), written(name, amount))
     }
 
     /// `own` is the preemptor's queue.

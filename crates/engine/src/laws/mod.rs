@@ -23,6 +23,17 @@ use crate::fit::Ask;
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
+/// A resource of a guarantee of which less is left than is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLittle {
+    /// The resource.
+    pub resource: ResourceId,
+    /// How much is left; negative where more than the guarantee is in use.
+    pub left: i64,
+    /// How much the pod asks for.
+    pub asked: i64,
+}
+
 /// A named rule by which a unit is spared or a preemptor refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Law {
@@ -131,15 +142,15 @@ pub enum Law {
     NotUnderGuarantee {
         /// The queue.
         queue: QueueId,
-        /// The asked resource of which least is left, and how much; `None` where no guarantee is about what is asked for.
-        left: Option<(ResourceId, i64)>,
+        /// Every asked resource of which too little is left; empty where no guarantee is about what is asked for.
+        short: Vec<TooLittle>,
     },
     /// The candidate is larger than what is left of the guarantee by which the preemptor takes.
     TooLarge {
         /// The preemptor's queue.
         queue: QueueId,
-        /// The resource of which the candidate has more, and how much is left; `None` where there is no guarantee.
-        left: Option<(ResourceId, i64)>,
+        /// Every resource of which the candidate has more than is left; empty where there is no guarantee.
+        short: Vec<TooLittle>,
     },
     /// Law 5: the candidate's queue is not over its guarantee.
     NotOverGuarantee {

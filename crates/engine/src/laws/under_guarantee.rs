@@ -2,7 +2,7 @@
 //! all candidates are gone, where the guarantee is one that they share. (Rule 10 of YuniKorn.)
 
 use crate::ids::PodId;
-use crate::laws::Law;
+use crate::laws::{Law, TooLittle};
 use crate::queues::{Left, UNDEFINED};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -33,7 +33,7 @@ pub(crate) fn look(snapshot: &Snapshot, preemptor: PodId) -> Look {
         .enumerate()
         .any(|(at, want)| *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want);
     let nobody_helps = left.is_none() || own_is_short;
-    let law = Law::NotUnderGuarantee { queue, left: left.and_then(|left| left.least(wants)) };
+    let law = Law::NotUnderGuarantee { queue, short: left.map_or_else(Vec::new, |left| too_little(&left, wants)) };
     if nobody_helps { Look::Short(law) } else { Look::Shared(law) }
 }
 
@@ -55,13 +55,30 @@ pub(crate) fn suffices_without(what_if: &mut WhatIf<'_>, preemptor: PodId, candi
 }
 
 /// Whether the victim, who is gone, is larger than what is left of the preemptor's guarantee. (Rule 12.)
+pub(crate) fn is_too_large(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
+    let takes = snapshot.requests(snapshot.pod(victim).shape);
+    snapshot.pod(preemptor).queue.is_some() && left(snapshot, preemptor).is_none_or(|left| !left.fits(takes))
+}
+
+/// The same as a law, with every resource of which too little is left.
 pub(crate) fn too_large(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Option<Law> {
     let queue = snapshot.pod(preemptor).queue?;
     let Some(left) = left(snapshot, preemptor) else {
-        return Some(Law::TooLarge { queue, left: None });
+        return Some(Law::TooLarge { queue, short: Vec::new() });
     };
-    let short = left.short(snapshot.requests(snapshot.pod(victim).shape))?;
-    Some(Law::TooLarge { queue, left: Some(short) })
+    let short = too_little(&left, snapshot.requests(snapshot.pod(victim).shape));
+    (!short.is_empty()).then_some(Law::TooLarge { queue, short })
+}
+
+/// Every resource of which less is left than these amounts.
+fn too_little(left: &Left, amounts: &[i64]) -> Vec<TooLittle> {
+    let mut rest = amounts.to_vec();
+    let mut all = Vec::new();
+    while let Some((resource, left)) = left.short(&rest) {
+        let asked = std::mem::take(&mut rest[resource.index()]);
+        all.push(TooLittle { resource, left, asked });
+    }
+    all
 }
 
 /// Whether the victim has anything of what the preemptor's guarantee is about.

@@ -29,7 +29,7 @@ pub enum Mode {
 }
 
 /// A flavor that was looked at for a pod set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// Which pod set.
     pub pod_set: usize,
@@ -41,6 +41,9 @@ pub struct Tried {
     pub level: usize,
     /// Whether it was taken.
     pub chosen: bool,
+    /// Every resource that does not fit as things are, and by how much the request, with what earlier pod sets got, exceeds what is
+    /// available.
+    pub short: Vec<(QuotaResourceId, i64)>,
 }
 
 /// Where what was tried is kept, if somebody wants it.
@@ -150,7 +153,9 @@ fn best_flavor<'a>(
         let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
         if let Some(trace) = &mut trace {
             let (mode, level) = graded.as_ref().map_or((None, 0), |(grade, _)| (Some(grade.mode), grade.level));
-            trace.push(Tried { pod_set: pods.at, flavor, mode, level, chosen: false });
+            let choice = graded.as_ref().map_or(&[] as &[_], |(_, choice)| choice);
+            let short = shortages(search, quota, choice, taken);
+            trace.push(Tried { pod_set: pods.at, flavor, mode, level, chosen: false, short });
         }
         let Some((grade, choice)) = graded else {
             continue;
@@ -175,6 +180,21 @@ fn best_flavor<'a>(
         }
     }
     best
+}
+
+/// The resources of a flavor that do not fit as things are, and by how much.
+fn shortages(
+    search: &Search<'_>,
+    quota: &Quota<'_>,
+    choice: &[(CellId, i64, Mode)],
+    taken: &BTreeMap<CellId, i64>,
+) -> Vec<(QuotaResourceId, i64)> {
+    let short = |&(cell, amount, mode): &(CellId, i64, Mode)| {
+        let wanted = amount.saturating_add(taken.get(&cell).copied().unwrap_or_default());
+        let short = wanted.saturating_sub(quota.available(search.queue, cell).max(0));
+        (mode != Mode::Fit && short > 0).then_some((quota.rules.resource_of[cell.index()], short))
+    };
+    choice.iter().filter_map(short).collect()
 }
 
 /// A flavor is as good as its worst resource.

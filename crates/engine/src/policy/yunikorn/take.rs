@@ -109,7 +109,7 @@ impl Search<'_, '_, '_> {
             }
             let step = self.what_if.mark();
             self.what_if.remove(pod);
-            if under_guarantee::too_large(self.snapshot(), self.pod, pod).is_some() {
+            if under_guarantee::is_too_large(self.snapshot(), self.pod, pod) {
                 break;
             }
             if helps(self, pod) {
