@@ -16,7 +16,7 @@ fn main() {
     let (mut loaded, question) = scenario.load();
     scenario.check(&mut loaded, &question);
     drop(scenario);
-    let Loaded { snapshot, names, warnings } = loaded;
+    let Loaded { snapshot, names, warnings, .. } = loaded;
     let with_names = ALLOCATOR.current_usage() - before;
     drop((names, warnings));
     let alone = ALLOCATOR.current_usage() - before;
