@@ -182,7 +182,10 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
         let names: Vec<String> = spared.iter().map(|spared| unit_name(&spared.unit)).collect();
         let why = match spared.as_slice() {
             [one] => one.text.clone(),
-            many => meaning(many[0]),
+            many => match many.iter().filter(|spared| spared.equal_cost).count() {
+                0 => meaning(many[0]),
+                equal => format!("{}; equal cost for {equal} of them", meaning(many[0])),
+            },
         };
         vec![folded(&names, 3), law.to_owned(), why]
     });

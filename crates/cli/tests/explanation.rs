@@ -601,6 +601,89 @@ fn equal_cost_on_two_nodes_is_said_as_such() {
     assert_eq!(rows.count(), 2, "{wide}");
 }
 
+impl Decision {
+    /// The text of a spared unit, by its first pod or its workload.
+    fn spared(&self, name: &str) -> &str {
+        let mut spared = self.explanation()["spared"].as_array().into_iter().flatten();
+        let found = spared.find(|spared| spared["pods"][0] == name || spared["workload"] == name);
+        found
+            .and_then(|spared| spared["text"].as_str())
+            .unwrap_or_else(|| panic!("{name} is not spared: {}", self.table))
+    }
+}
+
+const FITS: &str = "the preemptor fits without taking it";
+
+#[test]
+fn koordinator_says_that_a_spared_pod_on_another_node_costs_the_same() {
+    let cluster = [
+        quota("cpu: 8", "cpu: 80"),
+        node("node-1", "cpu: 2, pods: 9"),
+        node("node-2", "cpu: 2, pods: 9"),
+        node("node-3", "cpu: 2, pods: 9"),
+        node("node-4", "cpu: 2, pods: 9"),
+        running("a", "node-1", 6, "cpu: 2", IN_QUOTA, ""),
+        running("b", "node-2", 5, "cpu: 2", IN_QUOTA, ""),
+        running("c", "node-3", 5, "cpu: 2", IN_QUOTA, ""),
+        running("d", "node-4", 5, "cpu: 1", IN_QUOTA, ""),
+        pending("urgent", 10, "cpu: 2", IN_QUOTA, ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "Koordinator"]);
+    assert_eq!(decision.json["victims"], json!([{ "pod": "default/b" }]), "{}", decision.table);
+    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/b, first by name is node-2"));
+    assert_eq!(decision.spared("default/a"), FITS, "its priority is higher");
+    assert_eq!(decision.spared("default/d"), FITS, "it asks for less, so nothing is claimed");
+    let row = decision.line("default/a, default/c, default/d");
+    assert!(row.ends_with("the preemptor fits without taking them; equal cost for 1 of them"), "{row}");
+}
+
+#[test]
+fn a_group_says_that_a_spared_pod_on_another_node_costs_the_same() {
+    let group = "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {namespace: default, name: urgent}, \
+                 spec: {schedulingPolicy: {gang: {minCount: 2}}, priority: 100}}";
+    let member = |name: &str| pending(name, 100, "cpu: 2", "", "schedulingGroup: {podGroupName: urgent},");
+    let cluster = [
+        node("node-1", "cpu: 2, pods: 9"),
+        node("node-2", "cpu: 2, pods: 9"),
+        node("node-3", "cpu: 2, pods: 9"),
+        node("node-4", "cpu: 2, pods: 9"),
+        node("node-5", "cpu: 1, pods: 9"),
+        running("a", "node-1", 10, "cpu: 1", "", ""),
+        running("b", "node-2", 10, "cpu: 1", "", ""),
+        running("c", "node-3", 10, "cpu: 1", "", ""),
+        running("d", "node-4", 20, "cpu: 1", "", ""),
+        running("e", "node-5", 10, "cpu: 1", "", ""),
+        group.to_owned(),
+        member("urgent-0"),
+        member("urgent-1"),
+    ];
+    let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
+    let victims = json!([{ "pod": "default/a" }, { "pod": "default/b" }]);
+    assert_eq!(decision.json["victims"], victims, "{}", decision.table);
+    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/a, first by name is node-1"));
+    assert_eq!(decision.spared("default/d"), FITS, "its priority is higher");
+    assert_eq!(decision.spared("default/e"), FITS, "its node is too small");
+}
+
+#[test]
+fn kueue_says_that_a_spared_workload_costs_the_same() {
+    let cluster = [
+        flavor("f"),
+        cluster_queue("q", &[("f", 8, 8)]),
+        workload("a", "q", 0, 2, 2, Some("f")),
+        workload("b", "q", 0, 2, 2, Some("f")),
+        workload("c", "q", 0, 2, 1, Some("f")),
+        workload("d", "q", 5, 2, 2, Some("f")),
+        workload("urgent", "q", 10, 2, 2, None),
+    ];
+    let decision = Decision::new(&cluster, "workload/urgent", &["--policy", "Kueue"]);
+    let victims = decision.json["victims"].as_array().expect("there are victims");
+    assert_eq!((victims.len(), &victims[0]["workload"]), (1, &"default/a".into()), "{}", decision.table);
+    assert_eq!(decision.spared("default/b"), format!("{FITS}; equal cost to default/a, the order of uids decides"));
+    assert_eq!(decision.spared("default/c"), FITS, "it holds less");
+    assert_eq!(decision.spared("default/d"), FITS, "its priority is higher");
+}
+
 #[test]
 fn a_higher_cost_names_the_criterion_that_decides() {
     let lowest = i64::from(i32::MIN);

@@ -1,13 +1,15 @@
 //! Why? Worked out on demand, from the question and its outcome: deciding keeps nothing for it.
 
+use std::collections::BTreeMap;
+
 use crate::candidates::candidates;
 use crate::choose::{Difference, Plan};
 use crate::decide::{Outcome, open};
 use crate::domains::{Domain, domains};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Preemptor, Shortage};
-use crate::ids::{NodeId, PodId, ResourceId, Timestamp, UnitId};
-use crate::laws::{self, Law};
+use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp, UnitId};
+use crate::laws::{self, Law, unknown_class};
 use crate::one_domain::{self, DomainRefusal};
 use crate::one_node::{self, NodeRefusal};
 use crate::policy::kubernetes::Kubernetes;
@@ -39,6 +41,9 @@ pub enum Spared {
     Law(Law),
     /// The preemptor fits without taking it.
     Reprieved,
+    /// As [`Spared::Reprieved`], and taking it instead of this victim would have cost the same: only the order of names, or of
+    /// the uids of workloads, decided.
+    EqualCost(UnitId),
     /// It might be taken, but no set that might be taken makes the preemptor fit.
     InVain,
 }
@@ -104,6 +109,9 @@ pub fn explain(
         }
     }
     explanation.explain_spared(what_if.snapshot(), &ask, plan, now);
+    if let Some(plan) = plan {
+        mark_equal_costs(what_if, &ask, plan, &mut explanation.spared, |_, _| true);
+    }
     explanation
 }
 
@@ -117,6 +125,81 @@ pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Tim
     let nodes = what_if.snapshot().node_ids();
     let plan = |node| Some((node, one_node::plan(&mut what_if, &ask, pod, node, now, None, None).ok()?));
     nodes.filter_map(plan).collect()
+}
+
+/// What makes one pod as good a victim as another: a unit of one pod, of equal priority and start, that asks for the same, counts in the
+/// same queue and violates no budget.
+type VictimKey = (ShapeId, Priority, Timestamp, Option<QueueId>);
+
+fn victim_key(snapshot: &Snapshot, id: UnitId) -> Option<VictimKey> {
+    let unit = snapshot.unit(id);
+    let [pod] = unit.pods.as_slice() else {
+        return None;
+    };
+    let pod = snapshot.pod(*pod);
+    let plain = pod.budgets.is_empty() && pod.leaving.is_none() && pod.job.is_none() && !unit.grouped;
+    plain.then_some((pod.shape, unit.priority, unit.start, pod.queue))
+}
+
+/// Finds the reprieved units that could be taken instead of a victim at the same cost: the preemptor's pods that are placed on the victim's
+/// node fit on the unit's. `alike` says whether the policy itself has no reason to prefer one node to the other. Where pods mind each other
+/// nothing is claimed.
+pub(crate) fn mark_equal_costs(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    spared: &mut [(UnitId, Spared)],
+    alike: impl Fn(NodeId, NodeId) -> bool,
+) {
+    if !what_if.relations().is_empty() {
+        return;
+    }
+    let mut victims: BTreeMap<VictimKey, UnitId> = BTreeMap::new();
+    for &victim in &plan.victims {
+        if let Some(key) = victim_key(what_if.snapshot(), victim) {
+            victims.entry(key).or_insert(victim);
+        }
+    }
+    for (key, victim) in victims {
+        let Some(from) = home_of(what_if.snapshot(), victim) else {
+            continue;
+        };
+        let mark = what_if.mark();
+        for &other in plan.victims.iter().filter(|other| **other != victim) {
+            what_if.remove_unit(other);
+        }
+        for &(pod, node) in plan.placement.iter().filter(|(_, node)| *node != from) {
+            what_if.place(pod, node);
+        }
+        for (unit, spared) in spared.iter_mut().filter(|(_, spared)| *spared == Spared::Reprieved) {
+            let home = home_of(what_if.snapshot(), *unit).filter(|&home| alike(from, home));
+            let Some(to) = home.filter(|_| victim_key(what_if.snapshot(), *unit) == Some(key)) else {
+                continue;
+            };
+            if unknown_class::closes(what_if.snapshot(), ask, to).is_some() {
+                continue;
+            }
+            let mark = what_if.mark();
+            what_if.remove_unit(*unit);
+            let mut moved = plan.placement.iter().filter(|(_, node)| *node == from);
+            let fits = moved.all(|&(pod, _)| {
+                let fits = fit::misfit(what_if, ask, pod, to).is_none();
+                if fits {
+                    what_if.place(pod, to);
+                }
+                fits
+            });
+            what_if.back_to(mark);
+            if fits {
+                *spared = Spared::EqualCost(victim);
+            }
+        }
+        what_if.back_to(mark);
+    }
+}
+
+fn home_of(snapshot: &Snapshot, unit: UnitId) -> Option<NodeId> {
+    snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.home(pod))
 }
 
 /// The resources that are short, too, on a node that a host port closes, with every candidate gone. (Ports are looked at first.)

@@ -243,6 +243,9 @@ pub struct SparedReport {
     pub unit: UnitReport,
     /// The law, or `Reprieved`.
     pub law: &'static str,
+    /// Whether taking it instead of a victim would cost the same.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub equal_cost: bool,
     /// In words.
     pub text: String,
 }
@@ -544,8 +547,35 @@ impl Naming<'_> {
                 Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }
             }
             Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
+            Spared::EqualCost(victim) => Words { name: "Reprieved", text: self.equal_cost(unit, *victim) },
         };
-        SparedReport { unit: self.unit(unit), law: name, text }
+        let equal_cost = matches!(spared, Spared::EqualCost(_));
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, text }
+    }
+
+    /// A unit that could be taken instead of this victim is spared.
+    fn equal_cost(&self, spared: UnitId, victim: UnitId) -> String {
+        let fits = "the preemptor fits without taking it";
+        let unit = self.loaded.snapshot.unit(victim);
+        match (unit.workload, unit.pods.first()) {
+            (Some(workload), _) => {
+                let victim = self.loaded.names.workload(workload);
+                format!("{fits}; equal cost to {victim}, the order of uids decides")
+            }
+            (None, Some(&pod)) => format!("{fits}; equal cost to {}{}", self.pod(pod), self.first_node(spared, victim)),
+            (None, None) => fits.to_owned(),
+        }
+    }
+
+    /// Where the victim's node comes before that of the spared unit, this is what decides.
+    fn first_node(&self, spared: UnitId, victim: UnitId) -> String {
+        let snapshot = &self.loaded.snapshot;
+        let node = |unit: UnitId| snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.home(pod));
+        let names = node(victim).zip(node(spared)).map(|(one, two)| [one, two].map(|id| self.loaded.names.node(id)));
+        match names {
+            Some([chosen, other]) if chosen < other => format!(", first by name is {chosen}"),
+            _ => String::new(),
+        }
     }
 }
 

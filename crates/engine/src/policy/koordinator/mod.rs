@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::choose::Plan;
 use crate::decide::{Outcome, open};
-use crate::explain::{Explanation, Spared};
+use crate::explain::{Explanation, Spared, mark_equal_costs};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
@@ -82,6 +82,12 @@ pub(crate) fn explain(
         let law = search.snapshot().unit(unit).pods.iter().find_map(|&pod| search.spares(pod));
         let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
         explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
+    }
+    if let Some(plan) = plan {
+        let costs = search.node_costs();
+        let alike =
+            |one: NodeId, other: NodeId| costs[one.index()].is_some() && costs[one.index()] == costs[other.index()];
+        mark_equal_costs(search.what_if, ask, plan, &mut explanation.spared, alike);
     }
     explanation
 }

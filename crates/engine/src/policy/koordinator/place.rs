@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Search;
 use super::away::{Away, Victim};
-use super::quota::{over_quota, quota_misfit};
+use super::quota::{Purpose, over_quota, quota_misfit};
 use crate::candidates::Candidate;
 use crate::choose::Plan;
 use crate::filters::Misfit;
@@ -59,6 +59,23 @@ impl Search<'_, '_, '_> {
         });
         self.what_if.back_to(mark);
         plan
+    }
+
+    /// By node that taking pods away could open: its cost for the pods of the job that do not fit now.
+    pub(super) fn node_costs(&mut self) -> Vec<Option<usize>> {
+        let mark = self.what_if.mark();
+        let may_run = self.over_limit(Purpose::Run).is_none();
+        let free = if may_run { self.place_free() } else { Placement::new() };
+        let members = self.ask.members.iter().copied();
+        let rest: Vec<PodId> = members.filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
+        let nodes = self.open_nodes(&rest);
+        let costs = self.away(&nodes, &rest).costs();
+        self.what_if.back_to(mark);
+        let mut open = vec![None; costs.len()];
+        for node in nodes {
+            open[node.index()] = Some(costs[node.index()]);
+        }
+        open
     }
 
     /// The nodes that taking pods away could open. (Rule 8.)

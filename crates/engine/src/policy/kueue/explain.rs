@@ -2,7 +2,7 @@
 
 use crate::domains::Domain;
 use crate::explain::{DomainVerdict, Explanation, Spared};
-use crate::ids::{CellId, QueueId, Timestamp, WorkloadId};
+use crate::ids::{CellId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Placing, Search, flavors, joint};
@@ -47,13 +47,38 @@ pub(crate) fn explain(
             continue;
         }
         let law = search.spares(&quota, candidate, &contested);
-        let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
+        let otherwise = match plan {
+            None => Spared::InVain,
+            Some(plan) => {
+                let mut equal = plan.victims.iter().filter(|_| policy.placement == Placing::QuotaOnly);
+                let is_equal = |victim: &&UnitId| {
+                    let victim = snapshot.unit(**victim).workload;
+                    victim.is_some_and(|victim| search.is_interchangeable(candidate, victim))
+                };
+                equal.find(is_equal).map_or(Spared::Reprieved, |&victim| Spared::EqualCost(victim))
+            }
+        };
         explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
     }
     explanation
 }
 
 impl Search<'_> {
+    /// Whether two candidates differ in nothing but their names and uids, as far as a decision by quota alone goes.
+    fn is_interchangeable(&self, one: WorkloadId, other: WorkloadId) -> bool {
+        let (first, second) = (self.snapshot.workload(one), self.snapshot.workload(other));
+        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else {
+            return false;
+        };
+        first.queue == second.queue
+            && first.priority == second.priority
+            && first.milestones == second.milestones
+            && admission.usage == other_admission.usage
+            && admission.since == other_admission.since
+            && admission.evicted == other_admission.evicted
+            && self.prefers(one) == self.prefers(other)
+    }
+
     /// The law that spares a workload before anybody is taken.
     pub(super) fn spares(&self, quota: &Quota<'_>, id: WorkloadId, contested: &[CellId]) -> Option<Law> {
         let candidate = self.snapshot.workload(id);
