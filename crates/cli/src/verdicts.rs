@@ -10,7 +10,7 @@ use reprieve_objects::groups::group_of;
 use reprieve_objects::load::{Loaded, Strictness, load, load_as, time};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::question::{Question, policy};
-use reprieve_objects::report::{Report, count, report};
+use reprieve_objects::report::{LawReport, Report, count, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
 use serde::Serialize;
@@ -32,6 +32,9 @@ pub struct Verdict {
     pub lost: Lost,
     /// In one sentence, or why there is no answer.
     pub summary: String,
+    /// The law that refuses the preemptor or makes it wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<LawReport>,
     /// The disruption budgets that this violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
@@ -260,6 +263,7 @@ impl Cluster {
             victims: Vec::new(),
             lost: Lost::default(),
             summary: String::new(),
+            law: None,
             budgets: Vec::new(),
             difference: Vec::new(),
         };
@@ -271,6 +275,7 @@ impl Cluster {
                 lost: self.lost(heard),
                 budgets: violated(&self.loaded, self.pods(&heard.taken)),
                 summary: heard.report.explanation.summary.clone(),
+                law: heard.report.explanation.law.clone(),
                 difference: match base.map(|(there, base)| heard.difference(base, &there)).unwrap_or_default() {
                     none if none.is_empty() => heard.spares_all(),
                     some => some,

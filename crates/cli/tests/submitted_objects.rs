@@ -1,0 +1,75 @@
+//! What `reprieve plan` and `reprieve compare` do with objects as people write them: real templates, namespaces, generated names, typing
+//! errors, and text that must not reach the output as it is.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const CLUSTER: &str = "
+{apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {allocatable: {cpu: 8, pods: 10}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: research}
+spec: {nodeName: node-1, priority: 10, containers: [{name: c, resources: {requests: {cpu: 8}}}]}
+status: {phase: Running, startTime: '2026-01-01T00:00:00Z'}
+";
+
+/// The arguments behind the files, and what came of them.
+fn plan(cluster: &str, submitted: &str, more: &[&str]) -> Output {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("cluster.yaml"), cluster).expect("it is written");
+    std::fs::write(path("new.yaml"), submitted).expect("it is written");
+    let (cluster, new) = (path("cluster.yaml"), path("new.yaml"));
+    let mut arguments = vec!["plan", "--now", "2026-01-01T01:00:00Z", "-f", &cluster];
+    if !submitted.is_empty() {
+        arguments.extend(["--submit", &new]);
+    }
+    arguments.extend(more);
+    Command::new(env!("CARGO_BIN_EXE_reprieve")).args(arguments).output().expect("reprieve runs")
+}
+
+fn json(cluster: &str, submitted: &str, more: &[&str]) -> Value {
+    let output = plan(cluster, submitted, &[more, &["-o", "json"]].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn error(cluster: &str, submitted: &str, more: &[&str]) -> String {
+    let output = plan(cluster, submitted, more);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    stderr(&output)
+}
+
+fn templated(api_version: &str, kind: &str, template: &str) -> String {
+    format!(
+        "{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: new}}, spec: {{template: {{spec: {{priority: 100, {template}}}}}}}}}"
+    )
+}
+
+const CONTAINERS: &str = "containers: [{name: c, resources: {requests: {cpu: 1}}}]";
+
+fn job(metadata: &str) -> String {
+    templated("batch/v1", "Job", CONTAINERS).replace("metadata: {name: new}", &format!("metadata: {{{metadata}}}"))
+}
+
+#[test]
+fn a_comparison_names_the_law_that_refuses_the_preemptor() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("cluster.yaml");
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {priority: 100, schedulingGates: [{name: example.com/wait}], \
+               containers: [{name: c}]}}";
+    std::fs::write(&path, format!("{CLUSTER}---\n{pod}\n")).expect("it is written");
+    let file = path.display().to_string();
+    let arguments = ["compare", "-f", &file, "--for", "pod/new", "-o", "json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_reprieve")).args(arguments).output().expect("reprieve runs");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let law = &answer["verdicts"][0]["law"];
+    assert_eq!(law["gates"], serde_json::json!(["example.com/wait"]), "{answer:#}");
+    assert!(law["name"].is_string() && law["text"].is_string(), "{law}");
+}
