@@ -59,6 +59,16 @@ fn job(metadata: &str) -> String {
 }
 
 #[test]
+fn a_limit_that_cannot_be_read_is_named_as_it_is_written() {
+    let limits = "containers: [{name: c, resources: {limits: {memory: 4GB}}}]";
+    let text = error(CLUSTER, &templated("batch/v1", "Job", limits), &[]);
+    assert!(text.contains("spec.containers[0].resources.limits.memory"), "{text}");
+    let requests = "containers: [{name: c, resources: {requests: {memory: 4GB}, limits: {memory: 8G}}}]";
+    let text = error(CLUSTER, &templated("batch/v1", "Job", requests), &[]);
+    assert!(text.contains("spec.containers[0].resources.requests.memory"), "{text}");
+}
+
+#[test]
 fn a_comparison_names_the_law_that_refuses_the_preemptor() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("cluster.yaml");

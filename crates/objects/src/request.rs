@@ -119,7 +119,9 @@ fn container_requests(
 ) -> Result<Exact, InputError> {
     let desired = || {
         let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        requests.map_or(Ok(Exact::new()), |list| exact(list, || format!("{}.resources.requests", path())))
+        let requests =
+            requests.map_or(Ok(Exact::new()), |list| exact(list, || format!("{}.resources.requests", path())));
+        requests.map_err(|error| name_limit(container, error, &path()))
     };
     let infeasible = match view {
         View::Desired => return desired(),
@@ -140,6 +142,22 @@ fn container_requests(
         }
     }
     if infeasible { Ok(Exact::new()) } else { desired() }
+}
+
+/// A request that a container does not have is taken from its limit when the pod is read: an error about such a request names the limit,
+/// which is what the file has.
+fn name_limit(container: &Container, error: InputError, path: &str) -> InputError {
+    let resources = container.resources.as_ref();
+    let prefix = format!("{path}.resources.requests.");
+    let resource = error.field.as_deref().and_then(|field| field.strip_prefix(&prefix)).map(str::to_owned);
+    let Some(resource) = resource else { return error };
+    let of = |list: Option<&Quantities>| list.and_then(|list| list.get(&resource)).map(|quantity| quantity.0.clone());
+    let limit = of(resources.and_then(|resources| resources.limits.as_ref()));
+    let request = of(resources.and_then(|resources| resources.requests.as_ref()));
+    if limit.is_some() && limit == request {
+        return error.field(format!("{path}.resources.limits.{resource}"));
+    }
+    error
 }
 
 /// The amounts as they are written; `path` names the list in an error.
