@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::objects::{FullName, Objects};
+use crate::pod::Pod;
 use crate::report::count;
 use crate::source::{InputError, Source};
 
@@ -11,6 +12,7 @@ use crate::source::{InputError, Source};
 pub const EXPORT_ALL: &str =
     "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
 const EXPORT_NODES: &str = "kubectl get nodes -o yaml";
+const EXPORT_PODS: &str = "kubectl get pods -A -o yaml";
 const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";
 
 /// The classes that every cluster has.
@@ -43,6 +45,11 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
         return Err(InputError::new(problem).at(first.source).object(object).field(first.field));
     }
     let mut warnings = Vec::new();
+    if !objects.pods.iter().any(|pod| is_running(&pod.object)) {
+        warnings.push(format!(
+            "there is no running Pod in the input; if the cluster runs any, add the output of: {EXPORT_PODS}"
+        ));
+    }
     for (class, naming) in named.iter().filter(|(class, _)| !has(class)) {
         let Some(first) = naming.iter().min_by_key(|naming| (naming.kind, &naming.name)) else { continue };
         let more = if naming.len() > 1 { format!(" and {} more", naming.len() - 1) } else { String::new() };
@@ -52,6 +59,13 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
         ));
     }
     Ok(warnings)
+}
+
+/// Whether the pod is on a node and has not ended.
+fn is_running(pod: &Pod) -> bool {
+    let is_bound = pod.node_name.as_deref().is_some_and(|node| !node.is_empty());
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    is_bound && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// An object that names a class.
