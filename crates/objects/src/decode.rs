@@ -108,6 +108,11 @@ impl Wrong {
         if self.problem == "expected value" {
             return "invalid type, expected one of the names as text".to_owned();
         }
+        if let Some((found, expected)) = self.problem.rsplit_once(", expected ")
+            && expected.contains("struct ")
+        {
+            return format!("{found}, expected a mapping of fields");
+        }
         let found =
             self.problem.strip_prefix("invalid type: ").and_then(|rest| rest.strip_suffix(", expected a string"));
         match found.and_then(|found| found.strip_suffix('`')?.split_once(" `")) {
@@ -189,7 +194,7 @@ mod tests {
             ),
             (json!({"inner": []}), ".", "missing field `number`"),
             (json!(["a"]), "[0]", "invalid type: string \"a\", expected a sequence"),
-            (json!(7), ".", "invalid type: integer `7`, expected struct Outer"),
+            (json!(7), ".", "invalid type: integer `7`, expected a mapping of fields"),
             (
                 json!({"inner": [{"name": "a"}, {"name": 7}], "number": 1}),
                 "inner[1].name",
