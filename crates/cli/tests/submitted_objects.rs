@@ -77,6 +77,17 @@ fn input_without_a_running_pod_comes_with_a_warning() {
 }
 
 #[test]
+fn unknown_fields_are_cut_in_length_and_number() {
+    let many: Vec<String> = (0..30).map(|at| format!("zz{at}: 1")).collect();
+    let template = format!("{}: 1, {}, {CONTAINERS}", "k".repeat(900), many.join(", "));
+    let answer = json(CLUSTER, &templated("batch/v1", "Job", &template), &[]);
+    let warnings = answer["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings.len(), 21, "{warnings:#?}");
+    assert!(warnings.iter().all(|warning| warning.as_str().expect("text").len() < 250), "{warnings:#?}");
+    assert!(answer["warnings"].to_string().contains("and 11 more"), "{warnings:#?}");
+}
+
+#[test]
 fn a_comparison_names_the_law_that_refuses_the_preemptor() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("cluster.yaml");

@@ -42,6 +42,19 @@ KueueMilestone seconds cost
 /// A name with less likeness than this, of at most 1, is no suggestion.
 const ALIKE: f64 = 0.7;
 
+/// More unknown fields of one object than this are only counted.
+const MOST_FOUND: usize = 20;
+
+/// A longer key is cut in a warning.
+const LONGEST_KEY: usize = 100;
+
+fn shortened(key: &str) -> String {
+    match key.char_indices().nth(LONGEST_KEY) {
+        Some((end, _)) => format!("{}…", &key[..end]),
+        None => key.to_owned(),
+    }
+}
+
 /// By type: its fields, and the type of each that has fields itself.
 type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>;
 
@@ -63,7 +76,12 @@ pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = FullName::new(text("/metadata/namespace"), text("/metadata/name"));
     let mut found = Vec::new();
-    Walk { types: types(), found: &mut found }.value(value, type_name, &Place { above: None, step: Step::Start });
+    let mut walk = Walk { types: types(), found: &mut found, more: 0 };
+    walk.value(value, type_name, &Place { above: None, step: Step::Start });
+    let more = walk.more;
+    if more > 0 {
+        found.push((format!("and {more} more"), None));
+    }
     let unknown = |(path, nearest)| UnknownField { kind: kind.to_owned(), name: name.clone(), path, nearest };
     found.into_iter().map(unknown).collect()
 }
@@ -167,6 +185,8 @@ impl Place<'_> {
 struct Walk<'w> {
     types: &'static Types,
     found: &'w mut Vec<(String, Option<String>)>,
+    /// How many were found beyond the most that are named.
+    more: usize,
 }
 
 impl Walk<'_> {
@@ -180,9 +200,12 @@ impl Walk<'_> {
                             self.value(value, below, &Place { above: Some(place), step: Step::Field(key) });
                         }
                         Some(None) => {}
+                        // Volume sources that are not known are refused elsewhere, not ignored.
+                        None if type_name == "Volume" => {}
+                        None if self.found.len() >= MOST_FOUND => self.more += 1,
                         None => {
                             let nearest = nearest(key, known.keys().copied());
-                            self.found.push((place.path(key), nearest.map(|nearest| place.path(nearest))));
+                            self.found.push((place.path(&shortened(key)), nearest.map(|nearest| place.path(nearest))));
                         }
                     }
                 }
@@ -202,7 +225,9 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
     let name = name.to_ascii_lowercase();
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
     let mut best: Option<(f64, &str)> = None;
-    for known in known {
+    // The distance takes time in proportion to the length of the key, which may be megabytes.
+    let comparable = |known: &&str| known.len().abs_diff(name.len()) * 2 <= known.len().max(name.len());
+    for known in known.filter(comparable) {
         let likeness = likeness(known);
         if likeness >= ALIKE && best.is_none_or(|(most, _)| likeness > most) {
             best = Some((likeness, known));
