@@ -76,7 +76,10 @@ pub fn main() -> ExitCode {
 fn fail(error: &Error, bad_input: u8) -> ExitCode {
     if !matches!(error, Error::Output(error) if error.kind() == ErrorKind::BrokenPipe) {
         let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
-        output::note(&format!("{style}error{style:#}: {error}"));
+        let text = error.to_string();
+        // The text of an input error has names from the input; others may have several lines.
+        let text = if matches!(error, Error::Input(_)) { output::escaped(&text) } else { text.as_str().into() };
+        output::note(&format!("{style}error{style:#}: {text}"));
     }
     let writing = matches!(error, Error::Output(_) | Error::Write { .. });
     ExitCode::from(if writing { 1 } else { bad_input })

@@ -116,7 +116,7 @@ fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String])
         }
     }
     for warning in warnings {
-        let _ = write!(text, "\nwarning: {warning}\n");
+        let _ = write!(text, "\nwarning: {}\n", output::escaped(warning));
     }
     text
 }

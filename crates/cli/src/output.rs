@@ -1,6 +1,7 @@
 //! What is printed. Each text is flushed, so that a text that could not be written is an error of the command: a full disk must never
 //! pass for a decision.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use crate::input::Error;
@@ -14,6 +15,22 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// Prints a line.
 pub fn line(text: &str) -> Result<(), Error> {
     print(&format!("{text}\n"))
+}
+
+/// The text with its control characters escaped, as in `\n`: names come from the input, and must not start a new line or colour the output.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// Prints a line to standard error. A failure is ignored: there is no other place to report it.

@@ -12,6 +12,8 @@ use reprieve_objects::quota_report::{CellReport, QuotaReport};
 use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
 use reprieve_objects::test_file::OutcomeName;
 
+use crate::output::escaped;
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -46,13 +48,13 @@ pub fn decision(report: &Report, detail: Detail) -> String {
     let mut text = headline(report);
     text.push('\n');
     for budget in &report.explanation.budgets {
-        let _ = writeln!(text, "{}", budget.sentence("the plan"));
+        let _ = writeln!(text, "{}", escaped(&budget.sentence("the plan")));
     }
     for Part { header, rows, colour } in parts(report, detail) {
         let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
     }
     for warning in &report.warnings {
-        let _ = write!(text, "\nwarning: {warning}\n");
+        let _ = write!(text, "\nwarning: {}\n", escaped(warning));
     }
     text
 }
@@ -80,7 +82,8 @@ pub fn headline(report: &Report) -> String {
     let outcome = report.answer.outcome;
     let style = anstyle::Style::new().bold().fg_color(Some(colour(outcome).into()));
     let assumed = assumed(&report.assumed);
-    format!("{style}{}{style:#}  {}{assumed}", format!("{outcome:?}").to_uppercase(), report.explanation.summary)
+    let summary = escaped(&report.explanation.summary);
+    format!("{style}{}{style:#}  {summary}{assumed}", format!("{outcome:?}").to_uppercase())
 }
 
 /// What was taken for met, at the end of a first line.
@@ -383,7 +386,7 @@ pub fn table<'t>(
     table.set_content_arrangement(arrangement);
     table.set_header(header.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for row in rows {
-        let mut cells: Vec<Cell> = row.into_iter().map(Cell::new).collect();
+        let mut cells: Vec<Cell> = row.iter().map(|text| Cell::new(escaped(text))).collect();
         if let (Some(colour), Some(first)) = (first_column, cells.first_mut()) {
             *first = std::mem::replace(first, Cell::new("")).fg(colour);
         }

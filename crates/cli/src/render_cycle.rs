@@ -38,7 +38,7 @@ pub fn cycle(report: &CycleReport, detail: Detail) -> String {
         part(given(report));
     }
     for warning in &report.warnings {
-        part(format!("warning: {warning}"));
+        part(format!("warning: {}", crate::output::escaped(warning)));
     }
     text
 }

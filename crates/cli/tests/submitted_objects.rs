@@ -88,6 +88,17 @@ fn unknown_fields_are_cut_in_length_and_number() {
 }
 
 #[test]
+fn control_characters_of_names_are_escaped() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {priority: 100, \"x\\ny\": 1, schedulingGates: [{name: \
+               \"a\\nSCHEDULE  \\e[31m\"}], containers: [{name: c, resources: {requests: {cpu: 1}}}]}}";
+    let output = plan(CLUSTER, pod, &[]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+    assert!(text.contains("a\\nSCHEDULE  \\u{1b}[31m"), "{text}");
+    assert!(text.contains("spec.x\\ny: unknown field"), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("SCHEDULE")), "{text}");
+}
+
+#[test]
 fn a_comparison_names_the_law_that_refuses_the_preemptor() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("cluster.yaml");
