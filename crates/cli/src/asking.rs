@@ -28,9 +28,9 @@ pub struct AskingArgs {
     /// Who asks: a pending pod, pod group or workload of the input
     #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
     pub preemptor: Option<String>,
-    /// The namespace of the one who asks
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    /// The namespace of the one who asks, and of submitted objects that name none [default: default]
+    #[arg(short, long)]
+    pub namespace: Option<String>,
     /// The decision's clock; the present where nothing is said
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
@@ -89,7 +89,10 @@ impl AskingArgs {
 
     /// Who asks, as `--for` names it.
     pub fn named(&self) -> Result<Option<PreemptorRef>, Error> {
-        self.preemptor.as_deref().map(|name| preemptor_ref(name, &self.namespace)).transpose()
+        self.preemptor
+            .as_deref()
+            .map(|name| preemptor_ref(name, self.namespace.as_deref().unwrap_or("default")))
+            .transpose()
     }
 
     /// What the flag says, else what the input itself says, else the present.

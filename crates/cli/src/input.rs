@@ -85,12 +85,12 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
 }
 
 /// Reads what somebody means to submit.
-pub fn read_submitted(path: &Path) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
+pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
     let (mut objects, mut controlled) = (Objects::default(), Vec::new());
     let advice = "put there a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
     each_document(&[path.to_owned()], advice, |document| {
         let before = all(&objects) + controlled.len();
-        document.read_submitted(&mut objects, &mut controlled)?;
+        document.read_submitted(&mut objects, &mut controlled, namespace)?;
         Ok(all(&objects) + controlled.len() > before)
     })?;
     Ok((objects, controlled))

@@ -10,9 +10,9 @@ use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
 use reprieve_objects::fields::{self, UnknownField};
 use reprieve_objects::load::{Loaded, load_as, timestamp};
-use reprieve_objects::objects::Objects;
+use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
-use reprieve_objects::record::record;
+use reprieve_objects::record::record_assuming;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::submit::submit;
@@ -124,9 +124,11 @@ fn question(
     objects: &mut Objects,
     warnings: &mut Vec<String>,
 ) -> Result<TestSpec, Error> {
+    let named = args.asking.named()?;
+    let profile = profile(args, recorded, Profile::default())?;
     let submitted = match &args.submit {
         Some(path) => {
-            let (mut new, controlled) = input::read_submitted(path)?;
+            let (mut new, controlled) = input::read_submitted(path, args.asking.namespace.as_deref())?;
             warnings.extend(fields::warnings(std::mem::take(&mut new.unknown_fields).iter()));
             let flag = format!("--submit {}", path.display());
             let kinds =
@@ -135,20 +137,30 @@ fn question(
                 Some(_) => error,
                 None => InputError { problem: error.problem.clone() + &kinds, ..error.field(flag) },
             };
-            let submitted = submit(objects, new, controlled).map_err(located)?;
+            let submitted = submit(objects, new, controlled, named.as_ref()).map_err(located)?;
+            if !profile.policy.eq_ignore_ascii_case("Kueue") {
+                warnings
+                    .extend(submitted.queued_jobs.iter().map(|(job, queue)| not_queued(job, queue, &profile.policy)));
+            }
             warnings.extend(submitted.warnings);
             Some(submitted.preemptor)
         }
         None => None,
     };
-    let named = args.asking.named()?;
     let asked = recorded.map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
         return Err(nobody_asks());
     };
     let now = args.asking.clock(recorded);
-    let profile = profile(args, recorded, Profile::default())?;
     Ok(TestSpec { now, profile, preemptor, expect: None })
+}
+
+/// A Job in a queue of Kueue makes pods only once Kueue admits it.
+fn not_queued(job: &FullName, queue: &str, policy: &str) -> String {
+    format!(
+        "Job {job}: its queue {queue:?} is not evaluated under policy {policy}, as if Kueue had admitted the Job; to ask about the queue, \
+         add the Job's Workload to the input: --policy Kueue --for workload/NAME"
+    )
 }
 
 fn nobody_asks() -> Error {
@@ -203,7 +215,10 @@ fn cycle(
         Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide))?,
         Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?)?,
         Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?)?,
-        Output::Name => print_names(report.heads.iter().flat_map(|head| &head.victims))?,
+        Output::Name => {
+            note_warnings(&report.warnings, &report.assumed);
+            print_names(report.heads.iter().flat_map(|head| &head.victims))?;
+        }
         Output::Test => {
             let problem = "--cycle: a PreemptionTest holds one decision; write -o table, wide, json, yaml or name";
             return Err(Error::Usage(problem.to_owned()));
@@ -263,8 +278,24 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
         Output::Wide => output::print(&render::decision(report, Detail::Wide)),
         Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
         Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
-        Output::Name => print_names(report.answer.victims.iter()),
-        Output::Test => output::print(&record(objects, loaded, spec, &report.answer)?),
+        Output::Name => {
+            note_warnings(&report.warnings, &report.assumed);
+            print_names(report.answer.victims.iter())
+        }
+        Output::Test => {
+            note_warnings(&report.warnings, &report.assumed);
+            output::print(&record_assuming(objects, loaded, spec, &report.answer, &report.assumed)?)
+        }
+    }
+}
+
+/// Prints to standard error what the output itself has no place for.
+fn note_warnings(warnings: &[String], assumed: &[&str]) {
+    if !assumed.is_empty() {
+        output::note(&format!("warning: this assumes that the preemptor's {} are satisfied", assumed.join(" and ")));
+    }
+    for warning in warnings {
+        output::note(&format!("warning: {}", output::escaped(warning)));
     }
 }
 

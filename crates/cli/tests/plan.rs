@@ -109,7 +109,9 @@ fn yaml_and_json_say_the_same() {
 #[test]
 fn names_are_one_a_line() {
     let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"], CLUSTER);
-    assert_eq!(text(&output), "default/low-2\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "default/low-2\n");
+    let warning = "warning: skipped what no decision reads: 1 example.com/v1 Foreign\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), warning);
 }
 
 #[test]
@@ -118,7 +120,8 @@ fn a_list_and_a_typed_list_are_read_like_a_stream() {
         CLUSTER.split("---").map(|document| serde_saphyr::from_str(document).expect("a document")).collect();
     let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": documents });
     let arguments = ["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"];
-    assert_eq!(text(&reprieve(&arguments, &list.to_string())), "default/low-2\n");
+    let names = reprieve(&arguments, &list.to_string()).stdout;
+    assert_eq!(String::from_utf8_lossy(&names), "default/low-2\n");
     let mut pods: Vec<Value> = documents.iter().filter(|document| document["kind"] == "Pod").cloned().collect();
     for pod in &mut pods {
         let pod = pod.as_object_mut().expect("an object");

@@ -41,7 +41,7 @@ impl Asked {
 
     /// The recorded question, which decides the same.
     fn recorded(&self) -> String {
-        let recorded = text(&self.plan("test"));
+        let recorded = String::from_utf8_lossy(&self.plan("test").stdout).into_owned();
         let file = self.folder.path().join("recorded.yaml");
         std::fs::write(&file, &recorded).expect("it is written");
         let output = run(&["test", &file.display().to_string()]);

@@ -59,6 +59,109 @@ fn job(metadata: &str) -> String {
 }
 
 #[test]
+fn an_unknown_volume_source_of_a_template_is_refused() {
+    let template = format!("volumes: [{{name: a, futureDisk: {{}}}}], {CONTAINERS}");
+    for (api_version, kind) in
+        [("batch/v1", "Job"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")]
+    {
+        let answer = json(CLUSTER, &templated(api_version, kind, &template), &[]);
+        assert_eq!(answer["explanation"]["law"]["name"], "Unsupported", "{kind}: {answer:#}");
+        assert_eq!(answer["explanation"]["law"]["field"], "spec.volumes[0].futureDisk", "{kind}");
+        assert!(!answer["warnings"].to_string().contains("unknown field"), "{}", answer["warnings"]);
+    }
+}
+
+#[test]
+fn a_job_of_another_api_group_is_skipped() {
+    let text = error(CLUSTER, &templated("batch.volcano.sh/v1alpha1", "Job", CONTAINERS), &[]);
+    assert!(text.contains("skipped 1 batch.volcano.sh/v1alpha1 Job"), "{text}");
+}
+
+#[test]
+fn the_namespace_flag_is_that_of_submitted_objects() {
+    let preemptor = |metadata: &str, more: &[&str]| json(CLUSTER, &job(metadata), more)["preemptor"].to_string();
+    assert!(preemptor("name: new", &["-n", "research"]).contains("research/new-0"));
+    assert!(preemptor("name: new, namespace: research", &["-n", "research"]).contains("research/new-0"));
+    assert!(preemptor("name: new, namespace: research", &[]).contains("research/new-0"));
+    assert!(preemptor("name: new", &[]).contains("default/new-0"));
+    let text = error(CLUSTER, &job("name: new, namespace: research"), &["-n", "other"]);
+    assert!(text.contains("metadata.namespace: \"research\" is not the namespace \"other\" given with -n"), "{text}");
+}
+
+#[test]
+fn a_generated_name_is_completed() {
+    let answer = json(CLUSTER, &job("generateName: sample-job-"), &[]);
+    assert!(answer["preemptor"].to_string().contains("default/sample-job-new-0"), "{answer:#}");
+}
+
+#[test]
+fn warnings_go_to_standard_error_where_the_output_has_no_place_for_them() {
+    let template =
+        format!("toleration: [], volumes: [{{name: a, persistentVolumeClaim: {{claimName: a}}}}], {CONTAINERS}");
+    let submitted = templated("batch/v1", "Job", &template);
+    for form in ["name", "test"] {
+        let output = plan(CLUSTER, &submitted, &["--assume", "volumes,claims", "-o", form]);
+        let text = stderr(&output);
+        assert!(text.contains("warning: this assumes that the preemptor's claims and volumes are satisfied"), "{text}");
+        assert!(text.contains("warning: Job default/new: spec.template.spec.toleration: unknown field"), "{text}");
+        let recorded = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(recorded.contains("reprieve.dev/assumed: claims,volumes"), form == "test", "{recorded}");
+    }
+}
+
+#[test]
+fn a_job_in_a_queue_or_suspended_comes_with_a_warning() {
+    let queued = job("name: new, labels: {kueue.x-k8s.io/queue-name: team-a}");
+    let warnings = json(CLUSTER, &queued, &[])["warnings"].to_string();
+    assert!(warnings.contains("is not evaluated under policy Kubernetes"), "{warnings}");
+    let suspended = job("name: new").replace("spec: {template", "spec: {suspend: true, template");
+    let warnings = json(CLUSTER, &suspended, &[])["warnings"].to_string();
+    assert!(warnings.contains("makes no pods until it is resumed"), "{warnings}");
+    let text = error(CLUSTER, &queued, &["--policy", "Kueue"]);
+    assert!(text.contains("policy Kueue decides about Workloads, not about a Pod"), "{text}");
+    let text = error(CLUSTER, "", &["--for", "workload/a"]);
+    assert!(text.contains("add --policy Kueue"), "{text}");
+}
+
+#[test]
+fn one_of_several_submitted_preemptors_is_chosen() {
+    let two = format!("{}\n---\n{}", job("name: a"), job("name: b, namespace: research"));
+    let text = error(CLUSTER, &two, &[]);
+    assert!(text.contains("choose one with --for: pod/a-0, pod/b-0 -n research"), "{text}");
+    let answer = json(CLUSTER, &two, &["--for", "pod/a-0"]);
+    assert!(answer["preemptor"].to_string().contains("default/a-0"), "{answer:#}");
+}
+
+#[test]
+fn a_pod_of_another_namespace_is_pointed_out() {
+    let text = error(CLUSTER, "", &["--for", "pod/low"]);
+    assert!(text.contains("there is one in namespace research (-n research)"), "{text}");
+}
+
+#[test]
+fn the_words_of_the_parsers_are_not_shown() {
+    let documents = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n";
+    for (submitted, problem) in [
+        (documents, "the key apiVersion is there twice; put --- between two documents"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\n", "the key name is there twice; remove one"),
+        (
+            "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"a\"}}\n{\"apiVersion\": \"v1\"}",
+            "there is more text after the end of the object; put --- between two documents",
+        ),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, volumeMounts: [7]}]}}",
+            "expected a mapping of fields",
+        ),
+    ] {
+        let text = error(CLUSTER, submitted, &[]);
+        assert!(text.contains(problem), "{text}");
+        for word in ["Options", "struct", "trailing"] {
+            assert!(!text.contains(word), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_limit_that_cannot_be_read_is_named_as_it_is_written() {
     let limits = "containers: [{name: c, resources: {limits: {memory: 4GB}}}]";
     let text = error(CLUSTER, &templated("batch/v1", "Job", limits), &[]);

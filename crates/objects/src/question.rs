@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::load::{Loaded, timestamp};
+use crate::objects::FullName;
 use crate::source::InputError;
 use crate::test_file::{PreemptorRef, Profile, TestSpec};
 
@@ -204,9 +205,13 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
         }
         "Pod" if !is("Kueue") => {
             let Some(id) = loaded.names.pod_id(&name) else {
-                return error(format!(
-                    "there is no pod {name} that runs or waits; add it to the input, or name another"
-                ));
+                let same = |pod: &&FullName| pod.name == name.name;
+                let elsewhere = loaded.names.pod_ids().map(|id| loaded.names.pod(id)).find(same);
+                let advice = elsewhere.map_or_else(
+                    || "add it to the input, or name another".to_owned(),
+                    |FullName { namespace, .. }| format!("there is one in namespace {namespace} (-n {namespace})"),
+                );
+                return error(format!("there is no pod {name} that runs or waits; {advice}"));
             };
             let pod = loaded.snapshot.pod(id);
             match pod.node {
@@ -227,8 +232,15 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
             }
             Ok(Preemptor::Group(id))
         }
+        other if is("Kueue") => error(format!(
+            "policy Kueue decides about Workloads, not about a {other}; Kueue makes a Workload of each Job that names a queue: add the \
+             output of kubectl get workloads.kueue.x-k8s.io -A -o yaml, and choose one with --for workload/NAME"
+        )),
+        "Workload" => error(format!(
+            "a Workload cannot preempt under policy {policy}, only under policy Kueue; add --policy Kueue"
+        )),
         other => {
-            let known = if is("Kueue") { "kind Workload" } else { "kind Pod, and under Kubernetes PodGroup" };
+            let known = "kind Pod, and under Kubernetes PodGroup";
             error(format!("{other:?} cannot preempt under policy {policy}; it knows {known}"))
         }
     }

@@ -14,6 +14,7 @@ use crate::source::{InputError, Source, Sourced};
 use crate::submit::Controlled;
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
+use crate::volumes::Volumes;
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
 const LONGEST_LINE: usize = 64 << 20;
@@ -66,37 +67,39 @@ impl Document<'_> {
 
     /// The `apiVersion` and `kind` that it says it has.
     pub fn kind(&self) -> Result<Kind, InputError> {
-        Ok(Kind::of(&self.parse(&mut Read { objects: &mut Objects::default(), controlled: None })?))
+        Ok(Kind::of(&self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?))
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
-        let value = self.parse(&mut Read { objects, controlled: None })?;
+        let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
         if Kind::of(&value).is_test() {
             let object = format!("PreemptionTest {}", name_of(&value));
             let test = Arc::new(typed(&value, &self.source, &object)?);
             return Ok(Some(Sourced { object: test, source: self.source.clone() }));
         }
         if !Kind::of(&value).kind.ends_with("List") {
-            accept(value, &self.source, &mut Read { objects, controlled: None })?;
+            accept(value, &self.source, &mut Read { objects, controlled: None, namespace: None })?;
         }
         Ok(None)
     }
 
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None })?;
+        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
         let object = format!("{} {}", Kind::of(&value).kind, name_of(&value));
         Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
 
-    /// Reads what somebody means to submit: objects, and those whose controllers make pods.
+    /// Reads what somebody means to submit: objects, and those whose controllers make pods. As with kubectl, `namespace` is the namespace
+    /// of objects that name none, and an object that names another one is an error.
     pub fn read_submitted(
         &self,
         objects: &mut Objects,
         controlled: &mut Vec<Sourced<Controlled>>,
+        namespace: Option<&str>,
     ) -> Result<(), InputError> {
-        let mut read = Read { objects, controlled: Some(controlled) };
+        let mut read = Read { objects, controlled: Some(controlled), namespace };
         let value = self.parse(&mut read)?;
         if Kind::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
     }
@@ -104,10 +107,10 @@ impl Document<'_> {
     /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
     fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
         let mut counter = Counter::default();
-        let mut parsed = self.parse_once(&counter, read.controlled.is_some());
+        let mut parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
         if counter.needs_second_pass() {
             counter = Counter::second_pass(counter);
-            parsed = self.parse_once(&counter, read.controlled.is_some());
+            parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
         }
         let (value, items, controlled) = parsed?;
         read.objects.extend(items);
@@ -118,9 +121,9 @@ impl Document<'_> {
     }
 
     /// The tree, and what the items of a list are.
-    fn parse_once(&self, counter: &Counter, submitted: bool) -> Result<Parsed, InputError> {
+    fn parse_once(&self, counter: &Counter, submitted: bool, namespace: Option<&str>) -> Result<Parsed, InputError> {
         let (mut objects, mut controlled) = (Objects::default(), Vec::new());
-        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled) };
+        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled), namespace };
         let mut tree =
             Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
@@ -175,11 +178,30 @@ impl Document<'_> {
         let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
-            problem if problem.starts_with("cannot deserialize null into string") => "a key is null; quote it",
-            problem => problem,
+            problem if problem.starts_with("cannot deserialize null into string") => {
+                "a key is null; quote it".to_owned()
+            }
+            problem => plain_problem(problem),
         };
         format!("{at}this is not valid {language}: {problem}")
     }
+}
+
+/// What a parser found wrong, without what it advises the programmer to do.
+fn plain_problem(problem: &str) -> String {
+    const SEPARATE: &str = "put --- between two documents, on a line of its own";
+    if let Some(rest) = problem.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split_once(", set ").map_or(rest, |(key, _)| key);
+        let advice = if matches!(key, "apiVersion" | "kind") { SEPARATE } else { "remove one of the two" };
+        return format!("the key {key} is there twice; {advice}");
+    }
+    if problem.contains("trailing characters") || problem.contains("from_str_multiple") {
+        return format!("there is more text after the end of the object; {SEPARATE}");
+    }
+    if problem.contains("budget breached") {
+        return "it is nested too deep, or its aliases repeat too much; write it out without aliases".to_owned();
+    }
+    problem.to_owned()
 }
 
 /// A flow mapping of YAML begins with a brace too, but hardly ever with a quoted key.
@@ -241,6 +263,8 @@ struct Read<'r> {
     objects: &'r mut Objects,
     /// Objects whose controllers make pods; `None` where they are passed over, because their pods are in the input themselves.
     controlled: Option<&'r mut Vec<Sourced<Controlled>>>,
+    /// The namespace of submitted objects, if one is given.
+    namespace: Option<&'r str>,
 }
 
 /// Builds the tree of a document, all but the items of a list.
@@ -347,11 +371,22 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
         return Err(InputError::new(problem).at(source).field(field));
     }
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     if let Some(controlled) = &mut read.controlled {
-        let made = match kind.as_str() {
-            "Job" => Some(sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job)))),
-            "Deployment" | "ReplicaSet" | "StatefulSet" => {
-                Some(sourced(&value, source)?.map(|object| Controlled::Keeper(Box::new(object))))
+        name_submitted(&mut value);
+        if let Some(namespace) = read.namespace {
+            place_submitted(&mut value, namespace, source)?;
+        }
+        let made = match (group, kind.as_str()) {
+            ("batch", "Job") => {
+                let job = sourced(&value, source)?;
+                let volumes = template_volumes(&value);
+                Some(job.map(|job| Controlled::Job(Box::new(job), volumes)))
+            }
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
+                let keeper = sourced(&value, source)?;
+                let volumes = template_volumes(&value);
+                Some(keeper.map(|keeper| Controlled::Keeper(Box::new(keeper), volumes)))
             }
             _ => None,
         };
@@ -361,7 +396,6 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
             return Ok(());
         }
     }
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let objects = &mut *read.objects;
     if let Some(type_name) = preemptor_type(group, &kind, &value) {
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
@@ -396,6 +430,57 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         _ => *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1,
     }
     Ok(())
+}
+
+/// The API server makes up the end of a name that is only begun by `metadata.generateName`; here it is always the same.
+fn name_submitted(value: &mut Value) {
+    let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return };
+    if !matches!(metadata.get("name"), None | Some(Value::Null)) {
+        return;
+    }
+    if let Some(start) = metadata.get("generateName").and_then(Value::as_str).filter(|start| !start.is_empty()) {
+        let name = format!("{start}new");
+        metadata.insert("name".to_owned(), name.into());
+    }
+}
+
+/// Kinds whose objects have no namespace.
+const CLUSTER_SCOPED: [&str; 9] = [
+    "ClusterQueue",
+    "Cohort",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PriorityClass",
+    "ResourceFlavor",
+    "RuntimeClass",
+    "WorkloadPriorityClass",
+];
+
+/// Gives a submitted object the namespace that was asked for.
+fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Result<(), InputError> {
+    let (kind, name) = (Kind::of(value).kind, name_of(value));
+    let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return Ok(()) };
+    if CLUSTER_SCOPED.contains(&kind.as_str()) {
+        return Ok(());
+    }
+    match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
+        "" => {
+            metadata.insert("namespace".to_owned(), namespace.into());
+            Ok(())
+        }
+        own if own == namespace => Ok(()),
+        own => {
+            let problem = format!("{own:?} is not the namespace {namespace:?} given with -n; remove one of the two");
+            Err(InputError::new(problem).at(source).object(format!("{kind} {name}")).field("metadata.namespace"))
+        }
+    }
+}
+
+/// The volumes of an object's pod template. The types of the API drop volume sources that they do not know.
+fn template_volumes(value: &Value) -> Volumes {
+    let volumes = value.pointer("/spec/template/spec/volumes");
+    volumes.and_then(|volumes| decode(volumes).ok()).unwrap_or_default()
 }
 
 /// The type whose fields an object has, if it may be a preemptor or a part of one: it is not where it wants to be yet.

@@ -12,7 +12,21 @@ use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 
 /// Writes the file. Pods that the decision could not see, because their node is missing, are left out.
 pub fn record(objects: &Objects, loaded: &Loaded, spec: &TestSpec, answer: &Answer) -> Result<String, InputError> {
-    let origin = BTreeMap::from([("reprieve.dev/origin".to_owned(), "reprieve plan -o test".to_owned())]);
+    record_assuming(objects, loaded, spec, answer, &[])
+}
+
+/// Writes the file; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
+pub fn record_assuming(
+    objects: &Objects,
+    loaded: &Loaded,
+    spec: &TestSpec,
+    answer: &Answer,
+    assumed: &[&str],
+) -> Result<String, InputError> {
+    let mut origin = BTreeMap::from([("reprieve.dev/origin".to_owned(), "reprieve plan -o test".to_owned())]);
+    if !assumed.is_empty() {
+        origin.insert("reprieve.dev/assumed".to_owned(), assumed.join(","));
+    }
     let test = PreemptionTest {
         api_version: "reprieve.dev/v1alpha1".to_owned(),
         kind: "PreemptionTest".to_owned(),

@@ -12,21 +12,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
 use crate::defaults::Defaults;
+use crate::groups::group_of;
 use crate::objects::{FullName, Objects};
 use crate::pod::{Pod, PodSpec, PodStatus};
 use crate::source::{InputError, Source, Sourced};
 use crate::test_file::PreemptorRef;
+use crate::volumes::Volumes;
 
 /// A Job may ask for more pods than anybody wants to read about.
 const MOST_PODS: i32 = 10_000;
 
-/// An object with a controller that makes pods.
+/// An object with a controller that makes pods, and the volumes of its template as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Controlled {
     /// Runs its pods to the end.
-    Job(Box<Job>),
+    Job(Box<Job>, Volumes),
     /// Keeps pods running; one new pod of it asks.
-    Keeper(Box<Keeper>),
+    Keeper(Box<Keeper>, Volumes),
 }
 
 /// A Deployment, ReplicaSet or StatefulSet, as far as its pods are made of it.
@@ -58,37 +60,71 @@ pub struct Submitted {
     pub preemptor: PreemptorRef,
     /// Why the API server would not create the pods as they are, and what is unknown about them.
     pub warnings: Vec<String>,
+    /// The Jobs that name a queue of Kueue: each with the queue.
+    pub queued_jobs: Vec<(FullName, String)>,
 }
 
-/// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks.
+/// The label with which a Job names a LocalQueue of Kueue.
+const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
+
+/// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks: `named`, if `--for` names one.
 pub fn submit(
     cluster: &mut Objects,
     mut submitted: Objects,
     controlled: Vec<Sourced<Controlled>>,
+    named: Option<&PreemptorRef>,
 ) -> Result<Submitted, InputError> {
+    let (mut warnings, mut queued_jobs) = (Vec::new(), Vec::new());
+    for Sourced { object, .. } in &controlled {
+        let Controlled::Job(job, _) = &**object else { continue };
+        let name = FullName::of(&job.metadata);
+        if let Some(queue) = job.metadata.labels.as_ref().and_then(|labels| labels.get(QUEUE_NAME)) {
+            queued_jobs.push((name, queue.clone()));
+        } else if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
+            warnings.push(format!(
+                "Job {name}: spec.suspend is true: the Job makes no pods until it is resumed; the plan is for the time when it is"
+            ));
+        }
+    }
     for Sourced { object, source } in controlled {
         submitted.extend(pods_of(Arc::unwrap_or_clone(object), &source)?);
     }
-    let preemptor = match (submitted.pod_groups.as_slice(), submitted.pods.as_slice()) {
-        ([group], _) => reference("PodGroup", &group.object.metadata),
-        ([], [pod]) => reference("Pod", &pod.object.metadata),
-        ([], []) => {
+    let preemptor = match (submitted.pod_groups.as_slice(), submitted.pods.as_slice(), named) {
+        ([group], _, None) => reference("PodGroup", &group.object.metadata),
+        ([], [pod], None) => reference("Pod", &pod.object.metadata),
+        ([], [], _) => {
             let problem = "nothing in it makes a pod; submit a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
             return Err(InputError::new(problem));
         }
-        (groups, pods) => {
-            let problem = format!(
-                "it holds {} groups and {} pods, and one question is about one preemptor; submit one, or name it with --for",
-                groups.len(),
-                pods.len()
-            );
+        (_, _, Some(named)) => named.clone(),
+        (groups, pods, None) => {
+            let names = preemptors(groups, pods);
+            let problem = format!("it has several preemptors, and a plan is for one; choose one with --for: {names}");
             return Err(InputError::new(problem));
         }
     };
     let (pods, groups) = (std::mem::take(&mut submitted.pods), std::mem::take(&mut submitted.pod_groups));
     cluster.extend(submitted);
-    let warnings = admit(cluster, pods, groups)?;
-    Ok(Submitted { preemptor, warnings })
+    warnings.extend(admit(cluster, pods, groups)?);
+    Ok(Submitted { preemptor, warnings, queued_jobs })
+}
+
+/// The groups, and the pods that are in none of them, as `--for` names them: the first few.
+fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
+    const SHOWN: usize = 5;
+    let name = |metadata: &ObjectMeta| {
+        let FullName { namespace, name } = FullName::of(metadata);
+        let flag = if namespace == "default" { String::new() } else { format!(" -n {namespace}") };
+        name + &flag
+    };
+    let known: BTreeSet<FullName> = groups.iter().map(|group| FullName::of(&group.object.metadata)).collect();
+    let alone = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
+    let groups = groups.iter().map(|group| format!("podgroup/{}", name(&group.object.metadata)));
+    let all: Vec<String> = groups.chain(alone.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
+    match all.len().saturating_sub(SHOWN) {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all[..SHOWN].join(", ")),
+    }
 }
 
 /// Completes what is submitted with what the cluster, or the file itself, has for that, and puts it into the cluster.
@@ -124,9 +160,9 @@ fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
 
 fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
     let pod = match object {
-        Controlled::Job(job) => return job_pods(*job, source),
-        Controlled::Keeper(keeper) => {
-            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template);
+        Controlled::Job(job, volumes) => return job_pods(*job, &volumes, source),
+        Controlled::Keeper(keeper, volumes) => {
+            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template, &volumes);
             for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
                 let (volume, owner) = (claim.metadata.name.unwrap_or_default(), FullName::of(&pod.metadata).name);
                 pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
@@ -139,7 +175,7 @@ fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
 
 /// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
 /// any other Job ask together too, but take what they can get.
-fn job_pods(job: Job, source: &Source) -> Result<Objects, InputError> {
+fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, InputError> {
     let spec = job.spec.unwrap_or_default();
     let parallelism = spec.parallelism.unwrap_or(1);
     if !(1..=MOST_PODS).contains(&parallelism) {
@@ -148,7 +184,7 @@ fn job_pods(job: Job, source: &Source) -> Result<Objects, InputError> {
         return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
     }
     let mut pods: Vec<Pod> =
-        (0..parallelism).map(|index| pod(&job.metadata, &index.to_string(), &spec.template)).collect();
+        (0..parallelism).map(|index| pod(&job.metadata, &index.to_string(), &spec.template, volumes)).collect();
     let mut groups = Vec::new();
     let names_group = spec.template.spec.as_ref().is_some_and(|spec| spec.scheduling_group.is_some());
     if parallelism > 1 && !names_group {
@@ -192,7 +228,7 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
 }
 
 /// A pod from a template, named after its owner.
-fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
+fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec, volumes: &Volumes) -> Pod {
     let from_template = template.metadata.clone().unwrap_or_default();
     let metadata = ObjectMeta {
         name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
@@ -202,6 +238,7 @@ fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec) -> Pod {
         ..ObjectMeta::default()
     };
     let status = PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() };
-    let spec = template.spec.clone().map(PodSpec::from).unwrap_or_default();
+    let mut spec = template.spec.clone().map(PodSpec::from).unwrap_or_default();
+    spec.volumes = volumes.clone();
     Pod { status: Some(status), ..Pod::new(metadata, spec) }
 }
