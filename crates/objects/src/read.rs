@@ -106,7 +106,7 @@ impl Document<'_> {
 
     /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
     fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
-        let mut counter = Counter::default();
+        let mut counter = Counter::first_pass(looks_like_json(self.text));
         let mut parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
         if counter.needs_second_pass() {
             counter = Counter::second_pass(counter);

@@ -3,7 +3,7 @@
 //! The YAML reader guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; a field
 //! that expects a boolean takes those words later, in [`crate::decode`]. A name such as `12e4567` looks like a number that is too large
 //! to be one: kubectl reads it as text, and the reader hands over infinity, without the text. Such a scalar is found by its number in the
-//! order of reading, and a second pass reads it as text.
+//! order of reading, and a second pass reads it as text. So is a number that is larger than any field has, as `8180246350127e25`.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,9 +11,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// No field of Kubernetes is such a number: what looks like one is a name, or a quantity, which is text as well.
+const LARGEST: f64 = 1e10;
+
 /// Counts the values of a text in the order of reading.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
+    /// Whether the reader guesses what is a number, as that of YAML does.
+    guesses: bool,
     next: Cell<usize>,
     /// The values to read as text, in ascending order.
     as_text: Vec<usize>,
@@ -22,9 +27,14 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    /// For a first pass over YAML, or over JSON.
+    pub fn first_pass(is_json: bool) -> Self {
+        Self { guesses: !is_json, ..Self::default() }
+    }
+
     /// For a second pass, which reads as text what the first one found to be no finite number.
     pub fn second_pass(first: Self) -> Self {
-        Self { as_text: first.infinite.into_inner(), ..Self::default() }
+        Self { guesses: first.guesses, as_text: first.infinite.into_inner(), ..Self::default() }
     }
 
     /// Whether the pass found a value that is no finite number: then its trees are of no use, and a second pass is needed.
@@ -88,7 +98,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         let number = Number::from_f64(value);
-        if number.is_none() {
+        if number.is_none() || self.counter.guesses && value.abs() >= LARGEST {
             self.counter.infinite.borrow_mut().push(self.number);
         }
         Ok(number.map_or(Value::Null, Value::Number))
