@@ -294,6 +294,8 @@ impl Asked {
                 assert!(shortages.is_sorted_by_key(|shortage| shortage.resource), "seed {seed}");
                 assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}");
             }
+            // A port is why, and whatever is short beside it is listed as well.
+            Misfit::Ports => assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}"),
             _ => assert!(shortages.is_empty(), "seed {seed}: {misfit:?}"),
         };
         let explanation = self.explanation();
