@@ -18,6 +18,7 @@ use reprieve_objects::read::documents;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::{InputError, Sourced};
 use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
+use reprieve_report::answer::answer;
 use serde::Serialize;
 
 use crate::input::{self, Error};
@@ -234,7 +235,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
     for round in 1..=2 {
         let mut other = load_as(&shuffled(objects, round), Strictness::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
-        let answer = question.answer(&mut other);
+        let answer = answer(&question, &mut other);
         if answer != report.answer {
             problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
         }

@@ -4,6 +4,7 @@ pub mod asking;
 pub mod cases;
 pub mod command;
 pub mod compare;
+mod complete;
 pub mod demo;
 pub mod html;
 pub mod input;
