@@ -21,9 +21,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tracing::{debug, warn};
 
-use crate::brain::Input;
 use crate::error::{Error, problem};
 use crate::inbox::Inbox;
+use crate::messages::Input;
 use crate::resources::{QUEUES, resource};
 use crate::slim::Slim;
 
