@@ -7,7 +7,6 @@ pub mod compare;
 pub mod demo;
 pub mod html;
 pub mod input;
-pub mod junit;
 pub mod output;
 pub mod picture;
 pub mod plan;
