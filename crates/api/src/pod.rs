@@ -208,6 +208,12 @@ impl Pod {
         Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
     }
 
+    /// Whether all its containers have ended for good: it takes no room any more.
+    pub fn is_finished(&self) -> bool {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    }
+
     /// What it asks for, to be changed.
     pub fn spec_mut(&mut self) -> &mut PodSpec {
         Arc::make_mut(self.spec.get_or_insert_default())

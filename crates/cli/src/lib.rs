@@ -8,7 +8,6 @@ mod complete;
 pub mod demo;
 pub mod html;
 pub mod input;
-pub mod junit;
 pub mod output;
 pub mod picture;
 pub mod plan;

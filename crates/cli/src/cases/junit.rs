@@ -3,7 +3,7 @@
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use reprieve_objects::source::InputError;
 
-use crate::cases::{Case, Verdict};
+use super::run_file::{Case, Verdict};
 use crate::input::Error;
 
 /// The whole file; a suite for each folder.
