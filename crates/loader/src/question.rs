@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::load::Loaded;
 use crate::time::{parse_time, timestamp};
+use reprieve_api::kinds::Reader;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
@@ -72,6 +73,16 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
                 format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
             Err(InputError::new(problem).field("spec.profile.policy"))
         }
+    }
+}
+
+/// The policy as a reader of kinds.
+pub fn reader(policy: &Policy) -> Reader {
+    match policy {
+        Policy::Kubernetes(_) => Reader::Kubernetes,
+        Policy::YuniKorn => Reader::YuniKorn,
+        Policy::Kueue(_) => Reader::Kueue,
+        Policy::Koordinator(_) => Reader::Koordinator,
     }
 }
 

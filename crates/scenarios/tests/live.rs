@@ -59,8 +59,9 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let expected = (answer(&question, &mut made), cycle(&question, &made));
 
     let mut rng = Rng::new(seed);
-    let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
-    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.into_each().into_iter().partition(moves);
+    let moves =
+        |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::KueueWorkload);
+    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.iter().partition(moves);
     rng.shuffle(&mut moving);
     let mut live = Live::default().for_scheduler(SCHEDULER, &policy);
     // The tables know all namespaces and resources before they change in place.
@@ -109,7 +110,7 @@ fn changed(object: &Object, rng: &mut Rng) -> Object {
             (status.nominated_node_name, status.start_time) = (None, None);
         }
     }
-    if let Object::Workload(workload) = &mut object
+    if let Object::KueueWorkload(workload) = &mut object
         && rng.chance(50)
     {
         Arc::make_mut(workload).status = None;

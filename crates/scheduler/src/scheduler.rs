@@ -336,7 +336,7 @@ impl Scheduler {
                 false
             }
             Settling::Quiet(until) if now >= until => {
-                let changed = [Kind::Pod, Kind::Workload, Kind::Job];
+                let changed = [Kind::Pod, Kind::KueueWorkload, Kind::Job];
                 let kinds = changed.into_iter().take(if self.is_kueue() { changed.len() } else { 1 });
                 self.settling = Settling::Listing(kinds.clone().collect());
                 for kind in kinds {

@@ -196,7 +196,7 @@ impl Scenario {
         }
         refuse_pods(&objects)?;
         let (start, end) = times(&spec).map_err(located)?;
-        let scenario = Self { name: metadata.name, spec, start, end, objects: objects.into_each() };
+        let scenario = Self { name: metadata.name, spec, start, end, objects: objects.iter().collect() };
         scenario.check().map_err(located)?;
         Ok(scenario)
     }

@@ -23,7 +23,6 @@ use serde::Serialize;
 
 use crate::input;
 use crate::render::{self, Detail};
-use crate::shuffle::shuffled;
 
 /// What came of one file.
 #[derive(Debug, Serialize)]
@@ -166,7 +165,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         problems.push("deciding changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_as(&shuffled(objects, round), Strictness::Test, &policy, scheduler_name)?;
+        let mut other = load_as(&objects.shuffled(round), Strictness::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = answer(&question, &mut other);
         if answer != report.answer {

@@ -4,12 +4,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::ListParams;
-use reprieve_objects::object::{Kind, Object};
+use reprieve_api::kinds::{Kind, Need, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Error;
-use crate::resources::{QUEUES, resource};
+use crate::resources::QUEUES;
 use crate::slim::Slim;
 
 /// How many objects are read at a time.
@@ -17,7 +17,7 @@ const PAGE: u32 = 500;
 
 /// One object, as the API has it.
 pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
-    let request = Request::new(resource(kind).path(Some(namespace)));
+    let request = Request::new(kind.resource().path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
     understood(kind, &client.request_text(request).await?, &mut Slim::default())
 }
@@ -47,7 +47,7 @@ pub async fn list(
     slim: &mut Slim,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<u64, kube::Error> {
-    let path = Request::new(resource(kind).path(None));
+    let path = Request::new(kind.resource().path(None));
     let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
@@ -80,21 +80,21 @@ fn is_forbidden(error: &kube::Error) -> bool {
 }
 
 /// All objects of these kinds, or why they cannot be read. Kinds that the cluster does not know have none.
-pub async fn list_all(client: &Client, kinds: &[Kind], optional: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
+pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
         match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
             Ok(_) => Ok((objects, None)),
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), None)),
-            Err(error) if is_forbidden(&error) && optional.contains(&kind) => {
-                let plural = resource(kind).plural;
+            Err(error) if is_forbidden(&error) && kind.resource().need == Need::Completes => {
+                let plural = kind.resource().plural;
                 let warning = format!(
                     "no right to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
                      ClusterRole reprieve-plan of deploy/manifests"
                 );
                 Ok((Vec::new(), Some(warning)))
             }
-            Err(error) => Err(Error::api(format!("reading {}", resource(kind).plural), &error)),
+            Err(error) => Err(Error::api(format!("reading {}", kind.resource().plural), &error)),
         }
     });
     let (objects, warnings): (Vec<_>, Vec<_>) = futures::future::try_join_all(lists).await?.into_iter().unzip();
@@ -104,7 +104,7 @@ pub async fn list_all(client: &Client, kinds: &[Kind], optional: &[Kind]) -> Res
 /// Whether the objects of a kind can be listed.
 pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
     let params = ListParams { limit: Some(1), field_selector: selector(kind), ..ListParams::default() };
-    let request = Request::new(resource(kind).path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
+    let request = Request::new(kind.resource().path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
 }
 

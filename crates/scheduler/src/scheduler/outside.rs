@@ -70,7 +70,7 @@ impl Scheduler {
                 loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
             }
             UnitName::Workload(_) => match self.live.get(&unit.key())? {
-                Object::Workload(workload) => Some(workload.spec.queue_name.clone()),
+                Object::KueueWorkload(workload) => Some(workload.spec.queue_name.clone()),
                 _ => None,
             },
             UnitName::BatchJob(_) => None,

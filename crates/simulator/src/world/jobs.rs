@@ -200,7 +200,7 @@ impl World {
 
     /// The Job of a workload.
     pub(super) fn job_of(&self, workload: &FullName) -> Option<usize> {
-        let object = self.api.get(&Key::new(Kind::Workload, workload.clone()))?;
+        let object = self.api.get(&Key::new(Kind::KueueWorkload, workload.clone()))?;
         let owner = object.metadata().owner_references.as_ref()?.first()?;
         let name = FullName::new(&workload.namespace, &owner.name);
         self.job_names.get(&name).copied()
