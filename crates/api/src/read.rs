@@ -13,7 +13,7 @@ use crate::fields::unknown_fields;
 use crate::kinds::{Kind, Scope, kind_table};
 use crate::membership::name_group_of;
 use crate::object_set::Objects;
-use crate::source::{InputError, Source, Sourced};
+use crate::source::{InputError, ObjectRef, Source, Sourced};
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
 use crate::volumes::Volumes;
@@ -80,7 +80,7 @@ impl Document<'_> {
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
         let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
         if TypeMeta::of(&value).is_test() {
-            let object = format!("PreemptionTest {}", name_of(&value));
+            let object = reference(&value);
             let test = Arc::new(typed(&value, &self.source, &object)?);
             return Ok(Some(Sourced { object: test, source: self.source.clone() }));
         }
@@ -93,7 +93,7 @@ impl Document<'_> {
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
         let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
-        let object = format!("{} {}", TypeMeta::of(&value).kind, name_of(&value));
+        let object = reference(&value);
         Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
 
@@ -457,7 +457,7 @@ fn name_submitted(value: &mut Value) {
 
 /// Gives a submitted object the namespace that was asked for.
 fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Result<(), InputError> {
-    let (TypeMeta { api_version, kind }, name) = (TypeMeta::of(value), name_of(value));
+    let (TypeMeta { api_version, kind }, object) = (TypeMeta::of(value), reference(value));
     let of_table = Kind::stored(group_of_version(&api_version), &kind);
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return Ok(()) };
     if kind == "PersistentVolume" || of_table.is_some_and(|kind| kind.resource().scope == Scope::Cluster) {
@@ -471,7 +471,7 @@ fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Resul
         own if own == namespace => Ok(()),
         own => {
             let problem = format!("{own:?} is not the namespace {namespace:?} given with -n; remove one of the two");
-            Err(InputError::new(problem).at(source).object(format!("{kind} {name}")).field("metadata.namespace"))
+            Err(InputError::new(problem).at(source).object(object).field("metadata.namespace"))
         }
     }
 }
@@ -499,16 +499,24 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
 }
 
 fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
-    let object = format!("{} {}", TypeMeta::of(value).kind, name_of(value));
+    let object = reference(value);
     let problem = match value.pointer("/metadata/name") {
         None | Some(Value::Null) => Some("is missing; every object has a name".to_owned()),
         Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object has a name".to_owned()),
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding says what is wrong
     };
     if let Some(problem) = problem {
-        return Err(InputError::new(problem).at(source).object(object.trim_end()).field("metadata.name"));
+        return Err(InputError::new(problem).at(source).object(object.clone()).field("metadata.name"));
     }
     Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
+}
+
+/// The object of a document, as far as it says what it is.
+fn reference(value: &Value) -> ObjectRef {
+    let TypeMeta { api_version, kind } = TypeMeta::of(value);
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
 }
 
 fn name_of(value: &Value) -> String {
@@ -518,12 +526,12 @@ fn name_of(value: &Value) -> String {
 }
 
 /// Decodes a tree.
-pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &str) -> Result<T, InputError> {
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &ObjectRef) -> Result<T, InputError> {
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
         quote_quantities(&mut quoted);
         decode_as_kubectl(quoted).map_err(|Misfit { field, problem }| {
-            InputError::new(problem).at(source).object(object.trim_end()).field(field)
+            InputError::new(problem).at(source).object(object.clone()).field(field)
         })
     })
 }

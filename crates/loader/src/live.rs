@@ -21,13 +21,14 @@ use reprieve_engine::workloads::Workload;
 use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp, WorkloadId};
 
 use crate::groups::{lone_group, refused_priority};
-use crate::load::{Loaded, Strictness, build_for};
+use crate::load::{Loaded, build_for};
 use crate::loader::Loader;
 use crate::names::Names;
 use crate::order::nth_rank;
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
 use crate::shape::Vocabulary;
+use crate::strictness::Strictness;
 use crate::unsupported::field_of_job;
 use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::koordinator::JobGroup;
@@ -231,8 +232,7 @@ impl Live {
 
     /// The workload that an error is about.
     fn workload_of(&self, error: &InputError) -> Option<Key> {
-        let (namespace, name) = error.object.as_deref()?.strip_prefix("Workload ")?.split_once('/')?;
-        Some(Key::new(Kind::KueueWorkload, FullName::new(namespace, name)))
+        error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
     }
 
     /// What was left out may be understood now: it has changed, or what it is measured against.
