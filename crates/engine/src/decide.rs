@@ -1,7 +1,9 @@
 //! The pipeline of a decision: fit, gate, candidates, domains, reprieve, choose.
 
-use crate::choose::{Cost, Plan, cheaper};
+use crate::choose::cheaper;
+use crate::decision::{Cost, Decision, Outcome, Plan};
 use crate::domains::{Domain, domains};
+use crate::explanation::{Explanation, ExplanationRecorder, NoRecorder, Recorder};
 use crate::fit::{self, Ask, Placement, Preemptor};
 use crate::gate::gate;
 use crate::ids::{NodeId, PodId, Timestamp};
@@ -14,42 +16,56 @@ use crate::policy::{Policy, koordinator, kueue, yunikorn};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// What comes of a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It fits now, with no victim.
-    Schedule(Placement),
-    /// It fits once exactly these victims are gone.
-    Preempt(Plan),
-    /// Nothing new may be preempted for it now.
-    Wait(Law),
-    /// No lawful set of victims makes it fit, or it may not preempt.
-    Unschedulable(Option<Law>),
+/// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
+pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, now: Timestamp) -> Decision {
+    let ask = policy.ask(snapshot, preemptor);
+    decide_recording(snapshot, policy, &ask, now, &mut NoRecorder)
 }
 
-/// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
-pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: Preemptor, now: Timestamp) -> Outcome {
-    let mut ask = Ask::new(snapshot, preemptor);
-    if let (Policy::Koordinator(_), Preemptor::Pod(pod)) = (policy, preemptor) {
-        ask = ask.with_job(snapshot, pod);
-    }
+/// Decides as [`decide`] does, and returns the reasons that the search found on its way.
+pub fn decide_and_explain(
+    snapshot: &mut Snapshot,
+    policy: &Policy,
+    preemptor: Preemptor,
+    now: Timestamp,
+) -> (Decision, Explanation) {
+    let ask = policy.ask(snapshot, preemptor);
+    let mut recorder = ExplanationRecorder::new(snapshot);
+    let decision = decide_recording(snapshot, policy, &ask, now, &mut recorder);
+    let explanation = match policy {
+        Policy::Kueue(_) => recorder.finish(snapshot, &ask, &decision.outcome),
+        _ => crate::explain::explain(snapshot, policy, preemptor, now, &decision.outcome),
+    };
+    (decision, explanation)
+}
+
+fn decide_recording<R: Recorder>(
+    snapshot: &mut Snapshot,
+    policy: &Policy,
+    ask: &Ask,
+    now: Timestamp,
+    recorder: &mut R,
+) -> Decision {
+    let preemptor = ask.preemptor;
     let of_gang = || match (policy, preemptor) {
         (Policy::Kubernetes(_), Preemptor::Pod(pod)) => obstacle::refuses_gang_of(snapshot, pod),
         _ => None,
     };
-    if let Some(law) = obstacle::refuses(snapshot, &ask).or_else(of_gang) {
-        return Outcome::Unschedulable(Some(law));
+    if let Some(law) = obstacle::refuses(snapshot, ask).or_else(of_gang) {
+        return Outcome::Unschedulable(Some(law)).into();
     }
     match (policy, preemptor) {
         (Policy::Kubernetes(policy), Preemptor::Pod(_) | Preemptor::Group(_)) => {
-            take_all_then_reprieve(snapshot, policy, &ask, now)
+            take_all_then_reprieve(snapshot, policy, ask, now).into()
         }
-        (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, &ask, pod, now),
-        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => koordinator::decide(snapshot, policy, &ask, pod, now),
+        (Policy::YuniKorn, Preemptor::Pod(pod)) => yunikorn::decide(snapshot, ask, pod, now).into(),
+        (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
+            koordinator::decide(snapshot, policy, ask, pod, now).into()
+        }
         (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
-            kueue::decide(snapshot, policy, workload, now).outcome
+            kueue::decide_recording(snapshot, policy, workload, now, recorder)
         }
-        (Policy::Kueue(_), Preemptor::Pod(_)) => place_only(snapshot, &ask),
+        (Policy::Kueue(_), Preemptor::Pod(_)) => place_only(snapshot, ask).into(),
         (Policy::Kubernetes(_), Preemptor::Workload(_))
         | (Policy::YuniKorn | Policy::Koordinator(_), Preemptor::Group(_) | Preemptor::Workload(_))
         | (Policy::Kueue(_), Preemptor::Group(_)) => {

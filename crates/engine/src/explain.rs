@@ -3,77 +3,24 @@
 use std::collections::BTreeMap;
 
 use crate::candidates::candidates;
-use crate::choose::{Difference, Plan};
-use crate::decide::{Outcome, open};
+use crate::decide::open;
+use crate::decision::{Outcome, Plan};
 use crate::domains::{Domain, domains};
+use crate::explanation::{
+    DomainEntry, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict, Spared, SparedUnit,
+};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Preemptor, Shortage};
 use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, Timestamp, UnitId};
 use crate::laws::{self, Law, unknown_class};
-use crate::one_domain::{self, DomainRefusal};
-use crate::one_node::{self, NodeRefusal};
 use crate::policy::kubernetes::Kubernetes;
-use crate::policy::kueue::{self, Tried};
 use crate::policy::{Policy, koordinator, yunikorn};
-use crate::reprieve::Reason;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
-
-/// Why a decision is as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Explanation {
-    /// For each unit that a law, or a place in the plan, spares.
-    pub spared: Vec<(UnitId, Spared)>,
-    /// For each victim, why it could not be reprieved.
-    pub victims: Vec<Reason>,
-    /// For a pod: each node, and what landing there would mean.
-    pub nodes: Vec<(NodeId, NodeVerdict)>,
-    /// For a group: each domain, and what landing there would mean.
-    pub domains: Vec<(Domain, DomainVerdict)>,
-    /// For a workload: each flavor that was looked at.
-    pub flavors: Vec<Tried>,
-}
-
-/// Why a unit is not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spared {
-    /// By a law.
-    Law(Law),
-    /// The preemptor fits without taking it.
-    Reprieved,
-    /// As [`Spared::Reprieved`], and taking it instead of this victim would have cost the same: only the order of names, or of
-    /// the uids of workloads, decided.
-    EqualCost(UnitId),
-    /// It might be taken, but no set that might be taken makes the preemptor fit.
-    InVain,
-}
-
-/// What landing on a node means for a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeVerdict {
-    /// It lands there.
-    Chosen,
-    /// It could land there, at a higher cost, or at the same on a later node. The difference to the chosen plan is `None` where no
-    /// plan was chosen.
-    Dearer(Plan, Option<Difference>),
-    /// It cannot land there; with every resource that is short, or over the limit of a queue, where that is why.
-    Refused(NodeRefusal, Vec<Shortage>),
-}
-
-/// What landing in a domain means for a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DomainVerdict {
-    /// It lands there.
-    Chosen,
-    /// It could land there, at a higher cost, or at the same in a later domain. The difference to the chosen plan is `None` where no
-    /// plan was chosen.
-    Dearer(Plan, Option<Difference>),
-    /// It cannot land there.
-    Refused(DomainRefusal),
-}
+use crate::{one_domain, one_node};
 
 /// Explains an outcome of [`crate::decide()`] on the same snapshot, and leaves the snapshot as it found it.
-pub fn explain(
+pub(crate) fn explain(
     snapshot: &mut Snapshot,
     policy: &Policy,
     preemptor: Preemptor,
@@ -89,9 +36,6 @@ pub fn explain(
     let policy = match (policy, preemptor) {
         (Policy::Kubernetes(policy), _) => policy,
         (Policy::YuniKorn, Preemptor::Pod(pod)) => return yunikorn::explain(snapshot, &ask, pod, now, plan),
-        (Policy::Kueue(policy), Preemptor::Workload(workload)) => {
-            return kueue::explain(snapshot, policy, workload, now, plan);
-        }
         (Policy::Koordinator(policy), Preemptor::Pod(pod)) => {
             let ask = ask.with_job(snapshot, pod);
             return koordinator::explain(snapshot, policy, &ask, pod, now, plan);
@@ -148,7 +92,7 @@ pub(crate) fn mark_equal_costs(
     what_if: &mut WhatIf<'_>,
     ask: &Ask,
     plan: &Plan,
-    spared: &mut [(UnitId, Spared)],
+    spared: &mut [SparedUnit],
     alike: impl Fn(NodeId, NodeId) -> bool,
 ) {
     if !what_if.relations().is_empty() {
@@ -171,7 +115,7 @@ pub(crate) fn mark_equal_costs(
         for &(pod, node) in plan.placement.iter().filter(|(_, node)| *node != from) {
             what_if.place(pod, node);
         }
-        for (unit, spared) in spared.iter_mut().filter(|(_, spared)| *spared == Spared::Reprieved) {
+        for SparedUnit { unit, spared, .. } in spared.iter_mut().filter(|entry| entry.spared == Spared::Reprieved) {
             let home = home_of(what_if.snapshot(), *unit).filter(|&home| alike(from, home));
             let Some(to) = home.filter(|_| victim_key(what_if.snapshot(), *unit) == Some(key)) else {
                 continue;
@@ -249,7 +193,7 @@ impl Explanation {
                     NodeVerdict::Refused(refusal, shortages)
                 }
             };
-            self.nodes.push((node, verdict));
+            self.nodes.push(NodeEntry { node, verdict, decisive: true });
         }
     }
 
@@ -274,16 +218,16 @@ impl Explanation {
                 }
                 None => DomainVerdict::Refused(one_domain::refusal(what_if, ask, &domain, now)),
             };
-            self.domains.push((domain, verdict));
+            self.domains.push(DomainEntry { domain, verdict, decisive: true });
         }
     }
 
     /// Every unit that a law spares, and those of the chosen place that were reprieved.
     fn explain_spared(&mut self, snapshot: &Snapshot, ask: &Ask, plan: Option<&Plan>, now: Timestamp) {
         let mut chosen = vec![false; snapshot.node_ids().len()];
-        let nodes = self.nodes.iter().filter(|(_, verdict)| *verdict == NodeVerdict::Chosen).map(|(node, _)| node);
-        let domains = self.domains.iter().filter(|(_, verdict)| *verdict == DomainVerdict::Chosen);
-        for node in nodes.chain(domains.flat_map(|(domain, _)| &domain.nodes)) {
+        let nodes = self.nodes.iter().filter(|entry| entry.verdict == NodeVerdict::Chosen).map(|entry| &entry.node);
+        let domains = self.domains.iter().filter(|entry| entry.verdict == DomainVerdict::Chosen);
+        for node in nodes.chain(domains.flat_map(|entry| &entry.domain.nodes)) {
             chosen[node.index()] = true;
         }
         let in_reach = |unit: UnitId| {
@@ -297,11 +241,12 @@ impl Explanation {
             if victims.binary_search(&unit).is_ok() || self.is_preemptor(snapshot, ask, unit) {
                 continue;
             }
-            match laws::spares(snapshot, ask, unit, now) {
-                Some(law) => spared.push((unit, Spared::Law(law))),
-                None if in_reach(unit) => spared.push((unit, Spared::Reprieved)),
-                None => {}
-            }
+            let why = match laws::spares(snapshot, ask, unit, now) {
+                Some(law) => Spared::Law(law),
+                None if in_reach(unit) => Spared::Reprieved,
+                None => continue,
+            };
+            spared.push(SparedUnit { unit, spared: why, decisive: true });
         }
         self.spared = spared;
     }

@@ -10,8 +10,10 @@
 mod candidates;
 pub mod choose;
 mod decide;
+pub mod decision;
 pub mod domains;
 pub mod explain;
+pub mod explanation;
 pub mod filters;
 pub mod fit;
 mod gate;
@@ -30,6 +32,7 @@ pub mod snapshot;
 pub mod what_if;
 pub mod workloads;
 
-pub use decide::{Outcome, decide};
+pub use decide::{decide, decide_and_explain};
+pub use decision::{Decision, Outcome};
 pub use ids::*;
 pub use labels::{Labels, Operator, Requirement, Selector};

@@ -2,11 +2,12 @@
 //! (Rules 8 to 10 and 17 of the groups.)
 
 use crate::candidates::{Candidate, candidates};
-use crate::choose::Plan;
+use crate::decision::Plan;
 use crate::domains::Domain;
 use crate::explain::every_shortage_if_any;
+pub use crate::explanation::{DomainRefusal, NodeMisfit, TooFew};
 use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement, Shortage};
+use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::laws::unknown_class;
 use crate::place::place;
@@ -14,37 +15,6 @@ use crate::policy::kubernetes::Kubernetes;
 use crate::reprieve::{Reasons, Trial};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
-
-/// Why a group cannot be placed in a domain, not even with preemption.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DomainRefusal {
-    /// No unit there may be taken, and too few members fit as things are.
-    NoCandidate(TooFew),
-    /// With every candidate gone, too few members fit.
-    TooFew(TooFew),
-}
-
-/// How many members fit in a domain, and what the first that does not lacks on each node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooFew {
-    /// How many do.
-    pub placed: usize,
-    /// The first that does not; `None` where there are too few members.
-    pub unplaced: Option<PodId>,
-    /// Why it fits on none of the nodes.
-    pub misfits: Vec<NodeMisfit>,
-}
-
-/// Why a pod does not fit on a node, with every resource that is short where resources are why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeMisfit {
-    /// The node.
-    pub node: NodeId,
-    /// Why.
-    pub misfit: Misfit,
-    /// Every resource that is short.
-    pub shortages: Vec<Shortage>,
-}
 
 impl NodeMisfit {
     /// Why the pod fits on none of these nodes as things are in the what-if; a node where it does fit is left out.

@@ -2,25 +2,15 @@
 //! over the node's pods in their order; everywhere else the exact search gives it.
 
 use crate::candidates::candidates;
-use crate::choose::{Cost, Plan};
+use crate::decision::{Cost, Plan};
+pub use crate::explanation::NodeRefusal;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Shortage};
 use crate::ids::{NodeId, PodId, ShapeId, Timestamp};
-use crate::laws::{Law, unknown_class};
+use crate::laws::unknown_class;
 use crate::reprieve::{Reasons, Trial};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
-
-/// Why a pod cannot land on a node, not even with preemption.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeRefusal {
-    /// No pod there may be taken, and it does not fit as it is.
-    NoCandidate(Misfit),
-    /// It does not fit, whoever goes.
-    Misfit(Misfit),
-    /// A law forbids to take anything there.
-    Law(Law),
-}
 
 /// The plan for landing on this node: take all that may be taken, then reprieve. If it is refused, `shortages` gets every resource
 /// that is short, in the state in which the refusal was found.

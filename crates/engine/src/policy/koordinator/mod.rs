@@ -7,9 +7,10 @@ mod quota;
 
 use std::collections::BTreeSet;
 
-use crate::choose::Plan;
-use crate::decide::{Outcome, open};
-use crate::explain::{Explanation, Spared, mark_equal_costs};
+use crate::decide::open;
+use crate::decision::{Outcome, Plan};
+use crate::explain::mark_equal_costs;
+use crate::explanation::{Explanation, Spared, SparedUnit};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
@@ -81,7 +82,8 @@ pub(crate) fn explain(
         }
         let law = search.snapshot().unit(unit).pods.iter().find_map(|&pod| search.spares(pod));
         let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
-        explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
+        let spared = law.map_or(otherwise, Spared::Law);
+        explanation.spared.push(SparedUnit { unit, spared, decisive: true });
     }
     if let Some(plan) = plan {
         let costs = search.node_costs();

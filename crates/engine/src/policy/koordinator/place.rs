@@ -8,12 +8,13 @@ use super::Search;
 use super::away::{Away, Victim};
 use super::quota::{Purpose, over_quota, quota_misfit};
 use crate::candidates::Candidate;
-use crate::choose::Plan;
+use crate::decision::Plan;
+use crate::explanation::Reason;
 use crate::filters::Misfit;
 use crate::fit::{self, Placement};
 use crate::ids::{NodeId, PodId, QueueId, ShapeId};
 use crate::laws::{Law, unknown_class};
-use crate::reprieve::{Reason, Trial};
+use crate::reprieve::Trial;
 use crate::what_if::WhatIf;
 
 impl Search<'_, '_, '_> {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::decide::Outcome;
+use crate::decision::Outcome;
 use crate::fit::Placement;
 use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
 use crate::laws::Law;

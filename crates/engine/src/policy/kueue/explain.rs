@@ -1,7 +1,8 @@
 //! Why a workload is taken or spared: the law for each that stays, the flavors that were tried, and how each queue stands.
 
+use crate::decision::{Outcome, Plan};
 use crate::domains::Domain;
-use crate::explain::{DomainVerdict, Explanation, Spared};
+use crate::explanation::Recorder;
 use crate::ids::{CellId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::quota::Quota;
@@ -10,25 +11,33 @@ use crate::snapshot::Snapshot;
 use crate::workloads::{BorrowWithin, Reclaim, Within};
 
 use super::Kueue;
-use crate::choose::Plan;
 
 /// Explains an outcome of `decide`.
-pub(crate) fn explain(
+pub(super) fn explain<R: Recorder>(
     snapshot: &Snapshot,
     policy: &Kueue,
     preemptor: WorkloadId,
     now: Timestamp,
-    plan: Option<&Plan>,
-) -> Explanation {
-    let mut explanation = Explanation::default();
+    outcome: &Outcome,
+    recorder: &mut R,
+) {
+    let plan = match outcome {
+        Outcome::Preempt(plan) => Some(plan),
+        Outcome::Unschedulable(None) => None,
+        Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(Some(_)) => return,
+    };
     let workload = snapshot.workload(preemptor);
     let Some(queue) = workload.queue else {
-        return explanation;
+        return;
     };
     let search = Search::new(snapshot, policy, preemptor, queue, now);
     let counts: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
     let mut quota = Quota::new(snapshot);
-    let assigned = flavors::assign(&search, &mut quota, &counts, Some(&mut explanation.flavors));
+    let mut tried = Vec::new();
+    let assigned = flavors::assign(&search, &mut quota, &counts, Some(&mut tried));
+    for tried in tried {
+        recorder.flavor(tried);
+    }
     let contested: Vec<CellId> = match (&assigned, policy.placement) {
         (None, _) => Vec::new(),
         (Some(assigned), Placing::QuotaOnly) => assigned.contested.clone(),
@@ -36,8 +45,9 @@ pub(crate) fn explain(
     };
     if let (Some(mut ground), Some(assigned), None) = (joint::ground(snapshot, policy), &assigned, plan) {
         let whole = Domain { part: None, nodes: snapshot.node_ids().collect() };
-        let refusal = joint::refusal(&search, &mut ground, assigned).map(DomainVerdict::Refused);
-        explanation.domains.extend(refusal.map(|refusal| (whole, refusal)));
+        if let Some(refusal) = joint::refusal(&search, &mut ground, assigned) {
+            recorder.domain(&whole, &Err(refusal));
+        }
     }
     for unit in snapshot.unit_ids() {
         let Some(candidate) = snapshot.unit(unit).workload else {
@@ -46,21 +56,21 @@ pub(crate) fn explain(
         if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
             continue;
         }
-        let law = search.spares(&quota, candidate, &contested);
-        let otherwise = match plan {
-            None => Spared::InVain,
-            Some(plan) => {
-                let mut equal = plan.victims.iter().filter(|_| policy.placement == Placing::QuotaOnly);
-                let is_equal = |victim: &&UnitId| {
-                    let victim = snapshot.unit(**victim).workload;
-                    victim.is_some_and(|victim| search.is_interchangeable(candidate, victim))
-                };
-                equal.find(is_equal).map_or(Spared::Reprieved, |&victim| Spared::EqualCost(victim))
-            }
+        if let Some(law) = search.spares(&quota, candidate, &contested) {
+            recorder.spared(unit, law);
+            continue;
+        }
+        let victims = plan.iter().flat_map(|plan: &&Plan| &plan.victims);
+        let mut equal = victims.filter(|_| policy.placement == Placing::QuotaOnly);
+        let is_equal = |victim: &&UnitId| {
+            let victim = snapshot.unit(**victim).workload;
+            victim.is_some_and(|victim| search.is_interchangeable(candidate, victim))
         };
-        explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
+        match equal.find(is_equal) {
+            Some(&victim) => recorder.equal_cost(unit, victim),
+            None => recorder.candidate(unit),
+        }
     }
-    explanation
 }
 
 impl Search<'_> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::explanation::{Mode, Tried};
 use crate::ids::{CellId, FlavorId, QuotaResourceId};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{AssignedResource, Assignment, Ground, PodSetAssignment, Search};
@@ -11,39 +12,6 @@ use crate::workloads::{BorrowWithin, Fungibility, PodSet, Reclaim, ResourceGroup
 pub(super) struct Assigned {
     pub assignment: Assignment,
     pub contested: Vec<CellId>,
-}
-
-/// How a resource could be had in a flavor, the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
-    /// It is more than there could ever be.
-    NoFit,
-    /// Somebody would have to go, and nobody may be taken.
-    NoCandidates,
-    /// Somebody at home would have to go.
-    Preempt,
-    /// Only others would have to go.
-    Reclaim,
-    /// It is there.
-    Fit,
-}
-
-/// A flavor that was looked at for a pod set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// Which pod set.
-    pub pod_set: usize,
-    /// The flavor.
-    pub flavor: FlavorId,
-    /// How its worst resource could be had; `None` where the pods may not use it.
-    pub mode: Option<Mode>,
-    /// How far up the queue would borrow.
-    pub level: usize,
-    /// Whether it was taken.
-    pub chosen: bool,
-    /// Every resource that does not fit as things are, and by how much the request, with what earlier pod sets got, exceeds what is
-    /// available.
-    pub short: Vec<(QuotaResourceId, i64)>,
 }
 
 /// Where what was tried is kept, if somebody wants it.

@@ -8,11 +8,11 @@
 use std::cell::RefCell;
 
 use crate::candidates::Candidate;
+use crate::explanation::{DomainRefusal, NodeMisfit, TooFew};
 use crate::filters::node;
 use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{CellId, FlavorId, NodeId, PodId, WorkloadId};
 use crate::laws::Law;
-use crate::one_domain::{DomainRefusal, NodeMisfit, TooFew};
 use crate::place::place;
 use crate::policy::kueue::flavors::{self, Assigned};
 use crate::policy::kueue::quota::Quota;

@@ -14,17 +14,17 @@ mod quota;
 mod standing;
 mod turns;
 
-use crate::choose::Plan;
-use crate::decide::Outcome;
+use crate::decision::{Outcome, Plan};
+use crate::explanation::{NoRecorder, Recorder};
 use crate::fit::{Ask, Placement, Preemptor};
-use crate::ids::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, UnitId, WorkloadId};
+use crate::ids::{CellId, FlavorId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::{Law, obstacle};
 use crate::snapshot::Snapshot;
 use crate::workloads::{Reclaim, Within, Workload};
 
+pub use crate::decision::{AssignedResource, Assignment, Decision, Ground, PodSetAssignment};
+pub use crate::explanation::{Mode, Tried};
 pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
-pub(crate) use explain::explain;
-pub use flavors::{Mode, Tried};
 pub use likeness::Likeness;
 pub use standing::{CellStanding, QueueStanding, Thousandths, standings};
 
@@ -68,63 +68,25 @@ pub enum Strategy {
     LessThanInitialShare,
 }
 
-/// On what ground a workload is preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
-    /// At home, by priority.
-    InClusterQueue,
-    /// It holds what was lent.
-    InCohortReclamation,
-    /// The preemptor borrows, and it is low enough.
-    InCohortReclaimWhileBorrowing,
-    /// Its queue has the larger share.
-    InCohortFairSharing,
-}
-
-/// What a workload is given, or will be once its victims are gone: what its `status.admission` will say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
-    /// By pod set, in the workload's order.
-    pub pod_sets: Vec<PodSetAssignment>,
-    /// How much of each cell of quota, over all pod sets.
-    pub usage: Vec<(CellId, i64)>,
-    /// How many cohorts up it borrows; 0 where its queue's own quota will do.
-    pub borrowing: usize,
-}
-
-/// What a pod set is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodSetAssignment {
-    /// How many pods; fewer than it asks for under partial admission.
-    pub count: i64,
-    /// Each resource that it asks for.
-    pub resources: Vec<AssignedResource>,
-}
-
-/// A resource of a pod set, with the flavor that it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AssignedResource {
-    /// The resource.
-    pub resource: QuotaResourceId,
-    /// Its flavor.
-    pub flavor: FlavorId,
-    /// How much, for all pods of the set.
-    pub amount: i64,
-}
-
-/// An outcome, and what the workload is given by it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// What comes of it.
-    pub outcome: Outcome,
-    /// Set where the outcome is `Schedule` or `Preempt`.
-    pub assignment: Option<Assignment>,
-}
-
 /// Decides for one workload.
 pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
+    decide_recording(snapshot, policy, preemptor, now, &mut NoRecorder)
+}
+
+/// Decides for one workload and reports why.
+pub(crate) fn decide_recording<R: Recorder>(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    preemptor: WorkloadId,
+    now: Timestamp,
+    recorder: &mut R,
+) -> Decision {
     let mut ground = joint::ground(snapshot, policy);
-    Nomination::new(&mut Quota::new(snapshot), policy, preemptor, now, ground.as_mut()).into_decision()
+    let decision = Nomination::new(&mut Quota::new(snapshot), policy, preemptor, now, ground.as_mut()).into_decision();
+    if R::RECORDS {
+        explain::explain(snapshot, policy, preemptor, now, &decision.outcome, recorder);
+    }
+    decision
 }
 
 /// A decision for one workload, and what it would ask for if it could.

@@ -1,12 +1,11 @@
 //! Why a decision is as it is.
 
 use super::Search;
-use crate::choose::{Difference, Plan};
-use crate::explain::{Explanation, NodeVerdict, Spared};
+use crate::decision::{Difference, Plan};
+use crate::explanation::{Explanation, NodeEntry, NodeRefusal, NodeVerdict, Spared, SparedUnit};
 use crate::filters::Misfit;
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::laws::{Law, under_guarantee};
-use crate::one_node::NodeRefusal;
 
 impl Search<'_, '_, '_> {
     pub(super) fn explain_nodes(&mut self, explanation: &mut Explanation, plan: Option<&Plan>) {
@@ -35,7 +34,7 @@ impl Search<'_, '_, '_> {
                 }
                 Err(refusal) => NodeVerdict::Refused(refusal, shortages),
             };
-            explanation.nodes.push((node, verdict));
+            explanation.nodes.push(NodeEntry { node, verdict, decisive: true });
         }
     }
 
@@ -62,11 +61,12 @@ impl Search<'_, '_, '_> {
                 continue;
             }
             let &pod = self.snapshot().unit(unit).pods.first().expect("a unit has a pod");
-            match self.spares(pod).or_else(|| self.too_large(pod)) {
-                Some(law) => explanation.spared.push((unit, Spared::Law(law))),
-                None if self.snapshot().home(pod) == chosen => explanation.spared.push((unit, Spared::Reprieved)),
-                None => {}
-            }
+            let spared = match self.spares(pod).or_else(|| self.too_large(pod)) {
+                Some(law) => Spared::Law(law),
+                None if self.snapshot().home(pod) == chosen => Spared::Reprieved,
+                None => continue,
+            };
+            explanation.spared.push(SparedUnit { unit, spared, decisive: true });
         }
     }
 

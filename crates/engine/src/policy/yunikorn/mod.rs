@@ -8,9 +8,9 @@ mod take;
 
 use std::cell::Cell;
 
-use crate::choose::Plan;
-use crate::decide::{Outcome, open};
-use crate::explain::Explanation;
+use crate::decide::open;
+use crate::decision::{Outcome, Plan};
+use crate::explanation::Explanation;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, QueueId, Timestamp};

@@ -3,13 +3,12 @@
 
 use super::Search;
 use crate::candidates::Candidate;
-use crate::choose::Plan;
+use crate::decision::Plan;
+use crate::explanation::{NodeRefusal, Reason};
 use crate::filters::Misfit;
 use crate::fit::{self, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::laws::{under_guarantee, unknown_class};
-use crate::one_node::NodeRefusal;
-use crate::reprieve::Reason;
 
 impl Search<'_, '_, '_> {
     /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) If it is refused, `shortages` gets every resource that is
