@@ -1,12 +1,13 @@
 //! The tree of quotas before and after a decision of policy Kueue, for output.
 
-use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, Thousandths, standings};
+use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, standings};
 use reprieve_engine::{CellId, FlavorId, Outcome, QueueId, QuotaResourceId, WorkloadId};
 use serde::Serialize;
 
 use crate::load::Loaded;
 use crate::quantity::written;
 use crate::queue_report::Amount;
+use crate::words::share;
 
 /// A ClusterQueue or a Cohort of the preemptor's tree.
 #[derive(Clone, Debug, Serialize)]
@@ -136,12 +137,5 @@ fn cell(
         after: amount(after.used),
         borrowed_after: amount(after.borrowed),
         lent_after: amount(after.lent),
-    }
-}
-
-fn share(share: Thousandths) -> String {
-    match share {
-        Thousandths::Finite(thousandths) => thousandths.to_string(),
-        Thousandths::Infinite => "infinite".to_owned(),
     }
 }

@@ -3,12 +3,12 @@
 use crate::decision::{Outcome, Plan};
 use crate::domains::Domain;
 use crate::explanation::Recorder;
-use crate::ids::{CellId, QueueId, Timestamp, UnitId, WorkloadId};
+use crate::ids::{CellId, Timestamp, UnitId, WorkloadId};
 use crate::laws::Law;
+use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Placing, Search, flavors, joint};
 use crate::snapshot::Snapshot;
-use crate::workloads::{BorrowWithin, Reclaim, Within};
 
 use super::Kueue;
 
@@ -43,6 +43,7 @@ pub(super) fn explain<R: Recorder>(
         (Some(assigned), Placing::QuotaOnly) => assigned.contested.clone(),
         (Some(assigned), Placing::Joint) => assigned.assignment.usage.iter().map(|(cell, _)| *cell).collect(),
     };
+    let search = Search { contested: &contested, ..search };
     if let (Some(mut ground), Some(assigned), None) = (joint::ground(snapshot, policy), &assigned, plan) {
         let whole = Domain { part: None, nodes: snapshot.node_ids().collect() };
         if let Some(refusal) = joint::refusal(&search, &mut ground, assigned) {
@@ -56,7 +57,12 @@ pub(super) fn explain<R: Recorder>(
         if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
             continue;
         }
-        if let Some(law) = search.spares(&quota, candidate, &contested) {
+        let at_threshold = || {
+            let is_other = snapshot.workload(candidate).queue != Some(queue) && policy.fair_sharing.is_none();
+            let law = search.borrowing_law(snapshot.workload(candidate)).filter(|_| is_other);
+            law.filter(|law| matches!(law, Law::AboveThreshold { .. }))
+        };
+        if let Some(law) = search.eligibility(&mut quota, candidate, Claim::Reclaim).err().or_else(at_threshold) {
             recorder.spared(unit, law);
             continue;
         }
@@ -87,49 +93,5 @@ impl Search<'_> {
             && admission.since == other_admission.since
             && admission.evicted == other_admission.evicted
             && self.prefers(one) == self.prefers(other)
-    }
-
-    /// The law that spares a workload before anybody is taken.
-    pub(super) fn spares(&self, quota: &Quota<'_>, id: WorkloadId, contested: &[CellId]) -> Option<Law> {
-        let candidate = self.snapshot.workload(id);
-        let theirs = candidate.queue?;
-        let rules = &quota.rules.queues[self.queue.index()];
-        let root = |id: QueueId| quota.tree.path(id).last();
-        if root(theirs) != root(self.queue) {
-            return Some(Law::OtherCohort);
-        }
-        if !self.holds(id, contested) {
-            return Some(Law::NotContested);
-        }
-        if candidate.protected {
-            return Some(Law::Protected);
-        }
-        let candidate_priority = Law::Priority { candidate: candidate.priority };
-        if theirs == self.queue {
-            let law = match rules.within {
-                Within::Never => Law::KeepsPeace,
-                Within::LowerPriority | Within::LowerOrNewerEqualPriority => candidate_priority,
-            };
-            return (!self.may_take_at_home(id)).then_some(law);
-        }
-        if quota.within(theirs, contested) {
-            return Some(Law::WithinQuota { queue: theirs });
-        }
-        let above = quota.tree.path(theirs).skip(1).take_while(|&id| !quota.tree.path(self.queue).any(|own| own == id));
-        if let Some(cohort) = above.into_iter().find(|&id| quota.within(id, contested)) {
-            return Some(Law::WithinQuota { queue: cohort });
-        }
-        if !self.may_reclaim(id) {
-            let law = if rules.reclaim == Reclaim::Never { Law::KeepsPeace } else { candidate_priority };
-            return Some(law);
-        }
-        match rules.borrow {
-            BorrowWithin::LowerPriority { threshold: Some(threshold) }
-                if self.policy.fair_sharing.is_none() && candidate.priority > threshold =>
-            {
-                Some(Law::AboveThreshold { threshold })
-            }
-            BorrowWithin::LowerPriority { .. } | BorrowWithin::Never => None,
-        }
     }
 }

@@ -4,11 +4,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
+use crate::laws::Law;
+use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::lanes::Lane;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::standing::Thousandths;
 use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
 
 /// How much of what can be lent a queue has borrowed, by its weight.
@@ -19,7 +20,7 @@ pub(super) struct Share {
     lendable: i128,
     weight: i128,
     /// Whether anything is borrowed, even of what nobody can lend, which makes no share.
-    is_borrowing: bool,
+    pub is_borrowing: bool,
 }
 
 impl Share {
@@ -90,15 +91,14 @@ pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)
     }
 }
 
-pub(super) fn victims<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+pub(super) fn victims(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     strategies: &FairSharing,
     requests: &[(CellId, i64)],
-    contested: &[CellId],
 ) -> Option<Vec<(WorkloadId, Ground)>> {
     quota.charge(search.queue, requests, 1);
-    let mut tournament = Tournament { search, requests, contested, taken: Vec::new() };
+    let mut tournament = Tournament { search, requests, taken: Vec::new() };
     let found = tournament.run(quota, strategies);
     let taken = std::mem::take(&mut tournament.taken);
     quota.charge(search.queue, requests, -1);
@@ -138,12 +138,11 @@ struct Contender {
 struct Tournament<'t, 'a> {
     search: &'t Search<'a>,
     requests: &'t [(CellId, i64)],
-    contested: &'t [CellId],
     taken: Vec<(WorkloadId, Ground)>,
 }
 
-impl<'a> Tournament<'_, 'a> {
-    fn run(&mut self, quota: &mut Quota<'a>, strategies: &FairSharing) -> bool {
+impl Tournament<'_, '_> {
+    fn run(&mut self, quota: &mut Quota<'_>, strategies: &FairSharing) -> bool {
         let mut field = self.field(quota);
         let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
@@ -159,7 +158,7 @@ impl<'a> Tournament<'_, 'a> {
     }
 
     /// The preemptor's own queue, and those that use more than their own of something contested.
-    fn field(&self, quota: &Quota<'a>) -> Field<'a> {
+    fn field<'q>(&self, quota: &Quota<'q>) -> Field<'q> {
         let search = self.search;
         let root = quota.tree.path(search.queue).last().unwrap_or(search.queue);
         let mut field = Field { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
@@ -171,8 +170,8 @@ impl<'a> Tournament<'_, 'a> {
                         field.cohorts.entry(id).or_default().push(child);
                         open.push(child);
                     }
-                } else if child == search.queue || !quota.within(child, self.contested) {
-                    let Some(lane) = Lane::new(search, quota, child, self.contested) else {
+                } else if child == search.queue || !quota.within(child, search.contested) {
+                    let Some(lane) = Lane::new(search, quota, child) else {
                         continue;
                     };
                     let (at, first) = (field.lanes.len(), lane.first);
@@ -203,29 +202,34 @@ impl<'a> Tournament<'_, 'a> {
     /// `None` when the requests fit; else by queue, that is its lane, the first who failed the strategy.
     fn first_round(
         &mut self,
-        quota: &mut Quota<'a>,
-        field: &mut Field<'a>,
+        quota: &mut Quota<'_>,
+        field: &mut Field<'_>,
         strategy: Strategy,
     ) -> Option<BTreeMap<usize, usize>> {
         let mut failed = BTreeMap::new();
         // Before anybody is taken: whoever must first preempt at home in order to be within its own has no claim on others.
-        let within = quota.within(self.search.queue, self.contested);
+        let claim = if quota.within(self.search.queue, self.search.contested) {
+            Claim::FairReclaim
+        } else {
+            Claim::FairShare(strategy)
+        };
         while let Some((lane, at)) = self.next(quota, field) {
             let target = field.lanes[lane].queue;
             let mut next = Some(at);
             while let Some(at) = next {
                 let workload = field.lanes[lane].at(at);
-                next = field.lanes[lane].next(self.search, self.contested, at + 1);
+                next = field.lanes[lane].next(self.search, at + 1);
                 let ground = if target == self.search.queue {
                     Ground::InClusterQueue
-                } else if within {
+                } else if claim == Claim::FairReclaim {
                     Ground::InCohortReclamation
-                } else if self.allows(quota, target, Some(workload), strategy) {
+                } else if compare_shares(quota, self.search.queue, workload, strategy).is_ok() {
                     Ground::InCohortFairSharing
                 } else {
                     failed.entry(lane).or_insert(at);
                     continue;
                 };
+                debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
                 if self.take(quota, workload, ground) {
                     return None;
                 }
@@ -239,12 +243,15 @@ impl<'a> Tournament<'_, 'a> {
     }
 
     /// Every queue has one candidate.
-    fn second_round(&mut self, quota: &mut Quota<'a>, field: &mut Field<'a>, strategy: Strategy) -> bool {
+    fn second_round(&mut self, quota: &mut Quota<'_>, field: &mut Field<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
-            let (target, workload) = (field.lanes[lane].queue, field.lanes[lane].at(at));
-            let compared = Some(workload).filter(|_| strategy == Strategy::LessThanOrEqualToFinalShare);
-            if self.allows(quota, target, compared, strategy) && self.take(quota, workload, Ground::InCohortFairSharing)
-            {
+            let workload = field.lanes[lane].at(at);
+            if compare_shares(quota, self.search.queue, workload, strategy).is_err() {
+                continue;
+            }
+            let (claim, ground) = (Claim::FairShare(strategy), Ground::InCohortFairSharing);
+            debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
+            if self.take(quota, workload, ground) {
                 return true;
             }
         }
@@ -259,11 +266,10 @@ impl<'a> Tournament<'_, 'a> {
         quota.charge(search.queue, self.requests, 1);
         let mut stands = true;
         for &(workload, ground) in victims {
-            let target = search.snapshot.workload(workload).queue.filter(|_| ground == Ground::InCohortFairSharing);
-            stands &= target.is_none_or(|target| {
-                let allows = |strategy, quota: &mut Quota<'_>| self.allows(quota, target, Some(workload), strategy);
-                allows(strategies.first, quota) || strategies.second.is_some_and(|second| allows(second, quota))
-            });
+            if ground == Ground::InCohortFairSharing {
+                let mut strategies = [Some(strategies.first), strategies.second].into_iter().flatten();
+                stands &= strategies.any(|one| compare_shares(quota, search.queue, workload, one).is_ok());
+            }
             quota.take(workload);
         }
         for (workload, _) in victims {
@@ -281,24 +287,6 @@ impl<'a> Tournament<'_, 'a> {
         let fits = self.search.fits(quota, &self.taken, self.requests, true);
         quota.charge(self.search.queue, self.requests, 1);
         fits
-    }
-
-    /// Compares the shares of the two branches below the lowest cohort that preemptor and target share.
-    fn allows(&self, quota: &mut Quota<'_>, target: QueueId, workload: Option<WorkloadId>, strategy: Strategy) -> bool {
-        let (own, other) = branches(quota, self.search.queue, target);
-        let preemptor = share(quota, own);
-        match strategy {
-            Strategy::LessThanInitialShare => preemptor < share(quota, other),
-            Strategy::LessThanOrEqualToFinalShare => {
-                let after = workload.map(|workload| {
-                    quota.take(workload);
-                    let after = share(quota, other);
-                    quota.put_back(workload);
-                    after
-                });
-                after.is_some_and(|after| preemptor <= after)
-            }
-        }
     }
 
     /// From the root down to the child with the largest share; branches without candidates, and those that borrow nothing and are not
@@ -327,6 +315,51 @@ impl<'a> Tournament<'_, 'a> {
         }
         best_queue.map(|_| id)
     }
+}
+
+/// Two shares that do not allow a preemption.
+pub(super) struct Unfair {
+    own: Share,
+    queue: QueueId,
+    theirs: Share,
+    strategy: Strategy,
+}
+
+impl Unfair {
+    pub fn law(self) -> Law {
+        Law::FairShare {
+            own: self.own.thousandths(),
+            queue: self.queue,
+            theirs: self.theirs.thousandths(),
+            is_final: self.strategy == Strategy::LessThanOrEqualToFinalShare,
+        }
+    }
+}
+
+/// Compares the shares of the two branches below the lowest cohort that the preemptor's queue, which its request is charged to, and a
+/// workload's queue share. (Rule 26.)
+pub(super) fn compare_shares(
+    quota: &mut Quota<'_>,
+    preemptor: QueueId,
+    workload: WorkloadId,
+    strategy: Strategy,
+) -> Result<(), Unfair> {
+    let target = quota.snapshot.workload(workload).queue.expect("a candidate is in a queue");
+    let (branch, queue) = branches(quota, preemptor, target);
+    let own = share(quota, branch);
+    let (theirs, allows) = match strategy {
+        Strategy::LessThanInitialShare => {
+            let initial = share(quota, queue);
+            (initial, own < initial)
+        }
+        Strategy::LessThanOrEqualToFinalShare => {
+            quota.take(workload);
+            let last = share(quota, queue);
+            quota.put_back(workload);
+            (last, own <= last)
+        }
+    };
+    if allows { Ok(()) } else { Err(Unfair { own, queue, theirs, strategy }) }
 }
 
 fn is_cohort(quota: &Quota<'_>, id: QueueId) -> bool {

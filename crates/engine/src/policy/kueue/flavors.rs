@@ -39,9 +39,9 @@ impl Grade {
 }
 
 /// The assignment with so many pods of each set; `None` where a resource has no flavor that could ever do.
-pub(super) fn assign<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+pub(super) fn assign(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     counts: &[i64],
     mut trace: Trace<'_>,
 ) -> Option<Assigned> {
@@ -106,9 +106,9 @@ struct Pods<'a> {
 }
 
 /// The first of the best flavors, or the first that is good enough to stop at.
-fn best_flavor<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+fn best_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     pods: &Pods<'_>,
     group: &ResourceGroup,
     taken: &BTreeMap<CellId, i64>,
@@ -166,9 +166,9 @@ fn shortages(
 }
 
 /// A flavor is as good as its worst resource.
-fn grade_flavor<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+fn grade_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     flavor: FlavorId,
     wanted: &[(QuotaResourceId, i64)],
     taken: &BTreeMap<CellId, i64>,
@@ -192,7 +192,7 @@ fn grade_flavor<'a>(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell<'a>(search: &Search<'a>, quota: &mut Quota<'a>, cell: CellId, amount: i64) -> Grade {
+fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: i64) -> Grade {
     let queue = search.queue;
     let no_fit = Grade { mode: Mode::NoFit, level: 0 };
     if amount > quota.potential(queue, cell) {

@@ -14,6 +14,7 @@ use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{CellId, FlavorId, NodeId, PodId, WorkloadId};
 use crate::laws::Law;
 use crate::place::place;
+use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::flavors::{self, Assigned};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Assignment, Found, Ground, Kueue, Placing, Search};
@@ -63,7 +64,6 @@ pub(super) fn attempt(
     ground: &mut Snapshot,
     counts: &[i64],
 ) -> (Option<Assignment>, Option<Found>) {
-    let rules = &search.snapshot.quota_rules().queues[search.queue.index()];
     let mut banned: Vec<(usize, FlavorId)> = Vec::new();
     let (mut first, mut best) = (None, None);
     loop {
@@ -78,7 +78,7 @@ pub(super) fn attempt(
             Some(found) if found.victims.is_empty() && found.wait.is_none() => return (first, Some(found)),
             Some(found) => {
                 best.get_or_insert(found);
-                if rules.when_can_preempt == Fungibility::MayStopSearch {
+                if search.rules().when_can_preempt == Fungibility::MayStopSearch {
                     break;
                 }
             }
@@ -109,7 +109,7 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
     let contested =
         if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
     let mut quota = Quota::new(search.snapshot);
-    let lawful = lawful(search, &quota, &contested);
+    let lawful = lawful(&Search { contested: &contested, ..*search }, &mut quota);
     let target = match nodes.placement_among(&lawful) {
         Ok(target) => target,
         Err(unplaced) => return (None, pod_set_of(search, unplaced)),
@@ -142,17 +142,15 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
 pub(super) fn refusal(search: &Search<'_>, ground: &mut Snapshot, assigned: &Assigned) -> Option<DomainRefusal> {
     let nodes = Nodes::new(ground, search.preemptor, &assigned.assignment);
     let cells: Vec<CellId> = assigned.assignment.usage.iter().map(|(cell, _)| *cell).collect();
-    let lawful = lawful(search, &Quota::new(search.snapshot), &cells);
+    let lawful = lawful(&Search { contested: &cells, ..*search }, &mut Quota::new(search.snapshot));
     nodes.placement_among(&lawful).err().map(|unplaced| nodes.refusal(&lawful, unplaced))
 }
 
-/// Whom no law spares, as things are.
-fn lawful(search: &Search<'_>, quota: &Quota<'_>, contested: &[CellId]) -> Vec<WorkloadId> {
+/// The workloads that no law spares before anything is taken. Laws for preemptors that borrow and comparisons of shares are left to the
+/// search.
+fn lawful(search: &Search<'_>, quota: &mut Quota<'_>) -> Vec<WorkloadId> {
     let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
-    // Whoever may be taken without borrowing may be above the threshold, which is for borrowers.
-    let may_take =
-        |&id: &WorkloadId| matches!(search.spares(quota, id, contested), None | Some(Law::AboveThreshold { .. }));
-    ids.filter(may_take).collect()
+    ids.filter(|&id| search.eligibility(quota, id, Claim::Reclaim).is_ok()).collect()
 }
 
 fn pod_set_of(search: &Search<'_>, pod: Option<PodId>) -> usize {

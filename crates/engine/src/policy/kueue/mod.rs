@@ -3,6 +3,7 @@
 
 mod classical;
 mod cycle;
+mod eligibility;
 mod explain;
 mod fair;
 mod flavors;
@@ -20,13 +21,14 @@ use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{CellId, FlavorId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::{Law, obstacle};
 use crate::snapshot::Snapshot;
-use crate::workloads::{Reclaim, Within, Workload};
+use crate::workloads::{QueueRules, Workload};
 
 pub use crate::decision::{AssignedResource, Assignment, Decision, Ground, PodSetAssignment};
 pub use crate::explanation::{Mode, Tried};
+pub use crate::ids::Thousandths;
 pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
 pub use likeness::Likeness;
-pub use standing::{CellStanding, QueueStanding, Thousandths, standings};
+pub use standing::{CellStanding, QueueStanding, standings};
 
 use flavors::Assigned;
 use quota::Quota;
@@ -177,6 +179,8 @@ pub(super) struct Search<'a> {
     workload: &'a Workload,
     queue: QueueId,
     now: Timestamp,
+    /// The cells that are short; empty before the flavors are known.
+    contested: &'a [CellId],
     /// Flavors that are out of the question, by pod set.
     banned: &'a [(usize, FlavorId)],
     /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
@@ -188,13 +192,29 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId, now: Timestamp) -> Self {
         let workload = snapshot.workload(preemptor);
-        Self { snapshot, policy, preemptor, workload, queue, now, banned: &[], preferred: &[], room: None }
+        Self {
+            snapshot,
+            policy,
+            preemptor,
+            workload,
+            queue,
+            now,
+            contested: &[],
+            banned: &[],
+            preferred: &[],
+            room: None,
+        }
+    }
+
+    /// The rules of the preemptor's queue.
+    fn rules(&self) -> &'a QueueRules {
+        &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
     fn attempt(
         &self,
-        quota: &mut Quota<'a>,
+        quota: &mut Quota<'_>,
         counts: &[i64],
         ground: Option<&mut Snapshot>,
     ) -> (Option<Assignment>, Option<Found>) {
@@ -218,7 +238,7 @@ impl<'a> Search<'a> {
     /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
     /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
     /// they would come back, and go again, for ever.
-    fn fits_without(&self, quota: &mut Quota<'a>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
+    fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
         for (victim, _) in victims {
             quota.take(*victim);
         }
@@ -232,7 +252,7 @@ impl<'a> Search<'a> {
     /// Whether it has yet to wait before it may preempt: `triggerAfterWorkloadWaitingSeconds` of its queue, and, where shares and priorities
     /// could send three workloads around in a circle, longer each time that it was preempted itself.
     fn delay(&self) -> Option<Law> {
-        let seconds = self.snapshot.quota_rules().queues[self.queue.index()].trigger_after_seconds;
+        let seconds = self.rules().trigger_after_seconds;
         let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
         let pause = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
         let until = pause.map_or(asked, |pause| pause.max(asked));
@@ -240,7 +260,7 @@ impl<'a> Search<'a> {
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
-    fn partial(&self, quota: &mut Quota<'a>, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
+    fn partial(&self, quota: &mut Quota<'_>, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
@@ -261,13 +281,14 @@ impl<'a> Search<'a> {
     /// Who must go so that all requests fit; `contested` are the cells that are short.
     fn victims(
         &self,
-        quota: &mut Quota<'a>,
+        quota: &mut Quota<'_>,
         requests: &[(CellId, i64)],
         contested: &[CellId],
     ) -> Option<Vec<(WorkloadId, Ground)>> {
+        let search = Search { contested, ..*self };
         match (&self.policy.fair_sharing, self.snapshot.queues().get(self.queue).parent) {
-            (Some(fair), Some(_)) => fair::victims(self, quota, fair, requests, contested),
-            _ => classical::victims(self, quota, requests, contested),
+            (Some(fair), Some(_)) => fair::victims(&search, quota, fair, requests),
+            _ => classical::victims(&search, quota, requests),
         }
     }
 
@@ -291,42 +312,6 @@ impl<'a> Search<'a> {
 
     fn prefers(&self, id: WorkloadId) -> bool {
         self.preferred.get(id.index()).copied().unwrap_or_default()
-    }
-
-    /// Whether a workload of the own queue may be preempted. (Rule 13 of the flat cohorts.)
-    fn may_take_at_home(&self, id: WorkloadId) -> bool {
-        let candidate = self.snapshot.workload(id);
-        let lower = candidate.priority < self.workload.priority;
-        if candidate.protected {
-            return false;
-        }
-        match self.snapshot.quota_rules().queues[self.queue.index()].within {
-            Within::Never => false,
-            Within::LowerPriority => lower,
-            Within::LowerOrNewerEqualPriority => {
-                let newer = candidate.priority == self.workload.priority && candidate.created > self.workload.created;
-                lower || newer
-            }
-        }
-    }
-
-    /// Whether a workload of another queue may be preempted, as far as its priority tells.
-    fn may_reclaim(&self, id: WorkloadId) -> bool {
-        if self.snapshot.workload(id).protected {
-            return false;
-        }
-        match self.snapshot.quota_rules().queues[self.queue.index()].reclaim {
-            Reclaim::Never => false,
-            Reclaim::LowerPriority => self.snapshot.workload(id).priority < self.workload.priority,
-            Reclaim::Any => true,
-        }
-    }
-
-    /// Whether a workload holds any of these cells.
-    fn holds(&self, id: WorkloadId, contested: &[CellId]) -> bool {
-        let admission = self.snapshot.workload(id).admission.as_ref();
-        let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
-        usage.any(|(cell, amount)| *amount > 0 && contested.contains(cell))
     }
 }
 
