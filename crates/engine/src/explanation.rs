@@ -291,8 +291,11 @@ impl ExplanationRecorder {
                 None => Spared::NotReached,
                 Some(UnitReport::Law(law)) => Spared::Law(law),
                 Some(UnitReport::EqualCost(victim)) => Spared::EqualCost(victim),
-                Some(UnitReport::Candidate) if plan.is_some() => Spared::Reprieved,
-                Some(UnitReport::Candidate) => Spared::InVain,
+                Some(UnitReport::Candidate) => match outcome {
+                    Outcome::Preempt(_) | Outcome::Schedule(_) => Spared::Reprieved,
+                    Outcome::Wait(law) => Spared::Law(law.clone()),
+                    Outcome::Unschedulable(_) => Spared::InVain,
+                },
             };
             let decisive = decisive.as_ref().is_none_or(|decisive| decisive.units[unit.index()]);
             explanation.spared.push(SparedUnit { unit, spared, decisive });

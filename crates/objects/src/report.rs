@@ -542,6 +542,9 @@ impl Naming<'_> {
     fn spared(&self, entry: &SparedUnit) -> SparedReport {
         let &SparedUnit { unit, ref spared, decisive } = entry;
         let Words { name, text } = match spared {
+            Spared::Law(Law::Delay { until }) => {
+                Words { name: "Delay", text: format!("the preemptor may preempt from {} on", words::moment(*until)) }
+            }
             Spared::Law(law) => words::law(law, &self.loaded.names),
             Spared::InVain => {
                 Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::explanation::Recorder;
 use crate::ids::{CellId, QueueId, WorkloadId};
 use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::lanes::Lane;
@@ -23,13 +24,15 @@ enum Kind {
     Own,
 }
 
-pub(super) fn victims(
+pub(super) fn victims<R: Recorder>(
     search: &Search<'_>,
     quota: &mut Quota<'_>,
     requests: &[(CellId, i64)],
+    recorder: &mut R,
 ) -> Option<Vec<(WorkloadId, Ground)>> {
     let lanes = lanes(search, quota, requests);
     if lanes.is_empty() {
+        search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
         return None;
     }
     let never = search.rules().borrow == BorrowWithin::Never;
@@ -43,9 +46,15 @@ pub(super) fn victims(
     } else {
         &[true, false]
     };
-    passes.iter().find_map(|&may_borrow| {
+    let before = recorder.clone();
+    passes.iter().enumerate().find_map(|(at, &may_borrow)| {
+        let mut reasons = before.clone();
         let pass = Pass { search, lanes: &lanes, requests, may_borrow };
-        pass.run(quota)
+        let victims = pass.run(quota, &mut reasons);
+        if at == 0 || victims.is_some() {
+            *recorder = reasons;
+        }
+        victims
     })
 }
 
@@ -70,19 +79,27 @@ struct Next {
 }
 
 impl Pass<'_, '_> {
-    fn run(&self, quota: &mut Quota<'_>) -> Option<Vec<(WorkloadId, Ground)>> {
+    fn run<R: Recorder>(&self, quota: &mut Quota<'_>, recorder: &mut R) -> Option<Vec<(WorkloadId, Ground)>> {
         let (search, requests) = (self.search, self.requests);
+        let kind = |queue: QueueId| self.lanes.iter().find(|(_, lane)| lane.queue == queue).map(|(kind, _)| *kind);
+        search.report_spared_in_tree(
+            quota,
+            |queue| kind(queue).map_or(Claim::Reclaim, |kind| self.claim(kind)),
+            recorder,
+        );
         let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
         let mut nexts: BinaryHeap<Reverse<Next>> = (0..self.lanes.len()).filter_map(first).collect();
         let mut taken: Vec<(WorkloadId, Ground)> = Vec::new();
         while let Some(Reverse(Next { kind, lane, at, .. })) = nexts.pop() {
             let (claim, candidates) = (self.claim(kind), &self.lanes[lane].1);
             if kind != Kind::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
+                search.report_spared(quota, candidates.rest(at), claim, recorder);
                 continue; // nor will the queue borrow again for the workloads behind this one
             }
             let workload = candidates.at(at);
             let ground = self.ground(kind, workload);
             debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(ground));
+            search.report_candidate(workload, recorder);
             quota.take(workload);
             taken.push((workload, ground));
             if search.fits(quota, &taken, requests, self.may_borrow) {

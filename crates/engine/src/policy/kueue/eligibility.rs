@@ -1,6 +1,7 @@
 //! Whether a workload may be preempted, and on which ground: all laws of the policy about candidates, each written once. The searches ask
 //! these laws one by one, where their answer can have changed; `eligibility` asks all of them.
 
+use crate::explanation::Recorder;
 use crate::ids::{QueueId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::fair::{compare_shares, share};
@@ -50,6 +51,48 @@ impl Search<'_> {
                 Ok(()) => Ok(Ground::InCohortFairSharing),
                 Err(shares) => Err(shares.law()),
             },
+        }
+    }
+
+    /// Reports a workload that no law spares.
+    pub(super) fn report_candidate<R: Recorder>(&self, id: WorkloadId, recorder: &mut R) {
+        if R::RECORDS {
+            recorder.candidate(self.unit(id));
+        }
+    }
+
+    /// Reports each of these workloads that may not be taken now.
+    pub(super) fn report_spared<R: Recorder>(
+        &self,
+        usage: &mut Quota<'_>,
+        ids: &[WorkloadId],
+        claim: Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        for &id in ids {
+            if let Err(law) = self.eligibility(usage, id, claim) {
+                recorder.spared(self.unit(id), law);
+            }
+        }
+    }
+
+    /// Reports each workload of the preemptor's tree that may not be taken now; `claim` is by queue.
+    pub(super) fn report_spared_in_tree<R: Recorder>(
+        &self,
+        usage: &mut Quota<'_>,
+        claim: impl Fn(QueueId) -> Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        let mut open: Vec<QueueId> = usage.tree.path(self.queue).last().into_iter().collect();
+        while let Some(queue) = open.pop() {
+            open.extend(usage.children(queue));
+            self.report_spared(usage, usage.workloads_of(queue), claim(queue), recorder);
         }
     }
 
@@ -108,7 +151,7 @@ impl Search<'_> {
 }
 
 /// (Rule 13 of the flat cohorts.)
-fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+pub(super) fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     let newer = candidate.priority == preemptor.priority && candidate.created > preemptor.created;
     match within {
         Within::Never => Some(Law::KeepsPeace),
@@ -118,7 +161,7 @@ fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> 
 }
 
 /// (Rule 13 of the flat cohorts.)
-fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+pub(super) fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     match reclaim {
         Reclaim::Never => Some(Law::KeepsPeace),
         Reclaim::LowerPriority => lower_priority_law(preemptor, candidate),

@@ -4,6 +4,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
+use crate::explanation::Recorder;
 use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::eligibility::Claim;
@@ -91,14 +92,15 @@ pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)
     }
 }
 
-pub(super) fn victims(
+pub(super) fn victims<R: Recorder>(
     search: &Search<'_>,
     quota: &mut Quota<'_>,
     strategies: &FairSharing,
     requests: &[(CellId, i64)],
+    recorder: &mut R,
 ) -> Option<Vec<(WorkloadId, Ground)>> {
     quota.charge(search.queue, requests, 1);
-    let mut tournament = Tournament { search, requests, taken: Vec::new() };
+    let mut tournament = Tournament { search, requests, taken: Vec::new(), recorder };
     let found = tournament.run(quota, strategies);
     let taken = std::mem::take(&mut tournament.taken);
     quota.charge(search.queue, requests, -1);
@@ -135,24 +137,34 @@ struct Contender {
     at: usize,
 }
 
-struct Tournament<'t, 'a> {
+struct Tournament<'t, 'a, R> {
     search: &'t Search<'a>,
     requests: &'t [(CellId, i64)],
     taken: Vec<(WorkloadId, Ground)>,
+    recorder: &'t mut R,
 }
 
-impl Tournament<'_, '_> {
+impl<R: Recorder> Tournament<'_, '_, R> {
     fn run(&mut self, quota: &mut Quota<'_>, strategies: &FairSharing) -> bool {
         let mut field = self.field(quota);
+        let is_in_play = |queue: QueueId| field.lanes.iter().any(|lane| lane.queue == queue);
+        let claim = |queue: QueueId| if is_in_play(queue) { Claim::FairReclaim } else { Claim::Reclaim };
+        self.search.report_spared_in_tree(quota, claim, self.recorder);
         let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
         };
+        for Contender { lane, at, .. } in field.queues.values().flatten() {
+            self.search.report_spared(quota, field.lanes[*lane].rest(*at), Claim::FairReclaim, self.recorder);
+        }
         let Some(second) = strategies.second else {
             return false;
         };
         field.queues.clear();
         for (lane, at) in failed {
-            self.enter(quota, &mut field, lane, at);
+            if !self.enter(quota, &mut field, lane, at) {
+                let workload = field.lanes[lane].at(at);
+                self.search.report_spared(quota, &[workload], Claim::FairReclaim, self.recorder);
+            }
         }
         self.second_round(quota, &mut field, second)
     }
@@ -187,16 +199,16 @@ impl Tournament<'_, '_> {
         quota.tree.path(self.search.queue).any(|own| own == id)
     }
 
-    /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's.
-    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) {
+    /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's. Returns whether it does.
+    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) -> bool {
         let queue = field.lanes[lane].queue;
         let share = share(quota, queue);
-        if let Some(cohort) = quota.tree.get(queue).parent
-            && (share.is_borrowing || queue == self.search.queue)
-        {
+        let enters = share.is_borrowing || queue == self.search.queue;
+        if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
             let order = Reverse(self.search.order(field.lanes[lane].at(at)));
             field.queues.entry(cohort).or_default().push(Contender { share, order, lane, at });
         }
+        enters
     }
 
     /// `None` when the requests fit; else by queue, that is its lane, the first who failed the strategy.
@@ -223,7 +235,7 @@ impl Tournament<'_, '_> {
                     Ground::InClusterQueue
                 } else if claim == Claim::FairReclaim {
                     Ground::InCohortReclamation
-                } else if compare_shares(quota, self.search.queue, workload, strategy).is_ok() {
+                } else if self.shares_allow(quota, workload, strategy) {
                     Ground::InCohortFairSharing
                 } else {
                     failed.entry(lane).or_insert(at);
@@ -235,8 +247,10 @@ impl Tournament<'_, '_> {
                 }
                 break;
             }
-            if let Some(at) = next {
-                self.enter(quota, field, lane, at);
+            if let Some(at) = next
+                && !self.enter(quota, field, lane, at)
+            {
+                self.search.report_spared(quota, field.lanes[lane].rest(at), Claim::FairReclaim, self.recorder);
             }
         }
         Some(failed)
@@ -246,7 +260,7 @@ impl Tournament<'_, '_> {
     fn second_round(&mut self, quota: &mut Quota<'_>, field: &mut Field<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
             let workload = field.lanes[lane].at(at);
-            if compare_shares(quota, self.search.queue, workload, strategy).is_err() {
+            if !self.shares_allow(quota, workload, strategy) {
                 continue;
             }
             let (claim, ground) = (Claim::FairShare(strategy), Ground::InCohortFairSharing);
@@ -279,8 +293,21 @@ impl Tournament<'_, '_> {
         stands
     }
 
+    /// Whether the strategy allows to take a workload; if it does not, reports the shares.
+    fn shares_allow(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
+        let compared = compare_shares(quota, self.search.queue, workload, strategy);
+        if R::RECORDS
+            && let Err(unfair) = compared
+        {
+            self.recorder.spared(self.search.unit(workload), unfair.law());
+            return false;
+        }
+        compared.is_ok()
+    }
+
     /// Takes a workload; whether the requests fit now.
     fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, ground: Ground) -> bool {
+        self.search.report_candidate(workload, self.recorder);
         quota.take(workload);
         self.taken.push((workload, ground));
         quota.charge(self.search.queue, self.requests, -1);
@@ -318,6 +345,7 @@ impl Tournament<'_, '_> {
 }
 
 /// Two shares that do not allow a preemption.
+#[derive(Clone, Copy)]
 pub(super) struct Unfair {
     own: Share,
     queue: QueueId,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::explanation::{Mode, Tried};
+use crate::explanation::{Mode, NoRecorder, Tried};
 use crate::ids::{CellId, FlavorId, QuotaResourceId};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{AssignedResource, Assignment, Ground, PodSetAssignment, Search};
@@ -14,8 +14,8 @@ pub(super) struct Assigned {
     pub contested: Vec<CellId>,
 }
 
-/// Where what was tried is kept, if somebody wants it.
-type Trace<'t> = Option<&'t mut Vec<Tried>>;
+/// Where the flavors that were tried are kept, if they are recorded.
+pub(super) type Trace<'t> = Option<&'t mut Vec<Tried>>;
 
 /// How a flavor would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +212,7 @@ fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: 
     if !may_search {
         return no_fit;
     }
-    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell]) else {
+    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell], &mut NoRecorder) else {
         return Grade { mode: Mode::NoCandidates, level };
     };
     let at_home = victims.iter().any(|(_, ground)| *ground == Ground::InClusterQueue);
