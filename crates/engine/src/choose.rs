@@ -73,11 +73,3 @@ impl Cost {
         first.map_or(Difference::FirstByName, |(_, difference)| difference)
     }
 }
-
-/// The cheaper of two; on a tie the earlier stays.
-pub(crate) fn cheaper(best: Option<Plan>, plan: Plan) -> Option<Plan> {
-    match best {
-        Some(best) if best.cost <= plan.cost => Some(best),
-        Some(_) | None => Some(plan),
-    }
-}

@@ -109,6 +109,19 @@ pub enum NodeRefusal {
     Law(Law),
 }
 
+/// A refusal, with every resource that is short in the state in which it was found; those only if it is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedNode {
+    pub refusal: NodeRefusal,
+    pub shortages: Vec<Shortage>,
+}
+
+impl From<NodeRefusal> for RefusedNode {
+    fn from(refusal: NodeRefusal) -> Self {
+        Self { refusal, shortages: Vec::new() }
+    }
+}
+
 /// Why a group cannot be placed in a domain, not even with preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainRefusal {
@@ -119,7 +132,7 @@ pub enum DomainRefusal {
 }
 
 /// How many members fit in a domain, and what the first that does not lacks on each node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TooFew {
     /// How many do.
     pub placed: usize,
@@ -215,8 +228,11 @@ pub(crate) trait Recorder: Clone {
     /// Why each victim of the chosen plan could not be reprieved.
     fn victims(&mut self, reasons: Vec<Reason>);
 
-    /// What landing on a node means for a pod; with every resource that is short where the node is refused.
-    fn node(&mut self, node: NodeId, result: &Result<Plan, NodeRefusal>, shortages: Vec<Shortage>);
+    /// The candidates that were reported so far.
+    fn candidates(&self) -> Vec<UnitId>;
+
+    /// What landing on a node means for a pod.
+    fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>);
 
     /// What landing in a domain means for a group.
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>);
@@ -242,7 +258,10 @@ impl Recorder for NoRecorder {
     fn spared(&mut self, _: UnitId, _: Law) {}
     fn equal_cost(&mut self, _: UnitId, _: UnitId) {}
     fn victims(&mut self, _: Vec<Reason>) {}
-    fn node(&mut self, _: NodeId, _: &Result<Plan, NodeRefusal>, _: Vec<Shortage>) {}
+    fn candidates(&self) -> Vec<UnitId> {
+        Vec::new()
+    }
+    fn node(&mut self, _: NodeId, _: &Result<Plan, RefusedNode>) {}
     fn domain(&mut self, _: &Domain, _: &Result<Plan, DomainRefusal>) {}
     fn chosen(&mut self, _: &Plan, _: impl Fn(&Plan) -> Difference) {}
     fn flavor(&mut self, _: Tried) {}
@@ -331,10 +350,17 @@ impl Recorder for ExplanationRecorder {
         self.explanation.victims = reasons;
     }
 
-    fn node(&mut self, node: NodeId, result: &Result<Plan, NodeRefusal>, shortages: Vec<Shortage>) {
+    fn candidates(&self) -> Vec<UnitId> {
+        let is_candidate = |(_, report): &(usize, &Option<UnitReport>)| {
+            matches!(report, Some(UnitReport::Candidate | UnitReport::EqualCost(_)))
+        };
+        self.units.iter().enumerate().filter(is_candidate).map(|(unit, _)| UnitId::new(unit)).collect()
+    }
+
+    fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>) {
         let verdict = match result {
             Ok(plan) => NodeVerdict::Dearer(plan.clone(), None),
-            Err(refusal) => NodeVerdict::Refused(refusal.clone(), shortages),
+            Err(RefusedNode { refusal, shortages }) => NodeVerdict::Refused(refusal.clone(), shortages.clone()),
         };
         self.explanation.nodes.push(NodeEntry { node, verdict, decisive: true });
     }

@@ -1,9 +1,9 @@
 //! Reasons are values; here they become words. Every law and every filter has one name and one sentence.
 
+use reprieve_engine::explanation::NodeRefusal;
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::Shortage;
 use reprieve_engine::laws::{Law, TooLittle, disagreement::About};
-use reprieve_engine::one_node::NodeRefusal;
 use reprieve_engine::{ResourceId, Thousandths, Timestamp};
 
 use crate::load::time;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_engine::choose::Difference;
-use reprieve_engine::explain::node_plans;
 use reprieve_engine::explanation::{
     DomainEntry, DomainRefusal, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict,
 };
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::{Ask, Placement, Preemptor, Shortage};
+use reprieve_engine::node_plans;
 use reprieve_engine::what_if::WhatIf;
 use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
 use reprieve_objects::answer::Answer;
