@@ -47,10 +47,10 @@ impl Search<'_> {
             Claim::WithoutBorrowing if self.borrowing_law(candidate).is_some() => Ok(Ground::InCohortReclamation),
             Claim::WithoutBorrowing => Ok(Ground::InCohortReclaimWhileBorrowing),
             Claim::Borrowing => self.borrowing_law(candidate).map_or(Ok(Ground::InCohortReclaimWhileBorrowing), Err),
-            Claim::FairShare(strategy) => match compare_shares(usage, self.queue, id, strategy) {
-                Ok(()) => Ok(Ground::InCohortFairSharing),
-                Err(shares) => Err(shares.law()),
-            },
+            Claim::FairShare(strategy) => {
+                let compared = compare_shares(usage, self.queue, id, strategy);
+                if compared.allows() { Ok(Ground::InCohortFairSharing) } else { Err(compared.law()) }
+            }
         }
     }
 
@@ -102,6 +102,7 @@ impl Search<'_> {
     }
 
     /// The law that spares a workload whatever its queue and priority are.
+    #[inline]
     pub(super) fn workload_law(&self, id: WorkloadId) -> Option<Law> {
         if !self.holds_contested(id) {
             return Some(Law::NotContested);
@@ -110,6 +111,7 @@ impl Search<'_> {
     }
 
     /// Whether a workload holds any of the contested cells.
+    #[inline]
     fn holds_contested(&self, id: WorkloadId) -> bool {
         let admission = self.snapshot.workload(id).admission.as_ref();
         let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
@@ -117,6 +119,7 @@ impl Search<'_> {
     }
 
     /// The law by which the preemptor's queue takes no workload of this priority and age from a queue, its own or another.
+    #[inline]
     pub(super) fn priority_law(&self, queue: QueueId, candidate: &Workload) -> Option<Law> {
         let rules = self.rules();
         if queue == self.queue {
@@ -128,6 +131,7 @@ impl Search<'_> {
 
     /// The law that spares all of another queue: that queue, or a cohort between it and the first that it shares with the preemptor, borrows
     /// nothing. Under fair sharing that is nothing at all; otherwise nothing of what is contested.
+    #[inline]
     pub(super) fn queue_law(&self, usage: &Quota<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
         let is_shared = |id: QueueId| usage.tree.path(self.queue).any(|own| own == id);
         let borrows = |id: QueueId| match claim {
@@ -139,6 +143,7 @@ impl Search<'_> {
     }
 
     /// The law by which a workload of another queue does not yield to a preemptor that will borrow.
+    #[inline]
     pub(super) fn borrowing_law(&self, candidate: &Workload) -> Option<Law> {
         match self.rules().borrow {
             BorrowWithin::Never => Some(Law::KeepsPeace),
@@ -151,6 +156,7 @@ impl Search<'_> {
 }
 
 /// (Rule 13 of the flat cohorts.)
+#[inline]
 pub(super) fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     let newer = candidate.priority == preemptor.priority && candidate.created > preemptor.created;
     match within {
@@ -161,6 +167,7 @@ pub(super) fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Wo
 }
 
 /// (Rule 13 of the flat cohorts.)
+#[inline]
 pub(super) fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     match reclaim {
         Reclaim::Never => Some(Law::KeepsPeace),
@@ -169,6 +176,7 @@ pub(super) fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Wo
     }
 }
 
+#[inline]
 fn lower_priority_law(preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     let law = Law::Priority { candidate: candidate.priority };
     (candidate.priority >= preemptor.priority).then_some(law)

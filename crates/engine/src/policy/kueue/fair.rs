@@ -282,7 +282,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         for &(workload, ground) in victims {
             if ground == Ground::InCohortFairSharing {
                 let mut strategies = [Some(strategies.first), strategies.second].into_iter().flatten();
-                stands &= strategies.any(|one| compare_shares(quota, search.queue, workload, one).is_ok());
+                stands &= strategies.any(|one| compare_shares(quota, search.queue, workload, one).allows());
             }
             quota.take(workload);
         }
@@ -296,13 +296,11 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Whether the strategy allows to take a workload; if it does not, reports the shares.
     fn shares_allow(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
         let compared = compare_shares(quota, self.search.queue, workload, strategy);
-        if R::RECORDS
-            && let Err(unfair) = compared
-        {
-            self.recorder.spared(self.search.unit(workload), unfair.law());
-            return false;
+        let allows = compared.allows();
+        if R::RECORDS && !allows {
+            self.recorder.spared(self.search.unit(workload), compared.law());
         }
-        compared.is_ok()
+        allows
     }
 
     /// Takes a workload; whether the requests fit now.
@@ -344,17 +342,25 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 }
 
-/// Two shares that do not allow a preemption.
-#[derive(Clone, Copy)]
-pub(super) struct Unfair {
+/// The shares of two sides, which allow a preemption or do not.
+pub(super) struct Compared {
     own: Share,
+    /// The branch of the workload's side.
     queue: QueueId,
     theirs: Share,
     strategy: Strategy,
 }
 
-impl Unfair {
-    pub fn law(self) -> Law {
+impl Compared {
+    pub fn allows(&self) -> bool {
+        match self.strategy {
+            Strategy::LessThanInitialShare => self.own < self.theirs,
+            Strategy::LessThanOrEqualToFinalShare => self.own <= self.theirs,
+        }
+    }
+
+    /// The law, where they do not allow it.
+    pub fn law(&self) -> Law {
         Law::FairShare {
             own: self.own.thousandths(),
             queue: self.queue,
@@ -371,23 +377,20 @@ pub(super) fn compare_shares(
     preemptor: QueueId,
     workload: WorkloadId,
     strategy: Strategy,
-) -> Result<(), Unfair> {
+) -> Compared {
     let target = quota.snapshot.workload(workload).queue.expect("a candidate is in a queue");
     let (branch, queue) = branches(quota, preemptor, target);
     let own = share(quota, branch);
-    let (theirs, allows) = match strategy {
-        Strategy::LessThanInitialShare => {
-            let initial = share(quota, queue);
-            (initial, own < initial)
-        }
+    let theirs = match strategy {
+        Strategy::LessThanInitialShare => share(quota, queue),
         Strategy::LessThanOrEqualToFinalShare => {
             quota.take(workload);
             let last = share(quota, queue);
             quota.put_back(workload);
-            (last, own <= last)
+            last
         }
     };
-    if allows { Ok(()) } else { Err(Unfair { own, queue, theirs, strategy }) }
+    Compared { own, queue, theirs, strategy }
 }
 
 fn is_cohort(quota: &Quota<'_>, id: QueueId) -> bool {
