@@ -45,7 +45,7 @@ pub struct NodeFacts {
     pub resize_preemption_disabled: bool,
 }
 
-/// A pod that is bound or pending.
+/// A pod that is bound or pending. Its fields are many because each is a fact by itself, and no rule reads some of them together.
 pub struct PodFacts {
     pub name: FullName,
     pub labels: Labels,

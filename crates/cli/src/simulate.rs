@@ -30,7 +30,7 @@ const OPENB_NODES: &str = "openb_node_list_all_node.csv";
 
 /// Prints the comparison, or what the campaign found.
 pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
-    if args.check {
+    if args.campaign.check {
         return check::run(args);
     }
     let (mut blueprint, profiles, broken) = read(args)?;

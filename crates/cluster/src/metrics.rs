@@ -17,6 +17,7 @@ use reprieve_objects::object::Kind;
 use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
+use reprieve_api::kinds::Resource;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
@@ -33,6 +34,12 @@ struct PolicyLabels {
 struct ActionLabels {
     action: &'static str,
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+    group: &'static str,
 }
 
 /// What tells those who wait from each other.
@@ -52,6 +59,7 @@ pub struct Metrics {
     evaluation: Family<PolicyLabels, Histogram, fn() -> Histogram>,
     pending: Family<PendingLabels, Gauge>,
     actions: Family<ActionLabels, Histogram, fn() -> Histogram>,
+    undecodable: Family<KindLabels, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
     /// Decisions that failed by a fault of the scheduler.
@@ -79,6 +87,7 @@ impl Metrics {
             evaluation: Family::new_with_constructor(micros_to_seconds),
             pending: Family::default(),
             actions: Family::new_with_constructor(millis_to_seconds),
+            undecodable: Family::default(),
             age: Gauge::default(),
             leader: Gauge::default(),
             faults: Counter::default(),
@@ -114,6 +123,11 @@ impl Metrics {
             "How long ago the API server last said anything about the kind it has been silent about the longest",
             Unit::Seconds,
             metrics.age.clone(),
+        );
+        registry.register(
+            "undecodable_objects",
+            "Objects that cannot be decoded and are left out",
+            metrics.undecodable.clone(),
         );
         registry.register("leader", "Whether this replica schedules", metrics.leader.clone());
         registry.register(
@@ -173,6 +187,12 @@ impl Metrics {
     /// Who knows when the API was last heard of a kind.
     pub fn pulse(&self, kind: Kind) -> Pulse {
         self.pulses.lock().expect("nobody panics with it").entry(kind).or_default().clone()
+    }
+
+    /// How many objects of a kind cannot be decoded.
+    pub fn undecodable(&self, kind: Kind) -> Gauge {
+        let Resource { kind, group, .. } = kind.resource();
+        self.undecodable.get_or_create_owned(&KindLabels { kind, group })
     }
 
     /// Everything, as Prometheus reads it.

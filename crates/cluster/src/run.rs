@@ -30,7 +30,7 @@ use crate::metrics::Metrics;
 use crate::resources::kinds;
 use crate::slim::Slim;
 use crate::turns::{Turn, Turns};
-use crate::watch::{list, watch};
+use crate::watch::{Listed, list, watch};
 use crate::{config, log, preflight, server};
 
 /// Where one thing happens others soon do: for so long they are left to gather before it is looked for them.
@@ -145,7 +145,13 @@ impl Term {
         thread.map_err(|error| Error::Stopped(error.to_string()))?;
         let mut tasks = JoinSet::new();
         for kind in watched {
-            tasks.spawn(watch(listening.clone(), kind, Arc::clone(&inputs), metrics.pulse(kind)));
+            tasks.spawn(watch(
+                listening.clone(),
+                kind,
+                Arc::clone(&inputs),
+                metrics.pulse(kind),
+                metrics.undecodable(kind),
+            ));
         }
         let handing_over = Arc::clone(&inputs);
         tasks.spawn(async move { handing_over.hand_over_all().await });
@@ -213,7 +219,8 @@ async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option
             results.put(Input::Page { profile, action: id, objects });
         };
         outcome = match Box::pin(list(&client, kind, &mut Slim::default(), &mut take)).await {
-            Ok(version) => {
+            // The watch of the kind reports the objects that are left out.
+            Ok(Listed { version, .. }) => {
                 results.put(Input::Listed { profile, action: id, kind, version });
                 Some(ActionResult::Ok { version: 0 })
             }

@@ -7,4 +7,5 @@ pub mod random;
 pub mod random_cohorts;
 pub mod random_jobs;
 pub mod random_queues;
+mod rng;
 pub mod scale;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::random::Rng;
+use crate::rng::Rng;
 
 /// Rewrites some containers of a pod's spec. The same spec and number give the same result.
 pub(crate) fn write_some_as_limits(spec: &mut Value, number: u64) {

@@ -5,13 +5,12 @@ mod groups;
 mod nodes;
 mod pending;
 mod pods;
-mod rng;
 mod wishes;
 pub(crate) mod yaml;
 
 use serde_json::{Value, json};
 
-pub use rng::Rng;
+pub use crate::rng::Rng;
 
 use crate::limits::write_some_as_limits;
 use nodes::Node;

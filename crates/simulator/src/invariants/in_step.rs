@@ -59,7 +59,7 @@ impl Invariant for InStep {
                 return Err(format!("pod {name} is there, and its workload has no quota"));
             }
         }
-        let waiting: BTreeSet<&UnitName> = world.scheduler.waiting().map(|(unit, _)| unit).collect();
+        let waiting: BTreeSet<&UnitName> = world.scheduler().waiting().map(|(unit, _)| unit).collect();
         let mut out = BTreeMap::new();
         for job in jobs {
             let name = FullName::of(&job.metadata);

@@ -46,17 +46,7 @@ pub fn jobs(
     if let Some(twice) = lines.iter().find(|job| !names.insert(&job.name)) {
         return Err(InputError::new(format!("{}: job {:?} is there twice", list.file, twice.name)));
     }
-    let mut made_up = vec![
-        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
-        format!(
-            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
-        ),
-        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
-        format!(
-            "queues: jobs belong to {} or {} by chance, and each is guaranteed half of the GPUs",
-            TEAMS[0], TEAMS[1]
-        ),
-    ];
+    let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {
             let (nodes, broken_nodes) = node_list(nodes, on_broken)?;
@@ -97,6 +87,19 @@ pub fn jobs(
         seed,
     };
     Ok((blueprint, broken))
+}
+
+/// What the trace does not say.
+fn made_up() -> Vec<String> {
+    let [a, b] = TEAMS;
+    vec![
+        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
+        format!(
+            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
+        ),
+        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
+        format!("queues: jobs belong to {a} or {b} by chance, and each is guaranteed half of the GPUs"),
+    ]
 }
 
 fn job_line(row: &Row) -> Result<JobLine, String> {

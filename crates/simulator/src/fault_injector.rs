@@ -6,17 +6,23 @@ use std::collections::BTreeMap;
 use crate::chance::Chance;
 use crate::faults::{Fault, Faults};
 
-/// What a run meets with.
-pub(crate) struct Luck {
+/// Decides which faults a run meets with, and counts them.
+pub(crate) struct FaultInjector {
     seed: u64,
     faults: Faults,
     /// How often it was asked about each.
     asked: BTreeMap<(Fault, u64), u64>,
+    struck: u64,
 }
 
-impl Luck {
+impl FaultInjector {
     pub fn new(seed: u64, faults: Faults) -> Self {
-        Self { seed, faults, asked: BTreeMap::new() }
+        Self { seed, faults, asked: BTreeMap::new(), struck: 0 }
+    }
+
+    /// What a fault may befall; nothing where there are none, which saves putting it into words.
+    pub fn about(&self, about: impl FnOnce() -> String) -> String {
+        if self.faults.is_none() { String::new() } else { about() }
     }
 
     /// Whether a fault befalls something now; if so, what more there is to chance about it.
@@ -29,7 +35,14 @@ impl Luck {
         let nth = self.asked.entry((fault, about)).or_default();
         *nth += 1;
         let mut chance = Chance::new(digest(&format!("{} {fault:?} {about} {nth}", self.seed)));
-        chance.happens(rate).then_some(chance)
+        let strikes = chance.happens(rate);
+        self.struck += u64::from(strikes);
+        strikes.then_some(chance)
+    }
+
+    /// How many faults there were.
+    pub fn struck(&self) -> u64 {
+        self.struck
     }
 }
 
@@ -44,12 +57,12 @@ mod tests {
 
     #[test]
     fn one_kind_of_fault_plays_no_part_in_another() {
-        let met = |faults: Faults| {
-            let mut luck = Luck::new(7, faults);
+        let met = |rates: Faults| {
+            let mut faults = FaultInjector::new(7, rates);
             let mut strikes = Vec::new();
             for about in (0..20_000).map(|at| format!("Pod default/{}", at % 50)) {
-                luck.strikes(Fault::LostEvent, &about);
-                strikes.push(luck.strikes(Fault::Conflict, &about).is_some());
+                faults.strikes(Fault::LostEvent, &about);
+                strikes.push(faults.strikes(Fault::Conflict, &about).is_some());
             }
             strikes
         };
