@@ -87,6 +87,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use reprieve_engine::Timestamp;
     use reprieve_objects::object::Kind;
     use reprieve_objects::objects::FullName;
     use reprieve_scheduler::action::{Said, Target};
@@ -102,7 +103,7 @@ mod tests {
     }
 
     fn say(type_: &'static str) -> Action {
-        let said = Said { type_, holds: false, reason: "Unschedulable", message: String::new(), turns: false };
+        let said = Said { type_, holds: false, reason: "Unschedulable", message: String::new(), since: Timestamp(0) };
         Action::Condition { kind: Kind::Pod, object: pod("a"), said }
     }
 

@@ -51,8 +51,8 @@ pub struct Said {
     pub reason: &'static str,
     /// The name of the law or of the matter, a colon, and a sentence.
     pub message: String,
-    /// Whether it did not hold before and does now, or the other way round: then it does so since now.
-    pub turns: bool,
+    /// Since when it holds, or does not.
+    pub since: Timestamp,
 }
 
 /// A request. Those about workloads and Jobs hold only for the very version that is meant.
@@ -80,6 +80,8 @@ pub enum Action {
         preemptor: String,
         /// The condition's message.
         message: String,
+        /// When that was decided.
+        at: Timestamp,
     },
     /// Take that back.
     Unmark {
@@ -106,8 +108,10 @@ pub enum Action {
         pod: Target,
         /// For whom.
         preemptor: String,
-        /// The label's message.
+        /// The message of the label and of the condition.
         message: String,
+        /// When that was decided.
+        at: Timestamp,
     },
     /// Create a Workload for a Job.
     CreateWorkload {

@@ -10,7 +10,7 @@
 pub mod action;
 mod assumed;
 mod bug;
-pub mod change;
+pub mod effects;
 pub mod event;
 mod footing;
 mod likeness;
@@ -19,7 +19,6 @@ mod roll;
 mod scheduler;
 mod unit;
 
-pub use assumed::{bind, mark, unmark};
 pub use bug::Bug;
 pub use scheduler::{Recorded, Scheduler, Step, Verdict};
 pub use unit::UnitName;

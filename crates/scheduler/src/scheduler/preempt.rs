@@ -166,7 +166,8 @@ impl Scheduler {
                 Some(other) if self.pending.is_before(&other, unit) => yields_first = Some(other),
                 Some(_) | None => {
                     let message = format!("preempted for {unit}");
-                    self.send(Action::Mark { pod, preemptor: unit.to_string(), message }, Some(unit), now);
+                    let mark = Action::Mark { pod, preemptor: unit.to_string(), message, at: now };
+                    self.send(mark, Some(unit), now);
                 }
             }
         }
@@ -189,7 +190,7 @@ impl Scheduler {
             let about = Key::new(Kind::Pod, pod.name.clone());
             let message = format!("preempted for {unit}");
             let action = match self.is_soft() {
-                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message: message.clone() },
+                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message: message.clone(), at: now },
                 false => Action::Evict { pod },
             };
             let waits = self.pending.get(unit).is_some().then_some(unit);

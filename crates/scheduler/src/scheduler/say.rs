@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_engine::Timestamp;
+use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::{Pod, PodStatus};
@@ -35,7 +36,7 @@ impl Scheduler {
             return;
         }
         let waits =
-            |type_| Said { type_, holds: false, reason: UNSCHEDULABLE, message: format!("{law}: {why}"), turns: false };
+            |type_| Said { type_, holds: false, reason: UNSCHEDULABLE, message: format!("{law}: {why}"), since: now };
         for name in self.members(unit) {
             if self.live.pod(&name).is_some_and(|pod| needs_place(pod)) {
                 self.say(Kind::Pod, &name, waits(SCHEDULED), now);
@@ -66,7 +67,7 @@ impl Scheduler {
         let Some(spare) = members.len().checked_sub(needed) else { return };
         if members.iter().filter(is_unbound).nth(spare).is_none() {
             let message = "Scheduled: enough of its pods are bound".to_owned();
-            let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, turns: false };
+            let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, since: now };
             self.say(*kind, name, said, now);
         }
     }
@@ -80,11 +81,11 @@ impl Scheduler {
             Some(&pod) => {
                 let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
                 let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
-                Said { type_: MISMATCH, holds: true, reason: MISMATCH, message, turns: false }
+                Said { type_: MISMATCH, holds: true, reason: MISMATCH, message, since: now }
             }
             None if self.spoken(Kind::PodGroup, name, MISMATCH).is_some_and(|(holds, ..)| holds) => {
                 let message = format!("Matching: all its pods have priority {}", group.priority.0);
-                Said { type_: MISMATCH, holds: false, reason: "Matching", message, turns: false }
+                Said { type_: MISMATCH, holds: false, reason: "Matching", message, since: now }
             }
             None => return,
         };
@@ -110,15 +111,14 @@ impl Scheduler {
                 Some(refused) => {
                     let (reason, message) = (refused.reason(), refused.to_string());
                     let said =
-                        Said { type_: REFUSED_PRIORITY, holds: true, reason, message: message.clone(), turns: false };
+                        Said { type_: REFUSED_PRIORITY, holds: true, reason, message: message.clone(), since: now };
                     if self.say(Kind::PodGroup, &name, said, now) {
                         self.record(key, None, REFUSED_PRIORITY, message, now);
                     }
                 }
                 None if self.spoken(Kind::PodGroup, &name, REFUSED_PRIORITY).is_some_and(|(holds, ..)| holds) => {
                     let message = "what it asks for is allowed".to_owned();
-                    let said =
-                        Said { type_: REFUSED_PRIORITY, holds: false, reason: "Accepted", message, turns: false };
+                    let said = Said { type_: REFUSED_PRIORITY, holds: false, reason: "Accepted", message, since: now };
                     self.say(Kind::PodGroup, &name, said, now);
                 }
                 None => {}
@@ -129,32 +129,37 @@ impl Scheduler {
     /// Says it, unless that is said already. Whether it was not.
     fn say(&mut self, kind: Kind, name: &FullName, said: Said, now: Timestamp) -> bool {
         let spoken = self.spoken(kind, name, said.type_);
-        if spoken.is_some_and(|spoken| spoken == (said.holds, said.reason, matter(&said.message))) {
+        if spoken.is_some_and(|(holds, reason, matter_of, _)| {
+            (holds, reason, matter_of) == (said.holds, said.reason, matter(&said.message))
+        }) {
             return false;
         }
-        let turns = spoken.is_none_or(|(holds, ..)| holds != said.holds);
+        let since = spoken.filter(|(holds, ..)| *holds == said.holds).and_then(|(.., since)| since).unwrap_or(now);
         let Some(object) = self.known(kind, name) else { return false };
         let version = object.version().max(self.assumed.version(kind, name));
         let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
-        let said = Said { turns, ..said };
+        let said = Said { since, ..said };
         self.send(Action::Condition { kind, object, said }, None, now);
         true
     }
 
-    /// What the object says, or will: whether the condition holds, its reason, and by which law.
-    fn spoken(&self, kind: Kind, name: &FullName, type_: &str) -> Option<(bool, &str, &str)> {
+    /// What the object says, or will: whether the condition holds, its reason, by which law, and since when.
+    fn spoken(&self, kind: Kind, name: &FullName, type_: &str) -> Option<(bool, &str, &str, Option<Timestamp>)> {
         if let Some(said) = self.assumed.said(kind, name, type_) {
-            return Some((said.holds, said.reason, matter(&said.message)));
+            return Some((said.holds, said.reason, matter(&said.message), Some(said.since)));
         }
         if kind == Kind::Pod {
             let condition = find(self.pods.get(name)?, type_)?;
             let (reason, message) = (condition.reason.as_deref(), condition.message.as_deref());
-            return Some((condition.status == "True", reason.unwrap_or_default(), matter(message.unwrap_or_default())));
+            let since = condition.last_transition_time.as_ref().map(|since| timestamp(since.0));
+            let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
+            return Some((condition.status == "True", reason, matter(message), since));
         }
         let Object::PodGroup(group) = self.live.get(&Key::new(kind, name.clone()))? else { return None };
         let conditions = group.status.as_ref()?.conditions.as_ref()?;
         let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
-        Some((condition.status == "True", &condition.reason, matter(&condition.message)))
+        let since = timestamp(condition.last_transition_time.0);
+        Some((condition.status == "True", &condition.reason, matter(&condition.message), Some(since)))
     }
 
     /// It was said, or was not. What is forbidden is not tried again; what failed otherwise is, when there is something to say. Why

@@ -23,7 +23,7 @@ use reprieve_objects::pod::Pod;
 use super::Scheduler;
 use crate::action::{Action, Target};
 use crate::bug::Bug;
-use crate::change::is_true;
+use crate::effects::is_true;
 use crate::roll::Needy;
 use crate::unit::UnitName;
 use chore::{Chore, Standing, chore};

@@ -1,9 +1,13 @@
 //! Gangs: they enter, are decided and yield as one.
 
+use reprieve_engine::Timestamp;
 use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
+use reprieve_scheduler::Verdict;
+use reprieve_scheduler::action::{Action, Target};
+use reprieve_scheduler::effects::apply_to_pod;
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Verdict, mark};
 
 use crate::harness::*;
 
@@ -26,7 +30,10 @@ fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
         let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
         let mut pod = Pod::clone(&pod);
         pod.node_name = node.map(str::to_owned);
-        mark(&mut pod, "Pod default/high");
+        let target = Target { name: FullName::of(&pod.metadata), uid: name.to_owned(), version: 0 };
+        let preemptor = "Pod default/high".to_owned();
+        let mark = Action::Mark { pod: target, preemptor, message: String::new(), at: Timestamp(0) };
+        assert!(apply_to_pod(&mark, &mut pod, Timestamp(0)));
         Object::from(pod)
     };
     let pods = vec![on_node("bound", Some("node")), on_node("lost", None), pod("high", 10, 4, None)];

@@ -10,7 +10,7 @@ use reprieve_objects::live::Live;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
-use crate::change::preempted_for;
+use crate::effects::preempted_for;
 
 /// All workloads that wait for quota.
 #[derive(Default)]

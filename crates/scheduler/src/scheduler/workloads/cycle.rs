@@ -20,7 +20,7 @@ use super::super::say::matter;
 use super::super::{HELD_BACK, Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
 use crate::bug::{Bug, FATAL};
-use crate::change::preempted_for;
+use crate::effects::preempted_for;
 use crate::pending::{PATIENCE_SECONDS, State};
 use crate::unit::UnitName;
 
