@@ -8,6 +8,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same events, same actions, on every machine")]
 
 pub mod action;
+mod action_log;
 mod assumed;
 mod bug;
 pub mod effects;

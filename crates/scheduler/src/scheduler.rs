@@ -27,6 +27,7 @@ use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
 
 use crate::action::{Action, ActionId, Target};
+use crate::action_log::{ActionLog, Request};
 use crate::assumed::Assumed;
 use crate::bug::{Bug, FATAL};
 use crate::likeness::{Likeness, Looks};
@@ -58,7 +59,6 @@ pub struct Scheduler {
     assumed: Assumed,
     pending: Pending,
     roll: Roll,
-    in_flight: BTreeMap<ActionId, Flight>,
     /// Pods that are being read anew.
     unsettled: BTreeSet<FullName>,
     /// By preemptor: who was told to yield for it.
@@ -71,14 +71,11 @@ pub struct Scheduler {
     work: Work,
     /// Steps of a cycle that were decided and not yet told.
     decided: VecDeque<Step>,
-    /// Actions that no decision led to.
-    outbox: Vec<(ActionId, Action)>,
+    actions: ActionLog,
     /// Kinds that were not listed yet: nothing is decided before.
     unlisted: BTreeSet<Kind>,
     /// By kind: as of which version it was listed last.
     listed: BTreeMap<Kind, u64>,
-    next_action: u64,
-    timer: Option<Timestamp>,
     settling: Settling,
     /// Counts changes of the cluster.
     generation: u64,
@@ -109,17 +106,6 @@ enum Settling {
     Quiet(Timestamp),
     Listing(BTreeSet<Kind>),
     Settled,
-}
-
-/// An action that is under way.
-struct Flight {
-    action: Action,
-    /// Who waits for it.
-    unit: Option<UnitName>,
-    /// The action whose outcome this one is to find out.
-    settles: Option<ActionId>,
-    /// Of an eviction: for whom, and why. It is recorded once it is known to have worked.
-    preempts: Option<(Key, String)>,
 }
 
 /// A step: who was decided, what came of it, what is to be done.
@@ -206,18 +192,15 @@ impl Scheduler {
             assumed: Assumed::default(),
             pending: Pending::default(),
             roll: Roll::default(),
-            in_flight: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             marks: BTreeMap::new(),
             left_behind: BTreeSet::new(),
             unjudged: BTreeSet::new(),
             work: Work::default(),
             decided: VecDeque::new(),
-            outbox: Vec::new(),
+            actions: ActionLog::default(),
             unlisted: Kind::ALL.iter().copied().collect(),
             listed: BTreeMap::new(),
-            next_action: 0,
-            timer: None,
             settling: Settling::Started,
             generation: 0,
             deciding: None,
@@ -311,7 +294,7 @@ impl Scheduler {
             self.say_why(&unit, law, why, now);
         }
         self.set_timer(now);
-        let actions = std::mem::take(&mut self.outbox);
+        let actions = self.actions.take_outbox();
         Some(Step { unit: Some(unit), verdict, actions, report, record, violations })
     }
 
@@ -332,7 +315,7 @@ impl Scheduler {
             Settling::Started => {
                 let until = now.plus_seconds(SETTLE_SECONDS);
                 self.settling = Settling::Quiet(until);
-                self.send(Action::Timer { at: until }, None, now);
+                self.send(Request::new(Action::Timer { at: until }), now);
                 false
             }
             Settling::Quiet(until) if now >= until => {
@@ -340,7 +323,7 @@ impl Scheduler {
                 let kinds = changed.into_iter().take(if self.is_kueue() { changed.len() } else { 1 });
                 self.settling = Settling::Listing(kinds.clone().collect());
                 for kind in kinds {
-                    self.send(Action::List { kind }, None, now);
+                    self.send(Request::new(Action::List { kind }), now);
                 }
                 false
             }
@@ -351,7 +334,7 @@ impl Scheduler {
 
     /// What is to be done without deciding anything.
     pub fn follow_up(&mut self) -> Option<Step> {
-        let actions = std::mem::take(&mut self.outbox);
+        let actions = self.actions.take_outbox();
         let verdict = Verdict::FollowUp;
         (!actions.is_empty()).then_some(Step {
             unit: None,
@@ -593,7 +576,7 @@ impl Scheduler {
             let Some(target) = self.target(pod) else { continue };
             let message = format!("bound to {node}");
             let about = Key::new(Kind::Pod, pod.clone());
-            self.send(Action::Bind { pod: target, node: node.clone() }, Some(unit), now);
+            self.send(Request::of(unit, Action::Bind { pod: target, node: node.clone() }), now);
             self.record(about, None, "Scheduled", message, now);
         }
     }
@@ -606,25 +589,28 @@ impl Scheduler {
     }
 
     fn record(&mut self, about: Key, related: Option<Key>, reason: &'static str, message: String, now: Timestamp) {
-        self.send(Action::Record { about, related, reason, message }, None, now);
+        self.send(Request::record(about, related, reason, message), now);
     }
 
     /// Sends an action; a unit that waits for it is busy until its result comes.
-    fn send(&mut self, action: Action, unit: Option<&UnitName>, now: Timestamp) {
-        let id = ActionId(self.next_action);
-        self.next_action += 1;
-        if let Some((kind, name)) = action.changes().map(|(kind, target)| (kind, target.name.clone())) {
+    fn send(&mut self, request: Request, now: Timestamp) {
+        let (action, unit) = (request.action.clone(), request.unit.clone());
+        let id = self.actions.send(request);
+        if let Some((kind, target)) = action.changes() {
             self.assumed.add(id, &action, now);
             if !matches!(action, Action::Condition { .. }) {
-                self.reconsider_any(kind, &name, now);
+                self.reconsider_any(kind, &target.name, now);
             }
         }
         if let Some(unit) = unit {
-            self.pending.busy(unit, id);
+            self.pending.busy(&unit, id);
         }
-        let flight = Flight { action: action.clone(), unit: unit.cloned(), settles: None, preempts: None };
-        self.in_flight.insert(id, flight);
-        self.outbox.push((id, action));
+    }
+
+    fn send_all(&mut self, requests: Vec<Request>, now: Timestamp) {
+        for request in requests {
+            self.send(request, now);
+        }
     }
 
     /// The unit waits, unless it waits for what it asked for already.
@@ -648,11 +634,8 @@ impl Scheduler {
     }
 
     fn set_timer(&mut self, now: Timestamp) {
-        if let Some(at) = self.pending.next_timer()
-            && self.timer.is_none_or(|timer| timer <= now || at < timer)
-        {
-            self.timer = Some(at);
-            self.send(Action::Timer { at }, None, now);
+        if let Some(at) = self.pending.next_timer() {
+            self.actions.set_timer(at, now);
         }
     }
 

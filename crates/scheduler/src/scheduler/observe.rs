@@ -11,8 +11,9 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 
 use super::say::{FAILED, says_otherwise};
-use super::{Flight, Scheduler, Settling, Version};
+use super::{Scheduler, Settling, Version};
 use crate::action::{Action, ActionId, PREEMPTED_FOR};
+use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::effects::unmark;
 use crate::event::{ActionResult, Event};
@@ -36,7 +37,7 @@ impl Scheduler {
                     }
                 }
             }
-            Event::Timer => self.timer = None,
+            Event::Timer => self.actions.timer_fired(),
             Event::Done { action, result } => self.done(action, result, now),
         }
     }
@@ -303,7 +304,7 @@ impl Scheduler {
     }
 
     fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
-        let Some(Flight { action, unit, settles, preempts }) = self.in_flight.remove(&id) else {
+        let Some(Request { action, unit, settles, preempts }) = self.actions.finish(id) else {
             return;
         };
         if self.has(Bug::TrustedTimeout) && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
@@ -387,18 +388,16 @@ impl Scheduler {
 
     /// Reads an object anew: whether an action on it worked is not known.
     fn find_out(&mut self, key: Key, settles: Option<ActionId>, unit: Option<UnitName>) {
-        let id = ActionId(self.next_action);
-        self.next_action += 1;
+        let busy = unit.clone().filter(|unit| self.pending.is_busy(unit));
         let action = Action::Read { key: key.clone() };
-        if let Some(unit) = unit.as_ref().filter(|unit| self.pending.is_busy(unit)) {
-            self.pending.busy(unit, id);
+        let id = self.actions.send(Request { action, unit, settles, preempts: None });
+        if let Some(unit) = busy {
+            self.pending.busy(&unit, id);
         }
         match key.kind {
             Kind::Pod => self.unsettled.insert(key.name),
             _ => self.work.unsettled.insert(key),
         };
-        self.in_flight.insert(id, Flight { action: action.clone(), unit, settles, preempts: None });
-        self.outbox.push((id, action));
     }
 
     /// An object that the scheduler changes, as the API has it.

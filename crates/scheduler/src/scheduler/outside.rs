@@ -41,7 +41,7 @@ impl Scheduler {
     pub fn is_quiet(&self) -> bool {
         self.assumed.is_empty()
             && self.unsettled.is_empty()
-            && self.in_flight.values().all(|flight| is_only_said(&flight.action) || flight.action.changes().is_none())
+            && self.actions.in_flight().all(|action| is_only_said(action) || action.changes().is_none())
     }
 
     /// For each unit that waits: its queue, or nothing, and why it waits, in one word: the law of the last decision about it, or what it

@@ -19,6 +19,7 @@ use reprieve_objects::question::Question;
 use super::observe::preemptor_of;
 use super::{Scheduler, Verdict};
 use crate::action::{Action, SOFT_EVICTION, Target};
+use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::footing::Footing;
 use crate::pending::State;
@@ -36,10 +37,11 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why };
         }
-        let asked = self.outbox.len();
-        self.nominate(unit, &placement, now);
-        let yields_first = self.mark(unit, &victims, now);
-        if self.outbox.len() > asked {
+        let mut preparations = self.nominate(unit, &placement);
+        let (marks, yields_first) = self.mark(unit, &victims, now);
+        preparations.extend(marks);
+        if !preparations.is_empty() {
+            self.send_all(preparations, now);
             return Verdict::Prepare { placement, victims };
         }
         if let Some(other) = yields_first {
@@ -47,12 +49,13 @@ impl Scheduler {
             self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Underway", why };
         }
-        self.evict(unit, &victims, now);
-        if self.outbox.len() == asked {
+        let evictions = self.evict(unit, &victims, now);
+        if evictions.is_empty() {
             let why = "its victims are leaving".to_owned();
             self.wait_to_land(unit, &why);
             return Verdict::Wait { law: "Underway", why };
         }
+        self.send_all(evictions, now);
         Verdict::Preempt { placement, victims }
     }
 
@@ -110,12 +113,14 @@ impl Scheduler {
     pub(super) fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
         let marked = self.marks.get(unit).into_iter().flatten();
         let broken: Vec<FullName> = marked.filter(|victim| self.is_of_broken_group(victim)).cloned().collect();
-        self.evict(unit, &broken, now);
+        let evictions = self.evict(unit, &broken, now);
+        self.send_all(evictions, now);
     }
 
     /// The unit cannot be scheduled: it is meant for no node, and nobody is to yield for it.
     pub(super) fn give_up(&mut self, unit: &UnitName, now: Timestamp) {
-        self.nominate(unit, &[], now);
+        let nominations = self.nominate(unit, &[]);
+        self.send_all(nominations, now);
         self.left_behind.insert(unit.clone());
     }
 
@@ -124,23 +129,25 @@ impl Scheduler {
     pub(super) fn clear_left_behind(&mut self, now: Timestamp) {
         for unit in std::mem::take(&mut self.left_behind) {
             let marked: Vec<FullName> = self.marks.get(&unit).into_iter().flatten().cloned().collect();
-            self.spare(&unit, marked, None, now);
+            let requests = self.spare(&unit, marked, None, now);
+            self.send_all(requests, now);
         }
     }
 
     /// Tells those who were told to yield that they need not, unless they are of a group of which nobody may stay.
-    fn spare(&mut self, unit: &UnitName, marked: Vec<FullName>, waits: Option<&UnitName>, now: Timestamp) {
+    fn spare(&self, unit: &UnitName, marked: Vec<FullName>, waits: Option<&UnitName>, now: Timestamp) -> Vec<Request> {
         let (broken, whole): (Vec<FullName>, Vec<FullName>) =
             marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
-        self.evict(unit, &broken, now);
-        for pod in self.staying(&whole) {
-            self.send(Action::Unmark { pod }, waits, now);
-        }
+        let mut requests = self.evict(unit, &broken, now);
+        let unmarked = self.staying(&whole).into_iter().map(|pod| Action::Unmark { pod });
+        requests.extend(unmarked.map(|action| Request { unit: waits.cloned(), ..Request::new(action) }));
+        requests
     }
 
     /// Says of each pod of the unit where it is meant to land; of those without a place, that they are meant for none.
-    fn nominate(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
+    fn nominate(&self, unit: &UnitName, placement: &[(FullName, String)]) -> Vec<Request> {
         let places: BTreeMap<&FullName, &String> = placement.iter().map(|(pod, node)| (pod, node)).collect();
+        let mut requests = Vec::new();
         for name in self.members(unit) {
             let place = places.get(&name).map(|node| (*node).clone());
             let Some(pod) = self.live.pod(&name) else { continue };
@@ -150,16 +157,17 @@ impl Scheduler {
                 && nominated.filter(|node| !node.is_empty()) != place
                 && let Some(pod) = self.target(&name)
             {
-                self.send(Action::Nominate { pod, node: place }, Some(unit), now);
+                requests.push(Request::of(unit, Action::Nominate { pod, node: place }));
             }
         }
+        requests
     }
 
     /// Says on each victim that it is to yield, and on those that no longer are that they need not. Who was told so for a unit that
     /// comes before this one yields for that one: nobody is evicted on a word that was given to another. That unit is returned.
-    fn mark(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> Option<UnitName> {
+    fn mark(&self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> (Vec<Request>, Option<UnitName>) {
         let marked = self.marks.get(unit).cloned().unwrap_or_default();
-        let mut yields_first = None;
+        let (mut requests, mut yields_first) = (Vec::new(), None);
         for pod in self.staying(victims) {
             match preemptor_of(self.live.pod(&pod.name).map(AsRef::as_ref)) {
                 Some(other) if other == *unit => {}
@@ -167,43 +175,43 @@ impl Scheduler {
                 Some(_) | None => {
                     let message = format!("preempted for {unit}");
                     let mark = Action::Mark { pod, preemptor: unit.to_string(), message, at: now };
-                    self.send(mark, Some(unit), now);
+                    requests.push(Request::of(unit, mark));
                 }
             }
         }
         let victims: BTreeSet<&FullName> = victims.iter().collect();
         let spared: Vec<FullName> = marked.into_iter().filter(|pod| !victims.contains(pod)).collect();
-        self.spare(unit, spared, Some(unit), now);
-        yields_first
+        requests.extend(self.spare(unit, spared, Some(unit), now));
+        (requests, yields_first)
     }
 
-    fn evict(&mut self, unit: &UnitName, victims: &[FullName], now: Timestamp) {
+    fn evict(&self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> Vec<Request> {
         let mut staying = self.staying(victims);
         if self.has(Bug::HalfAGang) && staying.len() > 1 {
             staying.pop();
         }
-        if self.has(Bug::ForgottenNomination) && !staying.is_empty() {
-            self.nominate(unit, &[], now);
-        }
+        let mut requests = match self.has(Bug::ForgottenNomination) && !staying.is_empty() {
+            true => self.nominate(unit, &[]),
+            false => Vec::new(),
+        };
+        let waits = self.pending.get(unit).is_some().then_some(unit);
         let mut yielding: Vec<(Key, String)> = Vec::new();
         for pod in staying {
             let about = Key::new(Kind::Pod, pod.name.clone());
             let message = format!("preempted for {unit}");
+            let ground = self.ground(unit, &about.name);
+            let preempts = Some((unit.key(), format!("{message}: {ground}")));
             let action = match self.is_soft() {
-                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message: message.clone(), at: now },
+                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message, at: now },
                 false => Action::Evict { pod },
             };
-            let waits = self.pending.get(unit).is_some().then_some(unit);
-            self.send(action, waits, now);
-            let ground = self.ground(unit, &about.name);
-            if let Some(flight) = self.outbox.last().and_then(|(id, _)| self.in_flight.get_mut(id)) {
-                flight.preempts = Some((unit.key(), format!("{message}: {ground}")));
-            }
+            requests.push(Request { unit: waits.cloned(), preempts, ..Request::new(action) });
             yielding.push((about, ground));
         }
         if let Some((first, _)) = yielding.first().cloned() {
-            self.record(unit.key(), Some(first), "Preempting", told(&yielding), now);
+            requests.push(Request::record(unit.key(), Some(first), "Preempting", told(&yielding)));
         }
+        requests
     }
 
     /// Why this pod may be taken for the unit.

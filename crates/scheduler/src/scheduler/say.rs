@@ -13,6 +13,7 @@ use reprieve_objects::pod::{Pod, PodStatus};
 use super::Scheduler;
 use super::observe::needs_place;
 use crate::action::{Action, ActionId, Said, Target};
+use crate::action_log::Request;
 use crate::event::ActionResult;
 use crate::unit::UnitName;
 
@@ -139,7 +140,7 @@ impl Scheduler {
         let version = object.version().max(self.assumed.version(kind, name));
         let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
         let said = Said { since, ..said };
-        self.send(Action::Condition { kind, object, said }, None, now);
+        self.send(Request::new(Action::Condition { kind, object, said }), now);
         true
     }
 

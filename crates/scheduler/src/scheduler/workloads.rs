@@ -22,6 +22,7 @@ use reprieve_objects::pod::Pod;
 
 use super::Scheduler;
 use crate::action::{Action, Target};
+use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::effects::is_true;
 use crate::roll::Needy;
@@ -162,7 +163,7 @@ impl Scheduler {
         for unit in jobs.cloned().collect::<Vec<_>>() {
             match self.next_for(&unit.key()) {
                 Some((action, record)) => {
-                    self.send(action, Some(&unit), now);
+                    self.send(Request::of(&unit, action), now);
                     if let Some((about, reason, message)) = record {
                         self.record(about, Some(unit.key()), reason, message, now);
                     }

@@ -19,6 +19,7 @@ use reprieve_objects::report::report;
 use super::super::say::matter;
 use super::super::{HELD_BACK, Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
+use crate::action_log::Request;
 use crate::bug::{Bug, FATAL};
 use crate::effects::preempted_for;
 use crate::pending::{PATIENCE_SECONDS, State};
@@ -115,7 +116,7 @@ impl Scheduler {
             }
             self.deciding = Some(unit.clone());
             let verdict = self.carry_out(&unit, head, now);
-            let actions = std::mem::take(&mut self.outbox);
+            let actions = self.actions.take_outbox();
             if !actions.is_empty() {
                 self.decided.push_back(Step { unit: Some(unit), verdict, actions, report, record, violations: 0 });
             }
@@ -199,7 +200,7 @@ impl Scheduler {
         match head {
             Head::Admit(admission) => {
                 let message = format!("admitted by ClusterQueue {}", admission.cluster_queue);
-                self.send(Action::Admit { workload: target, admission }, Some(unit), now);
+                self.send(Request::of(unit, Action::Admit { workload: target, admission }), now);
                 self.record(key, None, "Admitted", message, now);
                 Verdict::Schedule { placement: Vec::new() }
             }
@@ -222,7 +223,8 @@ impl Scheduler {
     /// Says on a workload that it has no quota, by which law, and why, unless that is said already.
     fn refuse(&mut self, unit: &UnitName, workload: Target, (law, why): (&'static str, &str), now: Timestamp) {
         if !self.was_refused(&unit.key(), law) {
-            self.send(Action::Refuse { workload, message: format!("{law}: {why}") }, Some(unit), now);
+            let message = format!("{law}: {why}");
+            self.send(Request::of(unit, Action::Refuse { workload, message }), now);
         }
     }
 
@@ -240,7 +242,7 @@ impl Scheduler {
         };
         for (key, workload, ground) in targets {
             let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };
-            self.send(action, Some(unit), now);
+            self.send(Request::of(unit, action), now);
             let message = format!("preempted for {unit}: {ground:?}");
             self.record(key.clone(), Some(unit.key()), "Preempted", message, now);
             self.record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it"), now);
