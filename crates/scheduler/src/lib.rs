@@ -9,7 +9,6 @@
 
 pub mod action;
 mod action_log;
-mod assumed;
 mod bug;
 pub mod effects;
 pub mod event;
@@ -19,6 +18,7 @@ mod pending;
 mod roll;
 mod scheduler;
 mod unit;
+mod view;
 
 pub use bug::Bug;
 pub use scheduler::{Recorded, Scheduler, Step, Verdict};

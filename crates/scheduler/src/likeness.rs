@@ -8,7 +8,9 @@ use reprieve_engine::hold::may_have_room;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, NamespaceId, NodeId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
+
+use crate::view::Room;
 
 /// What tells a unit from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,19 +82,6 @@ impl Looks {
         let (first, rest) = likeness.members.split_first()?;
         rest.iter().all(|member| member.look == first.look).then(|| self.shapes[first.look.0])
     }
-}
-
-/// How the room on nodes changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// Somebody has some more on this node, or can no longer be taken there.
-    Taken(Option<NodeId>),
-    /// It did not; but somebody is no longer to yield.
-    Unmarked,
-    /// Somebody went from a node; any preemptor above this priority could have taken it there.
-    Freed(NodeId, Option<Priority>),
-    /// In another way.
-    Changed,
 }
 
 impl Likeness {

@@ -7,60 +7,45 @@ mod say;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use reprieve_engine::fit::Preemptor;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::{Outcome, PodId, QueueId, Timestamp};
+use reprieve_engine::{Outcome, QueueId, Timestamp};
 use reprieve_objects::budget_report::pods_against_budgets;
 use reprieve_objects::live::Live;
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
 
-use crate::action::{Action, ActionId, Target};
+use crate::action::{Action, ActionId};
 use crate::action_log::{ActionLog, Request};
-use crate::assumed::Assumed;
-use crate::bug::{Bug, FATAL};
+use crate::bug::{Bug, Bugs, FATAL};
 use crate::likeness::{Likeness, Looks};
 use crate::pending::{CrowdId, Pending, Place, State, Waits};
 use crate::roll::Roll;
 use crate::unit::UnitName;
+use crate::view::ClusterView;
 use workloads::Work;
 
 pub use outside::Recorded;
-
-/// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
-pub const SETTLE_SECONDS: i64 = 1;
 
 /// The law by which a unit waits for another that has waited longer.
 const HELD_BACK: &str = "HeldBack";
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
-    name: String,
-    policy: Policy,
     /// Whether every preemption is explained.
     explains: bool,
-    /// The cluster as it will be if what is under way works.
-    live: Live,
-    /// The pods as the API has them.
-    pods: BTreeMap<FullName, Arc<Pod>>,
-    /// By object: the last version that was seen, of it or of its end.
-    versions: BTreeMap<Key, Version>,
-    assumed: Assumed,
+    /// The cluster as it will be when all actions in flight have succeeded.
+    view: ClusterView,
     pending: Pending,
     roll: Roll,
-    /// Pods that are being read anew.
-    unsettled: BTreeSet<FullName>,
     /// By preemptor: who was told to yield for it.
     marks: BTreeMap<UnitName, BTreeSet<FullName>>,
     /// Preemptors that wait no longer, though somebody was told to yield for them.
@@ -72,13 +57,6 @@ pub struct Scheduler {
     /// Steps of a cycle that were decided and not yet told.
     decided: VecDeque<Step>,
     actions: ActionLog,
-    /// Kinds that were not listed yet: nothing is decided before.
-    unlisted: BTreeSet<Kind>,
-    /// By kind: as of which version it was listed last.
-    listed: BTreeMap<Kind, u64>,
-    settling: Settling,
-    /// Counts changes of the cluster.
-    generation: u64,
     /// Who is being decided: it is known even if that fails by a fault.
     deciding: Option<UnitName>,
     /// How the policy is written where every decision is recorded.
@@ -88,24 +66,7 @@ pub struct Scheduler {
     looks_of: u64,
     /// Who is next under YuniKorn, as of a generation: by the place of its queue.
     fair_order: (u64, BTreeSet<(usize, Place, Option<CrowdId>)>),
-    #[cfg(feature = "deliberate-bugs")]
-    bug: Option<Bug>,
-}
-
-/// A version of an object, and which of its name it was.
-struct Version {
-    version: u64,
-    gone: bool,
-}
-
-/// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists
-/// again what it changes itself.
-#[derive(PartialEq, Eq)]
-enum Settling {
-    Started,
-    Quiet(Timestamp),
-    Listing(BTreeSet<Kind>),
-    Settled,
+    bugs: Bugs,
 }
 
 /// A step: who was decided, what came of it, what is to be done.
@@ -183,33 +144,22 @@ impl Scheduler {
     /// A scheduler of the pods that name it, that knows of nothing yet.
     pub fn new(name: &str, policy: Policy) -> Self {
         Self {
-            name: name.to_owned(),
-            policy,
             explains: false,
-            live: Live::default().for_scheduler(name, &policy),
-            pods: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            assumed: Assumed::default(),
+            view: ClusterView::new(name, policy),
             pending: Pending::default(),
             roll: Roll::default(),
-            unsettled: BTreeSet::new(),
             marks: BTreeMap::new(),
             left_behind: BTreeSet::new(),
             unjudged: BTreeSet::new(),
             work: Work::default(),
             decided: VecDeque::new(),
             actions: ActionLog::default(),
-            unlisted: Kind::ALL.iter().copied().collect(),
-            listed: BTreeMap::new(),
-            settling: Settling::Started,
-            generation: 0,
             deciding: None,
             recorded_as: None,
             looks: Looks::default(),
             looks_of: 0,
             fair_order: (0, BTreeSet::new()),
-            #[cfg(feature = "deliberate-bugs")]
-            bug: None,
+            bugs: Bugs::default(),
         }
     }
 
@@ -222,34 +172,23 @@ impl Scheduler {
     /// The same, with a bug.
     #[cfg(feature = "deliberate-bugs")]
     pub fn with_bug(mut self, bug: Option<Bug>) -> Self {
-        self.bug = bug;
+        self.bugs = Bugs { bug };
         self
-    }
-
-    /// Whether it has this bug; none has, except in tests.
-    fn has(&self, bug: Bug) -> bool {
-        #[cfg(feature = "deliberate-bugs")]
-        return self.bug == Some(bug);
-        #[cfg(not(feature = "deliberate-bugs"))]
-        return match bug {
-            Bug::SecondRound
-            | Bug::HalfAGang
-            | Bug::ForgottenNomination
-            | Bug::TrustedTimeout
-            | Bug::IgnoredFence
-            | Bug::EarlyQuota
-            | Bug::Panic => false,
-        };
     }
 
     /// The policy it decides by.
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        self.view.policy()
     }
 
     /// The cluster as it will be if what is under way works.
     pub fn live(&self) -> &Live {
-        &self.live
+        &self.view.live
+    }
+
+    /// An object that the scheduler changes, as the API has it.
+    pub fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
+        self.view.known(kind, name)
     }
 
     /// All units that wait, and what each waits for.
@@ -259,17 +198,19 @@ impl Scheduler {
 
     /// The next step; `None` when there is nothing to do until the next event.
     pub fn step(&mut self, now: Timestamp) -> Option<Step> {
-        if !self.unlisted.is_empty() {
+        if !self.view.sync.is_synced() {
+            let changed: &[Kind] =
+                if self.view.is_kueue() { &[Kind::Pod, Kind::Workload, Kind::Job] } else { &[Kind::Pod] };
+            for action in self.view.sync.next(changed, now) {
+                self.actions.send(Request::new(action));
+            }
             return self.follow_up();
         }
-        if !self.is_settled(now) {
-            return self.follow_up();
-        }
-        if let Err(error) = self.live.refresh() {
+        if let Err(error) = self.view.live.refresh() {
             let message = format!("{error}; what was in force before stays");
             self.record(self.culprit(&error), None, "Refused", message, now);
         }
-        for (workload, fault) in self.live.take_faults() {
+        for (workload, fault) in self.view.live.take_faults() {
             self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
         self.say_of_groups(now);
@@ -305,31 +246,8 @@ impl Scheduler {
             let parts = (format!("{:?}", key.kind), key.name.to_string());
             named.is_some_and(|(kind, name)| kind == parts.0 && (name == parts.1 || name == key.name.name))
         };
-        let known = self.live.all().map(|(key, _)| key).find(is_meant).cloned();
+        let known = self.view.live.all().map(|(key, _)| key).find(is_meant).cloned();
         known.unwrap_or_else(|| Key::new(Kind::Namespace, FullName::new("", "default")))
-    }
-
-    /// Whether it is known what other schedulers asked for before this one was started.
-    fn is_settled(&mut self, now: Timestamp) -> bool {
-        match self.settling {
-            Settling::Started => {
-                let until = now.plus_seconds(SETTLE_SECONDS);
-                self.settling = Settling::Quiet(until);
-                self.send(Request::new(Action::Timer { at: until }), now);
-                false
-            }
-            Settling::Quiet(until) if now >= until => {
-                let changed = [Kind::Pod, Kind::Workload, Kind::Job];
-                let kinds = changed.into_iter().take(if self.is_kueue() { changed.len() } else { 1 });
-                self.settling = Settling::Listing(kinds.clone().collect());
-                for kind in kinds {
-                    self.send(Request::new(Action::List { kind }), now);
-                }
-                false
-            }
-            Settling::Quiet(_) | Settling::Listing(_) => false,
-            Settling::Settled => true,
-        }
     }
 
     /// What is to be done without deciding anything.
@@ -350,7 +268,7 @@ impl Scheduler {
     fn next(&mut self, now: Timestamp) -> Option<UnitName> {
         self.look_again();
         loop {
-            let (unit, crowd) = match self.policy {
+            let (unit, crowd) = match self.view.policy() {
                 Policy::YuniKorn => self.next_by_queue()?,
                 Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => self.pending.first()?,
             };
@@ -382,10 +300,10 @@ impl Scheduler {
 
     /// What makes units alike is in the tables: with new ones, they part.
     fn look_again(&mut self) {
-        if self.looks_of != self.live.times_made() {
-            (self.looks, self.looks_of) = (Looks::default(), self.live.times_made());
+        if self.looks_of != self.view.live.times_made() {
+            (self.looks, self.looks_of) = (Looks::default(), self.view.live.times_made());
             self.pending.part();
-        } else if self.live.loaded().snapshot.has_aversions() {
+        } else if self.view.loaded().snapshot.has_aversions() {
             self.pending.part();
         }
     }
@@ -394,8 +312,8 @@ impl Scheduler {
     /// order holds until the cluster changes.
     fn next_by_queue(&mut self) -> Option<(UnitName, Option<CrowdId>)> {
         loop {
-            if self.fair_order.0 != self.generation || self.fair_order.1.is_empty() {
-                self.fair_order = (self.generation, self.by_queue());
+            if self.fair_order.0 != self.view.generation || self.fair_order.1.is_empty() {
+                self.fair_order = (self.view.generation, self.by_queue());
             }
             let (queue, place, crowd) = self.fair_order.1.pop_first()?;
             let is_next = match crowd {
@@ -416,7 +334,7 @@ impl Scheduler {
     }
 
     fn by_queue(&self) -> BTreeSet<(usize, Place, Option<CrowdId>)> {
-        let Loaded { snapshot, names, .. } = self.live.loaded();
+        let Loaded { snapshot, names, .. } = self.view.loaded();
         let queues = snapshot.queues();
         let mut by_queue: BTreeMap<Option<QueueId>, Vec<(Place, Option<CrowdId>)>> = BTreeMap::new();
         for (place, crowd) in self.pending.turns() {
@@ -438,21 +356,20 @@ impl Scheduler {
     }
 
     fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Decided {
-        let Some((preemptor, _)) = self.preemptor(unit) else {
+        let Some((preemptor, _)) = self.view.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Incomplete", why }.into();
         };
-        let is_unknown = |pod: &FullName| self.unsettled.contains(pod) || self.assumed.is_binding(pod);
-        if self.members(unit).iter().any(is_unknown) {
+        if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waits to know what became of its pods".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why }.into();
         }
         self.fail_on_purpose(unit);
-        let question = Question { policy: self.policy, now, preemptor };
+        let question = Question { policy: *self.view.policy(), now, preemptor };
         let record = self.recorded(unit, &question);
-        let outcome = question.decide(self.live.loaded_mut());
+        let outcome = question.decide(self.view.live.loaded_mut());
         let decided = self.carry_through(unit, &question, outcome, now);
         Decided { record, ..decided }
     }
@@ -461,7 +378,7 @@ impl Scheduler {
     fn carry_through(&mut self, unit: &UnitName, question: &Question, outcome: Outcome, now: Timestamp) -> Decided {
         match outcome {
             Outcome::Schedule(placement) => {
-                let placement = self.named(&placement);
+                let placement = self.view.named(&placement);
                 self.bind(unit, &placement, now);
                 Verdict::Schedule { placement }.into()
             }
@@ -469,8 +386,8 @@ impl Scheduler {
                 if let Some(why) = self.under_way(unit, question, now) {
                     return Verdict::Wait { law: "Underway", why }.into();
                 }
-                let report = self.explains.then(|| Box::new(report(question, self.live.loaded_mut())));
-                let violations = pods_against_budgets(&self.live.loaded().snapshot, &plan.victims);
+                let report = self.explains.then(|| Box::new(report(question, self.view.live.loaded_mut())));
+                let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
                 Decided { report, violations, ..self.preempt(unit, &plan, now).into() }
             }
             Outcome::Wait(law) => {
@@ -478,7 +395,7 @@ impl Scheduler {
                     Law::Delay { until } => Some(*until),
                     _ => None,
                 };
-                let words = words::law(&law, &self.live.loaded().names);
+                let words = words::law(&law, &self.view.loaded().names);
                 self.finish_marked(unit, now);
                 match law {
                     // Those that are like it came later, and wait for longer.
@@ -490,19 +407,22 @@ impl Scheduler {
             }
             Outcome::Unschedulable(law) => {
                 let is_obstacle = law.as_ref().is_some_and(Law::is_obstacle);
-                let words = law.map(|law| words::law(&law, &self.live.loaded().names));
-                let none =
-                    if self.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
+                let words = law.map(|law| words::law(&law, &self.view.loaded().names));
+                let none = if self.view.is_kueue() {
+                    "no node has room for it"
+                } else {
+                    "no lawful set of victims makes it fit"
+                };
                 let (law, why) = words.map_or(("NoPlan", none.to_owned()), |words| (words.name, words.text));
-                let priority = question.ask(self.live.loaded()).priority;
-                let tolerated = next_toleration_end(&self.live.loaded().snapshot, priority, now);
+                let priority = question.ask(self.view.loaded()).priority;
+                let tolerated = next_toleration_end(&self.view.loaded().snapshot, priority, now);
                 let until = tolerated.into_iter().chain(self.pending.patience_ends(unit, now)).min();
                 let until = until.filter(|_| !is_obstacle);
                 if is_obstacle {
                     self.pending.set_could_fit(unit, false); // no room would help it, so none is kept for it
                 } else if self.pending.is_impatient(unit, now) {
-                    let ask = question.ask(self.live.loaded());
-                    let could_fit = could_fit(&mut self.live.loaded_mut().snapshot, &ask);
+                    let ask = question.ask(self.view.loaded());
+                    let could_fit = could_fit(&mut self.view.live.loaded_mut().snapshot, &ask);
                     self.pending.set_could_fit(unit, could_fit);
                 }
                 self.give_up(unit, now);
@@ -512,80 +432,15 @@ impl Scheduler {
         }
     }
 
-    /// The unit as the engine knows it, and its pods. `None` while it lacks pods, or those of an earlier start are leaving.
-    fn preemptor(&self, unit: &UnitName) -> Option<(Preemptor, Vec<PodId>)> {
-        let loaded = self.live.loaded();
-        match unit {
-            UnitName::Pod(name) => {
-                let id = loaded.names.pod_id(name)?;
-                Some((Preemptor::Pod(id), vec![id]))
-            }
-            UnitName::Group(name) => {
-                let id = loaded.names.group_id(name)?;
-                let group = loaded.snapshot.group(id);
-                // Whether enough of them take part is for the decision to say: it names those that do not.
-                let stays = |pod: &PodId| {
-                    let pod = loaded.snapshot.pod(*pod);
-                    pod.leaving.is_none() || !pod.takes_part()
-                };
-                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(stays);
-                let members = group.members.iter().copied().filter(|&pod| loaded.snapshot.pod(pod).takes_part());
-                complete.then(|| (Preemptor::Group(id), members.collect()))
-            }
-            UnitName::Job(_) => {
-                self.live.get(&unit.key())?;
-                let pending = self.members(unit).into_iter().filter_map(|name| loaded.names.pod_id(&name));
-                let is_placed_with_it = |pod: &PodId| {
-                    let pod = loaded.snapshot.pod(*pod);
-                    pod.node.is_none() && pod.takes_part()
-                };
-                let members: Vec<PodId> = pending.filter(is_placed_with_it).collect();
-                let first = *members.first()?;
-                let job = loaded.snapshot.job(loaded.snapshot.pod(first).job?);
-                let stays = |pod: &PodId| {
-                    let pod = loaded.snapshot.pod(*pod);
-                    pod.leaving.is_none() || !pod.takes_part()
-                };
-                let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
-                complete.then_some((Preemptor::Pod(first), members))
-            }
-            UnitName::Workload(_) | UnitName::BatchJob(_) => None,
-        }
-    }
-
-    /// The pods of a unit that this scheduler is to place, by name.
-    fn members(&self, unit: &UnitName) -> Vec<FullName> {
-        let is_ours = |name: &&FullName| self.live.pod(name).is_some_and(|pod| self.places(pod));
-        match unit {
-            UnitName::Pod(name) => vec![name.clone()],
-            UnitName::Group(_) | UnitName::Job(_) => {
-                self.live.members(&unit.key()).iter().filter(is_ours).cloned().collect()
-            }
-            UnitName::Workload(_) | UnitName::BatchJob(_) => Vec::new(),
-        }
-    }
-
-    fn named(&self, placement: &[(PodId, reprieve_engine::NodeId)]) -> Vec<(FullName, String)> {
-        let names = &self.live.loaded().names;
-        placement.iter().map(|&(pod, node)| (names.pod(pod).clone(), names.node(node).to_owned())).collect()
-    }
-
     fn bind(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
         self.left_behind.insert(unit.clone());
         for (pod, node) in placement {
-            let Some(target) = self.target(pod) else { continue };
-            let message = format!("bound to {node}");
             let about = Key::new(Kind::Pod, pod.clone());
+            let Some(target) = self.view.target(&about) else { continue };
+            let message = format!("bound to {node}");
             self.send(Request::of(unit, Action::Bind { pod: target, node: node.clone() }), now);
             self.record(about, None, "Scheduled", message, now);
         }
-    }
-
-    /// What an action on a pod says of it; `None` while it is being found out what it is.
-    fn target(&self, name: &FullName) -> Option<Target> {
-        let pod = Object::Pod(Arc::clone(self.pods.get(name).filter(|_| !self.unsettled.contains(name))?));
-        let version = pod.version().max(self.assumed.version(Kind::Pod, name));
-        Some(Target { name: name.clone(), uid: pod.uid().to_owned(), version })
     }
 
     fn record(&mut self, about: Key, related: Option<Key>, reason: &'static str, message: String, now: Timestamp) {
@@ -597,9 +452,9 @@ impl Scheduler {
         let (action, unit) = (request.action.clone(), request.unit.clone());
         let id = self.actions.send(request);
         if let Some((kind, target)) = action.changes() {
-            self.assumed.add(id, &action, now);
+            self.view.assume(id, &action, now);
             if !matches!(action, Action::Condition { .. }) {
-                self.reconsider_any(kind, &target.name, now);
+                self.reconsider_any(&Key::new(kind, target.name.clone()), now);
             }
         }
         if let Some(unit) = unit {
@@ -622,15 +477,11 @@ impl Scheduler {
 
     /// What [`Bug::Panic`] does.
     fn fail_on_purpose(&mut self, unit: &UnitName) {
-        if self.has(Bug::Panic) && unit.key().name.name == FATAL {
-            let Loaded { snapshot, names, .. } = self.live.loaded_mut();
+        if self.bugs.has(Bug::Panic) && unit.key().name.name == FATAL {
+            let Loaded { snapshot, names, .. } = self.view.live.loaded_mut();
             names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
             panic!("a fault that is there on purpose");
         }
-    }
-
-    fn is_kueue(&self) -> bool {
-        matches!(self.policy, Policy::Kueue(_))
     }
 
     fn set_timer(&mut self, now: Timestamp) {
@@ -664,8 +515,8 @@ impl Scheduler {
         if self.marks.contains_key(unit) {
             return None;
         }
-        let (preemptor, pods) = self.preemptor(unit)?;
-        let snapshot = &self.live.loaded().snapshot;
-        Likeness::of(&mut self.looks, snapshot, &self.policy, (preemptor, &pods), now)
+        let (preemptor, pods) = self.view.preemptor(unit)?;
+        let snapshot = &self.view.loaded().snapshot;
+        Likeness::of(&mut self.looks, snapshot, self.view.policy(), (preemptor, &pods), now)
     }
 }

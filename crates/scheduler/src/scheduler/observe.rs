@@ -4,23 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_engine::Timestamp;
-use reprieve_engine::hold::yields_above;
-use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 
-use super::say::{FAILED, says_otherwise};
-use super::{Scheduler, Settling, Version};
-use crate::action::{Action, ActionId, PREEMPTED_FOR};
+use super::Scheduler;
+use super::say::FAILED;
+use crate::action::{Action, ActionId};
 use crate::action_log::Request;
 use crate::bug::Bug;
-use crate::effects::unmark;
 use crate::event::{ActionResult, Event};
-use crate::likeness::Room;
 use crate::pending::State;
 use crate::roll::Needy;
 use crate::unit::UnitName;
+use crate::view::{Room, needs_place, preemptor_of};
 
 impl Scheduler {
     /// Takes in what happened.
@@ -30,12 +27,7 @@ impl Scheduler {
             Event::Gone { key, version } => self.gone(&key, version, now),
             Event::Listed { kind, objects, version } => {
                 self.listed(kind, objects, version, now);
-                if let Settling::Listing(kinds) = &mut self.settling {
-                    kinds.remove(&kind);
-                    if kinds.is_empty() {
-                        self.settling = Settling::Settled;
-                    }
-                }
+                self.view.sync.listed(kind);
             }
             Event::Timer => self.actions.timer_fired(),
             Event::Done { action, result } => self.done(action, result, now),
@@ -43,56 +35,43 @@ impl Scheduler {
     }
 
     fn listed(&mut self, kind: Kind, objects: Vec<Object>, version: u64, now: Timestamp) {
-        self.unlisted.remove(&kind);
-        if self.listed.get(&kind).is_some_and(|last| *last > version) {
+        if self.view.versions.is_outdated(kind, version) {
             return;
         }
         let there: BTreeSet<Key> = objects.iter().map(Object::key).collect();
         for object in objects {
             self.changed(object, now);
         }
-        let known = self.versions.iter().filter(|(key, known)| key.kind == kind && !known.gone);
-        let missing: Vec<Key> = known.filter(|(key, _)| !there.contains(key)).map(|(key, _)| key.clone()).collect();
-        for key in missing {
+        for key in self.view.versions.missing(kind, &there) {
             self.gone(&key, version, now);
         }
-        // What is older than the list, and not in it, is gone: its end need not be remembered.
-        self.listed.insert(kind, version);
-        self.versions.retain(|key, known| key.kind != kind || !known.gone || known.version > version);
+        self.view.versions.listed(kind, version);
     }
 
     fn changed(&mut self, object: Object, now: Timestamp) {
         let key = object.key();
-        let version = object.version();
-        let last = self.versions.get(&key).map(|known| known.version).or_else(|| self.listed.get(&key.kind).copied());
-        if last.is_some_and(|last| last >= version) {
+        if !self.view.versions.accept(&key, object.version()) {
             return;
         }
-        self.versions.insert(key.clone(), Version { version, gone: false });
         match object {
-            Object::ConfigMap(mut map) if self.has(Bug::IgnoredFence) => {
+            Object::ConfigMap(mut map) if self.bugs.has(Bug::IgnoredFence) => {
                 for text in Arc::make_mut(&mut map).data.iter_mut().flat_map(|data| data.values_mut()) {
                     *text = text.replace("fence", "default");
                 }
                 self.put(Object::ConfigMap(map), now);
                 self.world_changed();
             }
-            Object::Pod(pod) => {
-                self.assumed.seen(Kind::Pod, &key.name, pod.metadata.uid.as_deref().unwrap_or_default(), version);
-                self.pods.insert(key.name.clone(), pod);
+            Object::Pod(_) => {
+                self.view.seen(&object);
                 self.reconsider(&key.name, now);
             }
             Object::Workload(_) | Object::Job(_) => self.work_seen(key, object, now),
             Object::PodGroup(group) => {
-                self.assumed.seen(
-                    Kind::PodGroup,
-                    &key.name,
-                    group.metadata.uid.as_deref().unwrap_or_default(),
-                    version,
-                );
-                let is_same = matches!(self.live.get(&key), Some(Object::PodGroup(before))
+                let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
-                self.put(Object::PodGroup(group), now);
+                let group = Object::PodGroup(group);
+                self.view.seen(&group);
+                self.put(group, now);
                 if !is_same {
                     self.unjudged.insert(key.name);
                     self.world_changed();
@@ -108,113 +87,68 @@ impl Scheduler {
 
     pub(super) fn put(&mut self, object: Object, now: Timestamp) {
         let about = object.key();
-        if let Err(error) = self.live.put(object) {
-            let message = error.to_string();
-            self.record(about, None, "Refused", message, now);
+        if let Some(error) = self.view.put(object) {
+            self.record(about, None, "Refused", error.to_string(), now);
         }
     }
 
     fn gone(&mut self, key: &Key, version: u64, now: Timestamp) {
-        if self.versions.get(key).is_some_and(|known| known.version > version) {
+        if !self.view.versions.accept_gone(key, version) {
             return;
         }
-        self.versions.insert(key.clone(), Version { version, gone: true });
-        if key.kind == Kind::Pod {
-            self.assumed.gone(Kind::Pod, &key.name);
-            self.pods.remove(&key.name);
-            self.reconsider(&key.name, now);
-        } else if matches!(key.kind, Kind::Workload | Kind::Job) {
-            self.work_gone(key, now);
-        } else {
-            self.assumed.gone(key.kind, &key.name);
-            self.live.remove(key);
-            self.judge_anew(key.kind);
-            self.world_changed();
+        let gone = self.view.gone(key);
+        match key.kind {
+            Kind::Pod => self.reconsider(&key.name, now),
+            Kind::Workload | Kind::Job => self.work_gone(key, gone, now),
+            _ => {
+                self.view.live.remove(key);
+                self.judge_anew(key.kind);
+                self.world_changed();
+            }
         }
     }
 
     /// What the priority classes say changed: so may what groups ask for.
     fn judge_anew(&mut self, kind: Kind) {
         if kind == Kind::PriorityClass {
-            let groups = self.live.all().filter(|(key, _)| key.kind == Kind::PodGroup);
+            let groups = self.view.live.all().filter(|(key, _)| key.kind == Kind::PodGroup);
             self.unjudged.extend(groups.map(|(key, _)| key.name.clone()));
         }
     }
 
     fn world_changed(&mut self) {
-        self.generation += 1;
+        self.view.generation += 1;
         self.pending.wake_all();
     }
 
     /// A pod, or what is assumed of it, changed.
     pub(super) fn reconsider(&mut self, name: &FullName, now: Timestamp) {
-        let before = self.live.pod(name).cloned();
-        let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_over(pod));
-        if let Some(pod) = after.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_some())
-            && self.has(Bug::SecondRound)
-        {
-            unmark(Arc::make_mut(pod));
+        let Some(update) = self.view.update_pod(name, self.bugs) else { return };
+        if let Some(error) = update.refused {
+            self.record(Key::new(Kind::Pod, name.clone()), None, "Refused", error.to_string(), now);
         }
-        if before == after {
-            return;
-        }
-        if let Some(pod) = after.as_ref().filter(|after| says_otherwise(before.as_deref(), Some(after))) {
-            self.live.renew(name, Arc::clone(pod));
-            return;
-        }
-        let room = self.room(name, before.as_deref(), after.as_deref());
-        match &after {
-            Some(pod) => {
-                if let Err(error) = self.live.put(Object::Pod(Arc::clone(pod))) {
-                    let about = Key::new(Kind::Pod, name.clone());
-                    let message = error.to_string();
-                    self.record(about, None, "Refused", message, now);
-                }
-            }
-            None => self.live.remove(&Key::new(Kind::Pod, name.clone())),
-        }
-        self.generation += 1;
-        self.note_mark(name, before.as_deref(), after.as_deref());
-        self.note_owner(name, before.as_deref(), after.as_deref());
-        self.reconsider_units(before.as_deref(), after.as_deref());
+        let (before, after) = (update.before.as_deref(), update.after.as_deref());
+        self.note_mark(name, before, after);
+        self.note_owner(name, before, after);
+        self.reconsider_units(before, after);
         // A member of another scheduler counts once it is bound.
-        for pod in [&before, &after].into_iter().flatten().filter(|pod| !self.places(pod)).collect::<Vec<_>>() {
-            self.pending.wake(&UnitName::of(pod, &self.policy));
+        for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.places(pod)) {
+            self.pending.wake(&UnitName::of(pod, self.view.policy()));
         }
-        self.note_left_behind(after.as_deref());
-        if let Some(room) = room {
-            for unit in [&before, &after].into_iter().filter_map(|pod| preemptor_of(pod.as_deref())) {
+        self.note_left_behind(after);
+        if let Some(room) = update.room {
+            for unit in [before, after].into_iter().filter_map(preemptor_of) {
                 self.pending.wake(&unit);
             }
             self.wake_pods(room);
         }
     }
 
-    /// How the room on nodes is about to change as a pod does; `None` where it is not.
-    fn room(&self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Room> {
-        let (before, after) = (takes_room(before), takes_room(after));
-        if before == after {
-            return None;
-        }
-        let Loaded { snapshot, names, .. } = self.live.loaded();
-        Some(match (before, after) {
-            (None, Some((on, meant, _))) => Room::Taken(on.or(meant).and_then(|node| names.node_id(node))),
-            (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
-                Room::Taken(names.node_id(on))
-            }
-            (Some((None, Some(meant), _)), Some((Some(on), _, _))) if meant == on => Room::Taken(names.node_id(on)),
-            (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
-                Room::Freed(node, names.pod_id(name).and_then(|pod| yields_above(snapshot, pod)))
-            }
-            _ => Room::Changed,
-        })
-    }
-
     /// Wakes whoever a change of room could help.
     fn wake_pods(&mut self, room: Room) {
-        let Self { pending, looks, live, policy, .. } = self;
-        let is_known = self.looks_of == live.times_made() && !live.is_stale();
-        let snapshot = &live.loaded().snapshot;
+        let Self { pending, looks, view, .. } = self;
+        let is_known = self.looks_of == view.live.times_made() && !view.live.is_stale();
+        let (snapshot, policy) = (&view.loaded().snapshot, view.policy());
         pending.wake_pods(
             |likeness| !is_known || likeness.is_helped(looks, snapshot, policy, room),
             |footing| !is_known || footing.is_touched(snapshot, room),
@@ -222,10 +156,10 @@ impl Scheduler {
     }
 
     /// An object that the scheduler changes, or what is assumed of it, changed.
-    pub(super) fn reconsider_any(&mut self, kind: Kind, name: &FullName, now: Timestamp) {
-        match kind {
-            Kind::Pod => self.reconsider(name, now),
-            _ => self.reconsider_work(&Key::new(kind, name.clone()), now),
+    pub(super) fn reconsider_any(&mut self, key: &Key, now: Timestamp) {
+        match key.kind {
+            Kind::Pod => self.reconsider(&key.name, now),
+            _ => self.reconsider_work(key, now),
         }
     }
 
@@ -256,20 +190,9 @@ impl Scheduler {
         }
     }
 
-    /// The unit of a pod that this scheduler is to place.
-    pub(super) fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
-        let pod = pod?;
-        self.places(pod).then(|| UnitName::of(pod, &self.policy))
-    }
-
-    /// Whether a pod names this scheduler.
-    pub(super) fn places(&self, pod: &Pod) -> bool {
-        pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_ref()) == Some(&self.name)
-    }
-
     /// A pod changed, and with it the unit that it is of.
     fn reconsider_units(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
-        let (left, joined) = (self.unit_of(before), self.unit_of(after));
+        let (left, joined) = (self.view.unit_of(before), self.view.unit_of(after));
         let needs = after.filter(|pod| needs_place(pod));
         if let (Some(unit), Some(pod)) = (&left, before.filter(|pod| needs_place(pod))) {
             self.roll.leave(unit, pod);
@@ -303,85 +226,105 @@ impl Scheduler {
         }
     }
 
-    fn done(&mut self, id: ActionId, mut result: ActionResult, now: Timestamp) {
-        let Some(Request { action, unit, settles, preempts }) = self.actions.finish(id) else {
-            return;
+    /// The result of an action has come.
+    fn done(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
+        let Some(request) = self.actions.finish(id) else { return };
+        let unit = request.unit.clone();
+        let changed = request.action.changes().map(|(kind, target)| Key::new(kind, target.name.clone()));
+        let failed = match (&request.action, changed) {
+            (Action::Condition { said, .. }, Some(key)) => return self.said(id, &key, said, &result, now),
+            (_, Some(key)) => self.change_done(id, &key, request, result, now),
+            (Action::CreateWorkload { workload }, None) => {
+                let forbidden = matches!(result, ActionResult::Forbidden(_));
+                if !forbidden {
+                    let key = Key::new(Kind::Workload, FullName::of(&workload.metadata));
+                    self.find_out(key, None, unit.clone());
+                }
+                forbidden
+            }
+            (Action::Read { key }, None) => {
+                self.read_done(key, request.settles, &unit, result, now);
+                false
+            }
+            (_, None) => false,
         };
-        if self.has(Bug::TrustedTimeout) && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
-        {
-            result = ActionResult::Ok { version: u64::MAX };
-        }
-        let about = action.changes().map(|(kind, target)| (kind, target.name.clone()));
-        if let (Action::Condition { said, .. }, Some((kind, name))) = (&action, about.as_ref()) {
-            self.said(id, &Key::new(*kind, name.clone()), said, &result, now);
-            return;
-        }
-        let mut failed = false;
-        match (result, about) {
-            (ActionResult::Ok { version }, Some((kind, name))) => {
-                self.assumed.worked(id, kind, &name, version);
-                if let Some(known) = self.known(kind, &name) {
-                    self.assumed.seen(kind, &name, known.uid(), known.version());
-                }
-                self.reconsider_any(kind, &name, now);
-                if let Some((preemptor, why)) = preempts {
-                    self.record(Key::new(kind, name), Some(preemptor), "Preempted", why, now);
-                } else if let Action::Refuse { message, .. } = &action {
-                    self.record(Key::new(kind, name), None, FAILED, message.clone(), now);
-                }
-            }
-            (ActionResult::Forbidden(_), Some((kind, name))) => {
-                failed = true;
-                self.assumed.failed(id, kind, &name);
-                self.reconsider_any(kind, &name, now);
-            }
-            (ActionResult::Forbidden(_), None) if matches!(action, Action::CreateWorkload { .. }) => failed = true,
-            (_, None) if let Action::CreateWorkload { workload } = &action => {
-                self.find_out(Key::new(Kind::Workload, FullName::of(&workload.metadata)), None, unit.clone());
-            }
-            (ActionResult::Read(object), _) => self.changed(object, now),
-            (ActionResult::NotFound, _) if let Action::Read { key } = &action => {
-                let version = self.versions.get(key).map_or(0, |known| known.version);
-                self.gone(key, version, now);
-            }
-            (ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut, Some((kind, name))) => {
-                self.find_out(Key::new(kind, name), Some(id), unit.clone());
-            }
-            (ActionResult::TimedOut | ActionResult::Conflict | ActionResult::Forbidden(_), None)
-                if let Action::Read { key } = &action =>
-            {
-                self.find_out(key.clone(), settles, unit.clone());
-                self.finished(&unit, id, failed, now);
-                return;
-            }
-            (_, None) => {}
-        }
-        if let Action::Read { key } = &action {
-            self.settled(key, settles, now);
-        }
-        if matches!(action.changes(), Some((Kind::Workload, _))) {
-            self.pending.wake_workloads();
-        }
-        if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, &unit) {
-            self.unjudged.insert(name.clone());
-        }
         self.finished(&unit, id, failed, now);
     }
 
-    /// The object was read anew.
-    fn settled(&mut self, key: &Key, settled: Option<ActionId>, now: Timestamp) {
-        if let Some(settled) = settled {
-            self.assumed.failed(settled, key.kind, &key.name);
+    /// The result of an action that changes an object. Whether the unit that asked for it has to back off.
+    fn change_done(
+        &mut self,
+        id: ActionId,
+        key: &Key,
+        request: Request,
+        mut result: ActionResult,
+        now: Timestamp,
+    ) -> bool {
+        let Request { action, unit, preempts, .. } = request;
+        if self.bugs.has(Bug::TrustedTimeout)
+            && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
+        {
+            result = ActionResult::Ok { version: u64::MAX };
         }
+        let failed = matches!(result, ActionResult::Forbidden(_));
+        match result {
+            ActionResult::Ok { version } => {
+                self.view.worked(id, key, version);
+                self.reconsider_any(key, now);
+                if let Some((preemptor, why)) = preempts {
+                    self.record(key.clone(), Some(preemptor), "Preempted", why, now);
+                } else if let Action::Refuse { message, .. } = &action {
+                    self.record(key.clone(), None, FAILED, message.clone(), now);
+                }
+            }
+            ActionResult::Forbidden(_) => {
+                self.view.failed(id, key);
+                self.reconsider_any(key, now);
+            }
+            ActionResult::Read(object) => self.changed(object, now),
+            ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut => {
+                self.find_out(key.clone(), Some(id), unit.clone());
+            }
+        }
+        if key.kind == Kind::Workload {
+            self.pending.wake_workloads();
+        }
+        if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, unit) {
+            self.unjudged.insert(name);
+        }
+        failed
+    }
+
+    /// The result of reading an object again; without one it is read once more.
+    fn read_done(
+        &mut self,
+        key: &Key,
+        settles: Option<ActionId>,
+        unit: &Option<UnitName>,
+        result: ActionResult,
+        now: Timestamp,
+    ) {
+        match result {
+            ActionResult::Read(object) => self.changed(object, now),
+            ActionResult::NotFound => self.gone(key, self.view.versions.last(key), now),
+            ActionResult::Ok { .. } => {}
+            ActionResult::TimedOut | ActionResult::Conflict | ActionResult::Forbidden(_) => {
+                return self.find_out(key.clone(), settles, unit.clone());
+            }
+        }
+        if let Some(settled) = settles {
+            self.view.failed(settled, key);
+        }
+        self.view.settle(key);
         if key.kind != Kind::Pod {
-            self.work_settled(key, now);
+            self.reconsider_work(key, now);
+            self.pending.wake_workloads();
             return;
         }
-        self.unsettled.remove(&key.name);
-        if settled.is_some() {
+        if settles.is_some() {
             self.reconsider(&key.name, now);
         }
-        let after = self.live.pod(&key.name).cloned();
+        let after = self.view.live.pod(&key.name).cloned();
         self.note_left_behind(after.as_deref());
         self.pending.wake_all();
     }
@@ -394,19 +337,7 @@ impl Scheduler {
         if let Some(unit) = busy {
             self.pending.busy(&unit, id);
         }
-        match key.kind {
-            Kind::Pod => self.unsettled.insert(key.name),
-            _ => self.work.unsettled.insert(key),
-        };
-    }
-
-    /// An object that the scheduler changes, as the API has it.
-    pub fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
-        match kind {
-            Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
-            Kind::PodGroup => self.live.get(&Key::new(kind, name.clone())).cloned(),
-            _ => self.work.seen.get(&Key::new(kind, name.clone())).cloned(),
-        }
+        self.view.unsettle(key);
     }
 
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
@@ -422,30 +353,4 @@ impl Scheduler {
             Some(_) => {}
         }
     }
-}
-
-fn is_over(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-pub(super) fn needs_place(pod: &Pod) -> bool {
-    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
-    let gated = gates.is_some_and(|gates| !gates.is_empty());
-    pod.node_name.is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
-}
-
-/// The room that a pod takes: where it is bound, or meant to be; and, for queues, whether it is leaving.
-fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
-    let pod = pod?;
-    let node = pod.node_name.as_ref();
-    let nominated =
-        pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref()).filter(|_| node.is_none());
-    let room = (node, nominated, pod.metadata.deletion_timestamp.is_some());
-    (node.is_some() || nominated.is_some()).then_some(room)
-}
-
-/// The unit for which a pod was told to yield.
-pub(super) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
-    UnitName::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
 }

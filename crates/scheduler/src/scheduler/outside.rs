@@ -3,12 +3,11 @@
 use reprieve_engine::Timestamp;
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::time;
-use reprieve_objects::object::Object;
 use reprieve_objects::question::Question;
 use reprieve_objects::record::record;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
-use super::{Scheduler, Settling};
+use super::Scheduler;
 use crate::action::Action;
 use crate::pending::State;
 use crate::unit::UnitName;
@@ -34,13 +33,12 @@ impl Scheduler {
 
     /// Whether everything it decides on is known.
     pub fn is_ready(&self) -> bool {
-        self.unlisted.is_empty() && self.settling == Settling::Settled
+        self.view.sync.is_synced()
     }
 
     /// Whether everything that it asked for is done and seen, but for what is only said.
     pub fn is_quiet(&self) -> bool {
-        self.assumed.is_empty()
-            && self.unsettled.is_empty()
+        self.view.is_quiet()
             && self.actions.in_flight().all(|action| is_only_said(action) || action.changes().is_none())
     }
 
@@ -57,30 +55,15 @@ impl Scheduler {
                 State::Aside { .. } => "Fault",
                 State::Busy(_) => "Underway",
             };
-            (self.queue_of(unit).unwrap_or_default(), reason)
+            (self.view.queue_of(unit).unwrap_or_default(), reason)
         })
-    }
-
-    fn queue_of(&self, unit: &UnitName) -> Option<String> {
-        let loaded = self.live.loaded();
-        match unit {
-            UnitName::Pod(_) | UnitName::Group(_) | UnitName::Job(_) => {
-                let pod = self.members(unit).first().and_then(|pod| loaded.names.pod_id(pod))?;
-                loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
-            }
-            UnitName::Workload(_) => match self.live.get(&unit.key())? {
-                Object::Workload(workload) => Some(workload.spec.queue_name.clone()),
-                _ => None,
-            },
-            UnitName::BatchJob(_) => None,
-        }
     }
 
     /// A step failed by a fault: the unit that was being decided steps aside for a while, and the tables are made anew. `None` where
     /// nobody was being decided, so that it is not known what is wrong.
     pub fn recover(&mut self, now: Timestamp) -> Option<UnitName> {
         let unit = self.deciding.take()?;
-        self.live.distrust();
+        self.view.live.distrust();
         let aside = State::Aside { until: now.plus_seconds(FAULT_SECONDS) };
         let why = self.pending.why(&aside).to_owned();
         self.pending.set(&unit, aside);
@@ -104,8 +87,8 @@ impl Scheduler {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: key.name.namespace.clone(), name: key.name.name.clone() };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
-        let answer: Answer = question.answer(self.live.loaded_mut());
-        let text = record(&self.live.everything(), self.live.loaded(), &spec, &answer).ok()?;
+        let answer: Answer = question.answer(self.view.live.loaded_mut());
+        let text = record(&self.view.live.everything(), self.view.loaded(), &spec, &answer).ok()?;
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");
         Some(Recorded { name: format!("{moment}-{}-{}", key.name.namespace, key.name.name), text })
     }

@@ -16,23 +16,23 @@ use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 
-use super::observe::preemptor_of;
 use super::{Scheduler, Verdict};
-use crate::action::{Action, SOFT_EVICTION, Target};
+use crate::action::Action;
 use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::footing::Footing;
 use crate::pending::State;
 use crate::unit::UnitName;
+use crate::view::preemptor_of;
 
 /// How many victims the event of a preemption names.
 const MOST_NAMED: usize = 5;
 
 impl Scheduler {
     pub(super) fn preempt(&mut self, unit: &UnitName, plan: &Plan, now: Timestamp) -> Verdict {
-        let placement = self.named(&plan.placement);
+        let placement = self.view.named(&plan.placement);
         let victims = self.victims(plan);
-        if victims.iter().any(|victim| self.unsettled.contains(victim)) {
+        if victims.iter().any(|victim| self.view.is_unsettled(&Key::new(Kind::Pod, victim.clone()))) {
             let why = "waits to know what became of its victims".to_owned();
             self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why };
@@ -62,12 +62,12 @@ impl Scheduler {
     /// Why nobody new is taken for the unit now: somebody is still leaving for it, or is leaving where it is meant to land, and its
     /// placement stands once they are gone.
     pub(super) fn under_way(&mut self, unit: &UnitName, question: &Question, now: Timestamp) -> Option<String> {
-        if self.has(Bug::SecondRound) {
+        if self.bugs.has(Bug::SecondRound) {
             return None;
         }
         let marked = self.marks.get(unit).cloned().unwrap_or_default();
-        let ask = question.ask(self.live.loaded());
-        let Loaded { snapshot, names, .. } = self.live.loaded();
+        let ask = question.ask(self.view.loaded());
+        let Loaded { snapshot, names, .. } = self.view.loaded();
         // Pods that came later, beyond those that it needs, are no reason for a second round.
         let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(ask.needed, |job| {
@@ -78,13 +78,13 @@ impl Scheduler {
         let placement: Placement = nominated.collect();
         let nodes: BTreeSet<NodeId> = placement.iter().map(|(_, node)| *node).collect();
         let on_them = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
-        let leaving: Vec<PodId> = on_them.filter(|pod| self.is_leaving(names.pod(*pod))).collect();
-        if leaving.is_empty() && !marked.iter().any(|victim| self.is_leaving(victim)) {
+        let leaving: Vec<PodId> = on_them.filter(|pod| self.view.is_leaving(names.pod(*pod))).collect();
+        if leaving.is_empty() && !marked.iter().any(|victim| self.view.is_leaving(victim)) {
             return None;
         }
         let gone: BTreeSet<PodId> = marked.iter().filter_map(|pod| names.pod_id(pod)).chain(leaving).collect();
         let gone: Vec<PodId> = gone.into_iter().collect();
-        if placement.len() < needed || !stands(&mut self.live.loaded_mut().snapshot, &ask, &placement, &gone) {
+        if placement.len() < needed || !stands(&mut self.view.live.loaded_mut().snapshot, &ask, &placement, &gone) {
             return None;
         }
         self.finish_marked(unit, now);
@@ -95,10 +95,11 @@ impl Scheduler {
 
     /// The unit waits for others to leave from where it is to land, unless it waits for what it asked for already.
     pub(super) fn wait_to_land(&mut self, unit: &UnitName, why: &str) {
-        let footing = match self.policy {
-            Policy::Kubernetes(_) if self.looks_of == self.live.times_made() => {
-                self.preemptor(unit).and_then(|(preemptor, _)| Footing::of(&self.live.loaded().snapshot, preemptor))
-            }
+        let footing = match self.view.policy() {
+            Policy::Kubernetes(_) if self.looks_of == self.view.live.times_made() => self
+                .view
+                .preemptor(unit)
+                .and_then(|(preemptor, _)| Footing::of(&self.view.loaded().snapshot, preemptor)),
             _ => None,
         };
         let why = why.into();
@@ -139,7 +140,7 @@ impl Scheduler {
         let (broken, whole): (Vec<FullName>, Vec<FullName>) =
             marked.into_iter().partition(|victim| self.is_of_broken_group(victim));
         let mut requests = self.evict(unit, &broken, now);
-        let unmarked = self.staying(&whole).into_iter().map(|pod| Action::Unmark { pod });
+        let unmarked = self.view.staying(&whole).into_iter().map(|pod| Action::Unmark { pod });
         requests.extend(unmarked.map(|action| Request { unit: waits.cloned(), ..Request::new(action) }));
         requests
     }
@@ -148,14 +149,14 @@ impl Scheduler {
     fn nominate(&self, unit: &UnitName, placement: &[(FullName, String)]) -> Vec<Request> {
         let places: BTreeMap<&FullName, &String> = placement.iter().map(|(pod, node)| (pod, node)).collect();
         let mut requests = Vec::new();
-        for name in self.members(unit) {
+        for name in self.view.members(unit) {
             let place = places.get(&name).map(|node| (*node).clone());
-            let Some(pod) = self.live.pod(&name) else { continue };
+            let Some(pod) = self.view.live.pod(&name) else { continue };
             let bound = pod.node_name.is_some();
             let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
             if !bound
                 && nominated.filter(|node| !node.is_empty()) != place
-                && let Some(pod) = self.target(&name)
+                && let Some(pod) = self.view.target(&Key::new(Kind::Pod, name))
             {
                 requests.push(Request::of(unit, Action::Nominate { pod, node: place }));
             }
@@ -168,8 +169,8 @@ impl Scheduler {
     fn mark(&self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> (Vec<Request>, Option<UnitName>) {
         let marked = self.marks.get(unit).cloned().unwrap_or_default();
         let (mut requests, mut yields_first) = (Vec::new(), None);
-        for pod in self.staying(victims) {
-            match preemptor_of(self.live.pod(&pod.name).map(AsRef::as_ref)) {
+        for pod in self.view.staying(victims) {
+            match preemptor_of(self.view.pod(&pod.name)) {
                 Some(other) if other == *unit => {}
                 Some(other) if self.pending.is_before(&other, unit) => yields_first = Some(other),
                 Some(_) | None => {
@@ -186,11 +187,11 @@ impl Scheduler {
     }
 
     fn evict(&self, unit: &UnitName, victims: &[FullName], now: Timestamp) -> Vec<Request> {
-        let mut staying = self.staying(victims);
-        if self.has(Bug::HalfAGang) && staying.len() > 1 {
+        let mut staying = self.view.staying(victims);
+        if self.bugs.has(Bug::HalfAGang) && staying.len() > 1 {
             staying.pop();
         }
-        let mut requests = match self.has(Bug::ForgottenNomination) && !staying.is_empty() {
+        let mut requests = match self.bugs.has(Bug::ForgottenNomination) && !staying.is_empty() {
             true => self.nominate(unit, &[]),
             false => Vec::new(),
         };
@@ -216,9 +217,9 @@ impl Scheduler {
 
     /// Why this pod may be taken for the unit.
     fn ground(&self, unit: &UnitName, victim: &FullName) -> String {
-        let Loaded { snapshot, names, .. } = self.live.loaded();
+        let Loaded { snapshot, names, .. } = self.view.loaded();
         let victim = names.pod_id(victim).map(|pod| snapshot.pod(pod));
-        match (self.policy, victim.and_then(|victim| victim.queue)) {
+        match (self.view.policy(), victim.and_then(|victim| victim.queue)) {
             (Policy::YuniKorn, Some(queue)) => {
                 format!("its queue {} uses more than it is guaranteed", names.queue(queue))
             }
@@ -230,33 +231,20 @@ impl Scheduler {
         }
     }
 
-    /// Those of the pods that are not leaving, as targets.
-    fn staying(&self, pods: &[FullName]) -> Vec<Target> {
-        pods.iter().filter(|pod| !self.is_leaving(pod)).filter_map(|pod| self.target(pod)).collect()
-    }
-
     fn victims(&self, plan: &Plan) -> Vec<FullName> {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
         pods.map(|&pod| loaded.names.pod(pod).clone()).collect()
     }
 
     /// Whether victims are only labelled, for another operator to evict them.
     fn is_soft(&self) -> bool {
-        matches!(self.policy, Policy::Koordinator(policy) if !policy.deletes_victims)
-    }
-
-    /// Whether the pod has been evicted and is on its way.
-    fn is_leaving(&self, pod: &FullName) -> bool {
-        self.live.pod(pod).is_none_or(|pod| {
-            let labels = pod.metadata.labels.as_ref();
-            pod.metadata.deletion_timestamp.is_some() || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
-        })
+        matches!(self.view.policy(), Policy::Koordinator(policy) if !policy.deletes_victims)
     }
 
     /// Whether the pod is on a node, its group yields whole, and part of it is leaving or gone.
     fn is_of_broken_group(&self, pod: &FullName) -> bool {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let pod = loaded.names.pod_id(pod).map(|pod| loaded.snapshot.pod(pod)).filter(|pod| pod.node.is_some());
         pod.and_then(|pod| pod.group).is_some_and(|group| {
             let group = loaded.snapshot.group(group);

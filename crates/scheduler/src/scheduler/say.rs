@@ -3,22 +3,18 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::{Pod, PodStatus};
 
 use super::Scheduler;
-use super::observe::needs_place;
-use crate::action::{Action, ActionId, Said, Target};
+use crate::action::{Action, ActionId, Said};
 use crate::action_log::Request;
 use crate::event::ActionResult;
 use crate::unit::UnitName;
+use crate::view::{SCHEDULED, condition, needs_place};
 
-/// Of a pod.
-const SCHEDULED: &str = "PodScheduled";
 /// Of a PodGroup; once it holds, it does so for ever.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
 /// Of a PodGroup whose pods have other priorities than it has.
@@ -38,8 +34,8 @@ impl Scheduler {
         }
         let waits =
             |type_| Said { type_, holds: false, reason: UNSCHEDULABLE, message: format!("{law}: {why}"), since: now };
-        for name in self.members(unit) {
-            if self.live.pod(&name).is_some_and(|pod| needs_place(pod)) {
+        for name in self.view.members(unit) {
+            if self.view.live.pod(&name).is_some_and(|pod| needs_place(pod)) {
                 self.say(Kind::Pod, &name, waits(SCHEDULED), now);
             }
         }
@@ -57,13 +53,13 @@ impl Scheduler {
         if self.spoken(*kind, name, GROUP_SCHEDULED).is_some_and(|(holds, ..)| holds) {
             return;
         }
-        let Some(Object::PodGroup(group)) = self.live.get(key) else { return };
+        let Some(Object::PodGroup(group)) = self.view.live.get(key) else { return };
         let gang = group.spec.scheduling_policy.gang.as_ref();
         let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
         let is_unbound = |pod: &&FullName| {
-            self.live.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || self.assumed.is_binding(pod)
+            self.view.live.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || self.view.is_binding(pod)
         };
-        let members = self.live.members(key);
+        let members = self.view.live.members(key);
         // So many may lack a node; one more is not looked for.
         let Some(spare) = members.len().checked_sub(needed) else { return };
         if members.iter().filter(is_unbound).nth(spare).is_none() {
@@ -75,7 +71,7 @@ impl Scheduler {
 
     /// Says on a group that a pod of it has another priority, or no longer has.
     fn say_mismatch(&mut self, name: &FullName, now: Timestamp) {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let Some(group) = loaded.names.group_id(name).map(|group| loaded.snapshot.group(group)) else { return };
         let other = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
         let said = match other {
@@ -99,8 +95,9 @@ impl Scheduler {
         for name in std::mem::take(&mut self.unjudged) {
             let key = Key::new(Kind::PodGroup, name.clone());
             let unit = UnitName::Group(name.clone());
-            let is_ours = |pod: &FullName| self.unit_of(self.live.pod(pod).map(Arc::as_ref)).as_ref() == Some(&unit);
-            let members = self.live.members(&key);
+            let is_ours =
+                |pod: &FullName| self.view.unit_of(self.view.live.pod(pod).map(Arc::as_ref)).as_ref() == Some(&unit);
+            let members = self.view.live.members(&key);
             let (first, any) = (members.first().is_some_and(is_ours), members.iter().any(is_ours));
             if any {
                 self.say_scheduled(&key, now);
@@ -108,7 +105,7 @@ impl Scheduler {
             if !first {
                 continue;
             }
-            match self.live.refused_priority(&name) {
+            match self.view.live.refused_priority(&name) {
                 Some(refused) => {
                     let (reason, message) = (refused.reason(), refused.to_string());
                     let said =
@@ -136,9 +133,7 @@ impl Scheduler {
             return false;
         }
         let since = spoken.filter(|(holds, ..)| *holds == said.holds).and_then(|(.., since)| since).unwrap_or(now);
-        let Some(object) = self.known(kind, name) else { return false };
-        let version = object.version().max(self.assumed.version(kind, name));
-        let object = Target { name: name.clone(), uid: object.uid().to_owned(), version };
+        let Some(object) = self.view.target_as_known(&Key::new(kind, name.clone())) else { return false };
         let said = Said { since, ..said };
         self.send(Request::new(Action::Condition { kind, object, said }), now);
         true
@@ -146,17 +141,18 @@ impl Scheduler {
 
     /// What the object says, or will: whether the condition holds, its reason, by which law, and since when.
     fn spoken(&self, kind: Kind, name: &FullName, type_: &str) -> Option<(bool, &str, &str, Option<Timestamp>)> {
-        if let Some(said) = self.assumed.said(kind, name, type_) {
+        let key = Key::new(kind, name.clone());
+        if let Some(said) = self.view.sent_condition(&key, type_) {
             return Some((said.holds, said.reason, matter(&said.message), Some(said.since)));
         }
         if kind == Kind::Pod {
-            let condition = find(self.pods.get(name)?, type_)?;
+            let condition = condition(self.view.observed_pod(name)?, type_)?;
             let (reason, message) = (condition.reason.as_deref(), condition.message.as_deref());
             let since = condition.last_transition_time.as_ref().map(|since| timestamp(since.0));
             let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
             return Some((condition.status == "True", reason, matter(message), since));
         }
-        let Object::PodGroup(group) = self.live.get(&Key::new(kind, name.clone()))? else { return None };
+        let Object::PodGroup(group) = self.view.live.get(&key)? else { return None };
         let conditions = group.status.as_ref()?.conditions.as_ref()?;
         let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
         let since = timestamp(condition.last_transition_time.0);
@@ -166,19 +162,15 @@ impl Scheduler {
     /// It was said, or was not. What is forbidden is not tried again; what failed otherwise is, when there is something to say. Why
     /// somebody waits is recorded, too, for those who look at events.
     pub(super) fn said(&mut self, id: ActionId, about: &Key, said: &Said, result: &ActionResult, now: Timestamp) {
-        let Key { kind, name } = about;
         match result {
             ActionResult::Ok { version } => {
-                self.assumed.worked(id, *kind, name, *version);
-                if let Some(known) = self.known(*kind, name) {
-                    self.assumed.seen(*kind, name, known.uid(), known.version());
-                }
+                self.view.worked(id, about, *version);
                 if said.reason == UNSCHEDULABLE {
                     self.record(about.clone(), None, FAILED, said.message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {}
-            _ => self.assumed.failed(id, *kind, name),
+            _ => self.view.failed(id, about),
         }
     }
 }
@@ -186,30 +178,4 @@ impl Scheduler {
 /// What comes before the colon.
 pub(super) fn matter(message: &str) -> &str {
     message.split_once(": ").map_or(message, |(matter, _)| matter)
-}
-
-fn find<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
-}
-
-/// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
-pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
-    let (Some(before), Some(after)) = (before, after) else { return false };
-    let is_bound = find(after, SCHEDULED).is_some_and(|condition| condition.status == "True");
-    if is_bound || before.node_name != after.node_name || before.spec != after.spec {
-        return false;
-    }
-    let (empty, none) = (PodStatus::default(), Vec::new());
-    let [was, is] = [before, after].map(|pod| pod.status.as_ref().unwrap_or(&empty));
-    let [were, are] = [was, is].map(|status| {
-        let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
-        conditions.filter(|condition| condition.type_ != SCHEDULED)
-    });
-    if !were.eq(are) || was.but_conditions() != is.but_conditions() {
-        return false;
-    }
-    let mut metadata = before.metadata.clone();
-    metadata.resource_version.clone_from(&after.metadata.resource_version);
-    metadata.managed_fields.clone_from(&after.metadata.managed_fields);
-    metadata == after.metadata
 }

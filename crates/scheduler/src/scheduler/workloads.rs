@@ -9,7 +9,6 @@ mod cycle;
 mod make;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,22 +20,18 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 
 use super::Scheduler;
-use crate::action::{Action, Target};
+use crate::action::Action;
 use crate::action_log::Request;
-use crate::bug::Bug;
 use crate::effects::is_true;
 use crate::roll::Needy;
 use crate::unit::UnitName;
+use crate::view::ObjectUpdate;
 use chore::{Chore, Standing, chore};
 use claims::Claims;
 
 /// The workloads and Jobs that the scheduler knows.
 #[derive(Default)]
 pub(super) struct Work {
-    /// As the API has them.
-    pub seen: BTreeMap<Key, Object>,
-    /// Those that are being read anew.
-    pub unsettled: BTreeSet<Key>,
     /// By the uid of a Job: its workload.
     workload_of: BTreeMap<String, FullName>,
     /// By the uid of a Job: its pods that are not over.
@@ -47,17 +42,14 @@ pub(super) struct Work {
 impl Scheduler {
     /// A workload or a Job is there, or has changed.
     pub(super) fn work_seen(&mut self, key: Key, object: Object, now: Timestamp) {
-        self.assumed.seen(key.kind, &key.name, object.uid(), object.version());
+        self.view.seen(&object);
         if let (Kind::Workload, Some((_, uid))) = (key.kind, owner(object.metadata())) {
             self.work.workload_of.insert(uid.to_owned(), key.name.clone());
         }
-        self.work.seen.insert(key.clone(), object);
         self.reconsider_work(&key, now);
     }
 
-    pub(super) fn work_gone(&mut self, key: &Key, now: Timestamp) {
-        self.assumed.gone(key.kind, &key.name);
-        let gone = self.work.seen.remove(key);
+    pub(super) fn work_gone(&mut self, key: &Key, gone: Option<Object>, now: Timestamp) {
         if let Some((_, uid)) = gone.as_ref().and_then(|object| owner(object.metadata()))
             && self.work.workload_of.get(uid) == Some(&key.name)
         {
@@ -66,30 +58,13 @@ impl Scheduler {
         self.reconsider_work(key, now);
     }
 
-    /// A workload or a Job was read anew.
-    pub(super) fn work_settled(&mut self, key: &Key, now: Timestamp) {
-        self.work.unsettled.remove(key);
-        self.reconsider_work(key, now);
-        self.pending.wake_workloads();
-    }
-
     /// A workload or a Job, or what is assumed of it, changed.
     pub(super) fn reconsider_work(&mut self, key: &Key, now: Timestamp) {
-        let before = self.live.get(key).cloned();
-        let mut after = self.work.seen.get(key).map(|object| self.assumed.apply_to(&key.name, object));
-        if let Some(Object::Workload(workload)) = &mut after
-            && self.has(Bug::EarlyQuota)
-            && let Some(status) = &mut Arc::make_mut(workload).status
-            && is_true(&status.conditions, "Evicted")
-        {
-            status.admission = None;
+        let ObjectUpdate { before, after, refused } = self.view.update_object(key, self.bugs);
+        if let Some(error) = refused {
+            self.record(key.clone(), None, "Refused", error.to_string(), now);
         }
-        match &after {
-            Some(object) if before.as_ref() != Some(object) => self.put(object.clone(), now),
-            Some(_) => {}
-            None => self.live.remove(key),
-        }
-        if !self.is_kueue() {
+        if !self.view.is_kueue() {
             return;
         }
         match key.kind {
@@ -141,7 +116,7 @@ impl Scheduler {
 
     /// Keeps track of the pods that Jobs have.
     pub(super) fn note_owner(&mut self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) {
-        if !self.is_kueue() || before.is_some() == after.is_some() {
+        if !self.view.is_kueue() || before.is_some() == after.is_some() {
             return;
         }
         let Some((job, uid)) = before.or(after).and_then(|pod| owner(&pod.metadata)) else { return };
@@ -178,28 +153,28 @@ impl Scheduler {
     /// The next thing to be done for a Job, and what is said of it. Nothing while what was asked for before is not seen yet.
     #[allow(clippy::type_complexity)]
     fn next_for(&self, key: &Key) -> Option<(Action, Option<(Key, &'static str, String)>)> {
-        let Some(Object::Job(job)) = self.work.seen.get(key) else { return None };
+        let Some(Object::Job(job)) = self.view.observed(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
         let name = self.work.workload_of.get(&uid).cloned();
         let workload = name.as_ref().map(|name| Key::new(Kind::Workload, name.clone()));
-        let is_seen = |key: &Key| self.assumed.is_seen(key.kind, &key.name) && !self.work.unsettled.contains(key);
+        let is_seen = |key: &Key| self.view.is_seen(key);
         if !is_seen(key) || !workload.as_ref().is_none_or(is_seen) {
             return None;
         }
-        let seen = match workload.as_ref().and_then(|key| self.work.seen.get(key)) {
+        let seen = match workload.as_ref().and_then(|key| self.view.observed(key)) {
             Some(Object::Workload(workload)) => Some(workload),
             _ => None,
         };
         let standing =
             Standing { job, workload: seen.map(AsRef::as_ref), has_pods: self.work.pods_of.contains_key(&uid) };
-        let of_workload = || self.work_target(workload.as_ref()?);
-        let of_job = || self.work_target(key);
+        let of_workload = || self.view.target(workload.as_ref()?);
+        let of_job = || self.view.target(key);
         let about = || workload.clone().unwrap_or_else(|| key.clone());
         match chore(&standing, |flavor| self.flavor(flavor))? {
             Chore::Create => {
                 let made = make::workload(job, self.priority_of(job));
                 let about = Key::new(Kind::Workload, FullName::of(&made.metadata));
-                if self.work.unsettled.contains(&about) || self.work.seen.contains_key(&about) {
+                if self.view.is_unsettled(&about) || self.view.observed(&about).is_some() {
                     return None;
                 }
                 let said = (key.clone(), "CreatedWorkload", format!("created {about}"));
@@ -225,15 +200,8 @@ impl Scheduler {
         }
     }
 
-    /// What an action on a workload or a Job says of it; `None` while it is being found out what it is.
-    fn work_target(&self, key: &Key) -> Option<Target> {
-        let object = self.work.seen.get(key).filter(|_| !self.work.unsettled.contains(key))?;
-        let version = object.version().max(self.assumed.version(key.kind, &key.name));
-        Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
-    }
-
     fn flavor(&self, name: &str) -> Option<&FlavorSpec> {
-        match self.live.get(&Key::new(Kind::ResourceFlavor, FullName::new("", name)))? {
+        match self.view.live.get(&Key::new(Kind::ResourceFlavor, FullName::new("", name)))? {
             Object::ResourceFlavor(flavor) => Some(&flavor.spec),
             _ => None,
         }
@@ -241,7 +209,7 @@ impl Scheduler {
 
     /// A Job's priority: of the class that its label names, else of its pods, else of the global default PriorityClass.
     fn priority_of(&self, job: &Job) -> i32 {
-        let class = |kind, name: &str| match self.live.get(&Key::new(kind, FullName::new("", name)))? {
+        let class = |kind, name: &str| match self.view.live.get(&Key::new(kind, FullName::new("", name)))? {
             Object::WorkloadPriorityClass(class) => Some(class.spec.value),
             Object::PriorityClass(class) => class.value,
             _ => None,
@@ -258,7 +226,7 @@ impl Scheduler {
 
     /// The value of the global default PriorityClass; the lowest, as in Kueue, where there are several.
     fn default_priority(&self) -> Option<i32> {
-        let classes = self.live.of_kind(Kind::PriorityClass).filter_map(|object| match object {
+        let classes = self.view.live.of_kind(Kind::PriorityClass).filter_map(|object| match object {
             Object::PriorityClass(class) if class.global_default == Some(true) => Some(class.value.unwrap_or_default()),
             _ => None,
         });

@@ -51,20 +51,20 @@ impl Scheduler {
     }
 
     fn run_cycle(&mut self, now: Timestamp) {
-        let Policy::Kueue(policy) = self.policy else { return };
+        let Policy::Kueue(policy) = self.view.policy() else { return };
         let woken: Vec<UnitName> = self.pending.active().filter(|unit| is_workload(unit)).cloned().collect();
         if !self.pending.take_quota_news() && woken.is_empty() {
             return;
         }
-        let fails = self.has(Bug::Panic);
+        let fails = self.bugs.has(Bug::Panic);
         let is_aside = |name: &FullName| {
             let one = self.pending.get(&UnitName::Workload(name.clone()));
             one.is_some_and(|one| matches!(one.state, State::Aside { .. }))
         };
-        let unknown = self.work.claims.sort(&self.live, &policy, is_aside);
+        let unknown = self.work.claims.sort(&self.view.live, &policy, is_aside);
         let next: Vec<UnitName> = self.work.claims.next().cloned().map(UnitName::Workload).collect();
         let held = self.held_back(&next, now);
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let ids: Vec<WorkloadId> = next
             .iter()
             .filter(|unit| !held.contains_key(unit))
@@ -94,7 +94,7 @@ impl Scheduler {
         }
         let mut misunderstood: Vec<(UnitName, String)> = Vec::new();
         for unit in unknown.into_iter().map(UnitName::Workload) {
-            if let Some(fault) = self.live.fault_of(&unit.key()) {
+            if let Some(fault) = self.view.live.fault_of(&unit.key()) {
                 let why = format!("it cannot be understood: {}", fault.problem);
                 self.wait_for_quota(&unit, MISUNDERSTOOD, None, &why);
                 misunderstood.push((unit, why));
@@ -104,8 +104,8 @@ impl Scheduler {
         let explained = heads.into_iter().map(|(id, unit, head)| {
             self.deciding = Some(unit.clone());
             let explains = self.explains && matches!(head, Head::Preempt(_));
-            let question = Question { policy: self.policy, now, preemptor: Preemptor::Workload(id) };
-            let report = explains.then(|| Box::new(report(&question, self.live.loaded_mut())));
+            let question = Question { policy: *self.view.policy(), now, preemptor: Preemptor::Workload(id) };
+            let report = explains.then(|| Box::new(report(&question, self.view.live.loaded_mut())));
             let record = self.recorded(&unit, &question);
             (unit, head, report, record)
         });
@@ -123,7 +123,7 @@ impl Scheduler {
         }
         self.deciding = None;
         for (unit, message) in misunderstood {
-            if let Some(workload) = self.work_target(&unit.key()) {
+            if let Some(workload) = self.view.target(&unit.key()) {
                 self.refuse(&unit, workload, (MISUNDERSTOOD, &message), now);
             }
         }
@@ -132,10 +132,10 @@ impl Scheduler {
     /// Those who were preempted lately, while whoever they yielded to waits: what they left is not for them. In a queue that is
     /// strict nobody goes before them. By unit of those who are next: who was preempted, and until when that counts.
     fn held_back(&self, next: &[UnitName], now: Timestamp) -> BTreeMap<UnitName, (UnitName, Timestamp)> {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let mut held = BTreeMap::new();
         for unit in &self.work.claims.alone().cloned().map(UnitName::Workload).collect::<Vec<_>>() {
-            let Some(Object::Workload(workload)) = self.live.get(&unit.key()) else { continue };
+            let Some(Object::Workload(workload)) = self.view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preempted_for(workload) else { continue };
             let until = since.plus_seconds(PATIENCE_SECONDS);
             if until <= now || self.pending.get(&UnitName::Workload(preemptor)).is_none() {
@@ -167,7 +167,7 @@ impl Scheduler {
     }
 
     fn named_head(&self, head: &Considered) -> Head {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         if let kueue::Verdict::Decided(outcome) = &head.verdict {
             match (outcome, &head.assignment) {
                 (Outcome::Schedule(_), Some(given)) => {
@@ -194,7 +194,7 @@ impl Scheduler {
 
     fn carry_out(&mut self, unit: &UnitName, head: Head, now: Timestamp) -> Verdict {
         let key = unit.key();
-        let Some(target) = self.work_target(&key) else {
+        let Some(target) = self.view.target(&key) else {
             return self.unsettled(unit);
         };
         match head {
@@ -210,7 +210,7 @@ impl Scheduler {
                 self.wait_for_quota(unit, law, until, &why);
                 let others = if for_all { self.work.claims.tell(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitName::Workload).filter(|other| other != unit) {
-                    match self.work_target(&other.key()) {
+                    match self.view.target(&other.key()) {
                         Some(target) => self.refuse(&other, target, (law, &why), now),
                         None => self.work.claims.put(&other.key().name),
                     }
@@ -235,7 +235,7 @@ impl Scheduler {
             .filter(|(name, _)| !self.is_evicted(name))
             .map(|(name, ground)| (Key::new(Kind::Workload, name.clone()), *ground))
             .collect();
-        let target = |key: &Key| self.work_target(key).filter(|_| self.assumed.is_settled(key.kind, &key.name));
+        let target = |key: &Key| self.view.target(key).filter(|_| self.view.is_settled(key));
         let targets = staying.iter().map(|(key, ground)| Some((key.clone(), target(key)?, *ground)));
         let Some(targets) = targets.collect::<Option<Vec<_>>>() else {
             return self.unsettled(unit);
@@ -258,14 +258,14 @@ impl Scheduler {
     }
 
     fn is_evicted(&self, workload: &FullName) -> bool {
-        let loaded = self.live.loaded();
+        let loaded = self.view.loaded();
         let id = loaded.names.workload_id(workload);
         id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
     }
 
     /// Whether it says on the workload that it has no quota by this law, and since when it has none.
     fn was_refused(&self, key: &Key, law: &str) -> bool {
-        let Some(Object::Workload(workload)) = self.live.get(key) else { return true };
+        let Some(Object::Workload(workload)) = self.view.live.get(key) else { return true };
         let conditions = workload.status.iter().flat_map(|status| &status.conditions);
         let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
         quota.is_some_and(|condition| condition.status == "False" && matter(&condition.message) == law)
