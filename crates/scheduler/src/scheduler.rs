@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::{Outcome, QueueId, Timestamp};
+use reprieve_engine::{Outcome, Timestamp};
 use reprieve_objects::budget_report::pods_against_budgets;
 use reprieve_objects::live::Live;
 use reprieve_objects::load::Loaded;
@@ -26,17 +26,12 @@ use reprieve_objects::words;
 use crate::action::{Action, ActionId};
 use crate::action_log::{ActionLog, Request};
 use crate::bug::{Bug, Bugs, FATAL};
-use crate::likeness::{Likeness, Looks};
-use crate::pending::{CrowdId, Pending, Place, State, Waits};
-use crate::roll::Roll;
+use crate::queue::{PendingQueue, State, Waits};
 use crate::unit::UnitName;
 use crate::view::ClusterView;
 use workloads::Work;
 
 pub use outside::Recorded;
-
-/// The law by which a unit waits for another that has waited longer.
-const HELD_BACK: &str = "HeldBack";
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -44,8 +39,8 @@ pub struct Scheduler {
     explains: bool,
     /// The cluster as it will be when all actions in flight have succeeded.
     view: ClusterView,
-    pending: Pending,
-    roll: Roll,
+    /// Units that wait for a node or for quota, in scheduling order.
+    queue: PendingQueue,
     /// By preemptor: who was told to yield for it.
     marks: BTreeMap<UnitName, BTreeSet<FullName>>,
     /// Preemptors that wait no longer, though somebody was told to yield for them.
@@ -61,11 +56,6 @@ pub struct Scheduler {
     deciding: Option<UnitName>,
     /// How the policy is written where every decision is recorded.
     recorded_as: Option<Profile>,
-    looks: Looks,
-    /// For which tables that is good.
-    looks_of: u64,
-    /// Who is next under YuniKorn, as of a generation: by the place of its queue.
-    fair_order: (u64, BTreeSet<(usize, Place, Option<CrowdId>)>),
     bugs: Bugs,
 }
 
@@ -146,8 +136,7 @@ impl Scheduler {
         Self {
             explains: false,
             view: ClusterView::new(name, policy),
-            pending: Pending::default(),
-            roll: Roll::default(),
+            queue: PendingQueue::default(),
             marks: BTreeMap::new(),
             left_behind: BTreeSet::new(),
             unjudged: BTreeSet::new(),
@@ -156,9 +145,6 @@ impl Scheduler {
             actions: ActionLog::default(),
             deciding: None,
             recorded_as: None,
-            looks: Looks::default(),
-            looks_of: 0,
-            fair_order: (0, BTreeSet::new()),
             bugs: Bugs::default(),
         }
     }
@@ -193,7 +179,7 @@ impl Scheduler {
 
     /// All units that wait, and what each waits for.
     pub fn waiting(&self) -> impl Iterator<Item = (&UnitName, String)> {
-        self.pending.iter().map(|(unit, waiting)| (unit, self.pending.why(&waiting.state).to_owned()))
+        self.queue.iter().map(|(unit, waiting)| (unit, self.queue.why(&waiting.state).to_owned()))
     }
 
     /// The next step; `None` when there is nothing to do until the next event.
@@ -215,7 +201,7 @@ impl Scheduler {
         }
         self.say_of_groups(now);
         self.clear_left_behind(now);
-        self.pending.wake_due(now);
+        self.queue.wake_due(now);
         self.keep_up(now);
         if let Some(step) = self.follow_up() {
             return Some(step);
@@ -224,7 +210,11 @@ impl Scheduler {
             self.set_timer(now);
             return Some(step);
         }
-        let Some(unit) = self.next(now) else {
+        let (next, parked) = self.queue.next(&self.view, |unit| self.marks.contains_key(unit), now);
+        for (unit, law, why) in parked {
+            self.say_why(&unit, law, &why, now);
+        }
+        let Some(unit) = next else {
             self.set_timer(now);
             return self.follow_up();
         };
@@ -264,106 +254,15 @@ impl Scheduler {
         })
     }
 
-    /// The next unit whose turn it is. Those that are held back wait, and so do those that are like others who do.
-    fn next(&mut self, now: Timestamp) -> Option<UnitName> {
-        self.look_again();
-        loop {
-            let (unit, crowd) = match self.view.policy() {
-                Policy::YuniKorn => self.next_by_queue()?,
-                Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => self.pending.first()?,
-            };
-            let likeness = self.likeness(&unit, now);
-            let speaks = crowd.is_some_and(|crowd| likeness.as_ref() == Some(self.pending.likeness(crowd)));
-            if let Some((holder, until)) = self.pending.held_back(&unit, now) {
-                let why = format!("held back for {holder}, which has waited longer");
-                self.say_why(&unit, HELD_BACK, &why, now);
-                let why = why.into();
-                match likeness {
-                    Some(likeness) if self.pending.waits_already(&unit, &likeness).is_some() => {}
-                    Some(likeness) => {
-                        let waits = Waits { until: Some(until), law: HELD_BACK, why, held_back: true };
-                        self.pending.wait_with(&unit, likeness, waits, now);
-                    }
-                    None => self.pending.set(&unit, State::Change { until: Some(until), why }),
-                }
-                continue;
-            }
-            let others = likeness.filter(|_| !speaks);
-            if let Some((law, why)) = others.and_then(|likeness| self.pending.waits_already(&unit, &likeness)) {
-                self.say_why(&unit, law, &why, now);
-                continue;
-            }
-            self.pending.set(&unit, State::Active);
-            return Some(unit);
-        }
-    }
-
-    /// What makes units alike is in the tables: with new ones, they part.
-    fn look_again(&mut self) {
-        if self.looks_of != self.view.live.times_made() {
-            (self.looks, self.looks_of) = (Looks::default(), self.view.live.times_made());
-            self.pending.part();
-        } else if self.view.loaded().snapshot.has_aversions() {
-            self.pending.part();
-        }
-    }
-
-    /// Fair among queues: from the root down, the queue that uses least of what it is guaranteed; then by priority, age and name. The
-    /// order holds until the cluster changes.
-    fn next_by_queue(&mut self) -> Option<(UnitName, Option<CrowdId>)> {
-        loop {
-            if self.fair_order.0 != self.view.generation || self.fair_order.1.is_empty() {
-                self.fair_order = (self.view.generation, self.by_queue());
-            }
-            let (queue, place, crowd) = self.fair_order.1.pop_first()?;
-            let is_next = match crowd {
-                None => self.pending.get(&place.2).is_some_and(|waiting| waiting.state == State::Active),
-                Some(crowd) => {
-                    let mut turns = self.pending.crowd(crowd);
-                    let is_next = turns.next() == Some(&place);
-                    // The next of the crowd has its turn after this one, if the crowd still has it then.
-                    let next = turns.next().filter(|_| is_next).cloned();
-                    self.fair_order.1.extend(next.map(|next| (queue, next, Some(crowd))));
-                    is_next
-                }
-            };
-            if is_next {
-                return Some((place.2, crowd));
-            }
-        }
-    }
-
-    fn by_queue(&self) -> BTreeSet<(usize, Place, Option<CrowdId>)> {
-        let Loaded { snapshot, names, .. } = self.view.loaded();
-        let queues = snapshot.queues();
-        let mut by_queue: BTreeMap<Option<QueueId>, Vec<(Place, Option<CrowdId>)>> = BTreeMap::new();
-        for (place, crowd) in self.pending.turns() {
-            let queue = match (crowd, &place.2) {
-                (Some(crowd), _) => self.pending.likeness(crowd).queue(),
-                (None, UnitName::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
-                (None, UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_)) => None,
-            };
-            by_queue.entry(queue).or_default().push((place.clone(), crowd));
-        }
-        let mut order: Vec<_> = by_queue.into_iter().collect();
-        order.sort_by_cached_key(|(queue, _)| {
-            let mut path: Vec<_> = queue.iter().flat_map(|queue| queues.path(*queue)).collect();
-            path.reverse();
-            path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
-        });
-        let numbered = order.into_iter().enumerate();
-        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(place, crowd)| (at, place, crowd))).collect()
-    }
-
     fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Decided {
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
+            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Incomplete", why }.into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waits to know what became of its pods".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
+            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why }.into();
         }
         self.fail_on_purpose(unit);
@@ -400,8 +299,8 @@ impl Scheduler {
                 match law {
                     // Those that are like it came later, and wait for longer.
                     Law::Delay { .. } => self.wait_alike(unit, until, (words.name, &words.text), now),
-                    Law::Underway { .. } => self.wait_to_land(unit, &words.text),
-                    _ => self.wait(unit, State::Change { until, why: words.text.as_str().into() }),
+                    Law::Underway { .. } => self.queue.wait_to_land(unit, &words.text, &self.view),
+                    _ => self.queue.wait(unit, State::Change { until, why: words.text.as_str().into() }),
                 }
                 Verdict::Wait { law: words.name, why: words.text }.into()
             }
@@ -416,14 +315,14 @@ impl Scheduler {
                 let (law, why) = words.map_or(("NoPlan", none.to_owned()), |words| (words.name, words.text));
                 let priority = question.ask(self.view.loaded()).priority;
                 let tolerated = next_toleration_end(&self.view.loaded().snapshot, priority, now);
-                let until = tolerated.into_iter().chain(self.pending.patience_ends(unit, now)).min();
+                let until = tolerated.into_iter().chain(self.queue.patience_ends(unit, now)).min();
                 let until = until.filter(|_| !is_obstacle);
                 if is_obstacle {
-                    self.pending.set_could_fit(unit, false); // no room would help it, so none is kept for it
-                } else if self.pending.is_impatient(unit, now) {
+                    self.queue.set_could_fit(unit, false); // no room would help it, so none is kept for it
+                } else if self.queue.is_impatient(unit, now) {
                     let ask = question.ask(self.view.loaded());
                     let could_fit = could_fit(&mut self.view.live.loaded_mut().snapshot, &ask);
-                    self.pending.set_could_fit(unit, could_fit);
+                    self.queue.set_could_fit(unit, could_fit);
                 }
                 self.give_up(unit, now);
                 self.wait_alike(unit, until, (law, &why), now);
@@ -458,20 +357,13 @@ impl Scheduler {
             }
         }
         if let Some(unit) = unit {
-            self.pending.busy(&unit, id);
+            self.queue.busy(&unit, id);
         }
     }
 
     fn send_all(&mut self, requests: Vec<Request>, now: Timestamp) {
         for request in requests {
             self.send(request, now);
-        }
-    }
-
-    /// The unit waits, unless it waits for what it asked for already.
-    fn wait(&mut self, unit: &UnitName, state: State) {
-        if !self.pending.is_busy(unit) {
-            self.pending.set(unit, state);
         }
     }
 
@@ -485,7 +377,7 @@ impl Scheduler {
     }
 
     fn set_timer(&mut self, now: Timestamp) {
-        if let Some(at) = self.pending.next_timer() {
+        if let Some(at) = self.queue.next_timer() {
             self.actions.set_timer(at, now);
         }
     }
@@ -498,25 +390,9 @@ impl Scheduler {
         (law, why): (&'static str, &str),
         now: Timestamp,
     ) {
-        let is_busy = self.pending.is_busy(unit);
-        match self.likeness(unit, now).filter(|_| !is_busy) {
-            Some(likeness) => {
-                let waits = Waits { until, law, why: why.into(), held_back: false };
-                for other in self.pending.wait_with(unit, likeness, waits, now) {
-                    self.say_why(&other, law, why, now);
-                }
-            }
-            None => self.wait(unit, State::Change { until, why: why.into() }),
+        let waits = Waits { until, law, why: why.into(), held_back: false };
+        for other in self.queue.wait_alike(unit, (waits, self.marks.contains_key(unit)), &self.view, now) {
+            self.say_why(&other, law, why, now);
         }
-    }
-
-    /// What tells a unit from others, where nothing but resources, nodes, priorities and queues matters.
-    fn likeness(&mut self, unit: &UnitName, now: Timestamp) -> Option<Likeness> {
-        if self.marks.contains_key(unit) {
-            return None;
-        }
-        let (preemptor, pods) = self.view.preemptor(unit)?;
-        let snapshot = &self.view.loaded().snapshot;
-        Likeness::of(&mut self.looks, snapshot, self.view.policy(), (preemptor, &pods), now)
     }
 }

@@ -14,10 +14,9 @@ use crate::action::{Action, ActionId};
 use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
-use crate::pending::State;
-use crate::roll::Needy;
+use crate::queue::State;
 use crate::unit::UnitName;
-use crate::view::{Room, needs_place, preemptor_of};
+use crate::view::{Room, preemptor_of};
 
 impl Scheduler {
     /// Takes in what happened.
@@ -118,7 +117,7 @@ impl Scheduler {
 
     fn world_changed(&mut self) {
         self.view.generation += 1;
-        self.pending.wake_all();
+        self.queue.wake_all();
     }
 
     /// A pod, or what is assumed of it, changed.
@@ -130,29 +129,25 @@ impl Scheduler {
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
         self.note_mark(name, before, after);
         self.note_owner(name, before, after);
-        self.reconsider_units(before, after);
+        for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
+            if let UnitName::Group(name) = &unit {
+                self.unjudged.insert(name.clone());
+            }
+            if !waits {
+                self.left_behind.insert(unit);
+            }
+        }
         // A member of another scheduler counts once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.places(pod)) {
-            self.pending.wake(&UnitName::of(pod, self.view.policy()));
+            self.queue.wake(&UnitName::of(pod, self.view.policy()));
         }
         self.note_left_behind(after);
         if let Some(room) = update.room {
             for unit in [before, after].into_iter().filter_map(preemptor_of) {
-                self.pending.wake(&unit);
+                self.queue.wake(&unit);
             }
-            self.wake_pods(room);
+            self.queue.room_changed(room, &self.view);
         }
-    }
-
-    /// Wakes whoever a change of room could help.
-    fn wake_pods(&mut self, room: Room) {
-        let Self { pending, looks, view, .. } = self;
-        let is_known = self.looks_of == view.live.times_made() && !view.live.is_stale();
-        let (snapshot, policy) = (&view.loaded().snapshot, view.policy());
-        pending.wake_pods(
-            |likeness| !is_known || likeness.is_helped(looks, snapshot, policy, room),
-            |footing| !is_known || footing.is_touched(snapshot, room),
-        );
     }
 
     /// An object that the scheduler changes, or what is assumed of it, changed.
@@ -165,7 +160,7 @@ impl Scheduler {
 
     /// A pod that was told to yield for a unit that does not wait is looked at.
     fn note_left_behind(&mut self, pod: Option<&Pod>) {
-        if let Some(unit) = preemptor_of(pod).filter(|unit| self.pending.get(unit).is_none()) {
+        if let Some(unit) = preemptor_of(pod).filter(|unit| self.queue.get(unit).is_none()) {
             self.left_behind.insert(unit);
         }
     }
@@ -183,46 +178,10 @@ impl Scheduler {
             if marked.is_empty() {
                 self.marks.remove(&unit);
             }
-            self.wake_pods(Room::Unmarked);
+            self.queue.room_changed(Room::Unmarked, &self.view);
         }
         if let Some(unit) = after {
             self.marks.entry(unit).or_default().insert(name.clone());
-        }
-    }
-
-    /// A pod changed, and with it the unit that it is of.
-    fn reconsider_units(&mut self, before: Option<&Pod>, after: Option<&Pod>) {
-        let (left, joined) = (self.view.unit_of(before), self.view.unit_of(after));
-        let needs = after.filter(|pod| needs_place(pod));
-        if let (Some(unit), Some(pod)) = (&left, before.filter(|pod| needs_place(pod))) {
-            self.roll.leave(unit, pod);
-        }
-        if let (Some(unit), Some(pod)) = (&joined, needs) {
-            self.roll.enter(unit, pod);
-        }
-        if let Some(unit) = left.filter(|left| joined.as_ref() != Some(left)) {
-            self.reconsider_unit(&unit, self.roll.needy(&unit));
-        }
-        match joined {
-            Some(unit @ UnitName::Pod(_)) => self.reconsider_unit(&unit, needs.map(Needy::one)),
-            Some(unit) => self.reconsider_unit(&unit, self.roll.needy(&unit)),
-            None => {}
-        }
-    }
-
-    fn reconsider_unit(&mut self, unit: &UnitName, needy: Option<Needy>) {
-        if let UnitName::Group(name) = unit {
-            self.unjudged.insert(name.clone());
-        }
-        match needy {
-            Some(needy) => {
-                self.pending.put(unit, needy);
-                self.pending.wake(unit);
-            }
-            None => {
-                self.pending.remove(unit);
-                self.left_behind.insert(unit.clone());
-            }
         }
     }
 
@@ -287,7 +246,7 @@ impl Scheduler {
             }
         }
         if key.kind == Kind::Workload {
-            self.pending.wake_workloads();
+            self.queue.wake_workloads();
         }
         if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, unit) {
             self.unjudged.insert(name);
@@ -318,7 +277,7 @@ impl Scheduler {
         self.view.settle(key);
         if key.kind != Kind::Pod {
             self.reconsider_work(key, now);
-            self.pending.wake_workloads();
+            self.queue.wake_workloads();
             return;
         }
         if settles.is_some() {
@@ -326,16 +285,16 @@ impl Scheduler {
         }
         let after = self.view.live.pod(&key.name).cloned();
         self.note_left_behind(after.as_deref());
-        self.pending.wake_all();
+        self.queue.wake_all();
     }
 
     /// Reads an object anew: whether an action on it worked is not known.
     fn find_out(&mut self, key: Key, settles: Option<ActionId>, unit: Option<UnitName>) {
-        let busy = unit.clone().filter(|unit| self.pending.is_busy(unit));
+        let busy = unit.clone().filter(|unit| self.queue.is_busy(unit));
         let action = Action::Read { key: key.clone() };
         let id = self.actions.send(Request { action, unit, settles, preempts: None });
         if let Some(unit) = busy {
-            self.pending.busy(&unit, id);
+            self.queue.busy(&unit, id);
         }
         self.view.unsettle(key);
     }
@@ -343,12 +302,12 @@ impl Scheduler {
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
     fn finished(&mut self, unit: &Option<UnitName>, id: ActionId, failed: bool, now: Timestamp) {
         let Some(unit) = unit else { return };
-        match self.pending.done(unit, id) {
-            None => self.pending.wake(unit),
-            Some(_) if failed => self.pending.back_off(unit, now),
+        match self.queue.done(unit, id) {
+            None => self.queue.wake(unit),
+            Some(_) if failed => self.queue.back_off(unit, now),
             Some(0) => {
-                self.pending.succeeded(unit);
-                self.pending.set(unit, State::Active);
+                self.queue.succeeded(unit);
+                self.queue.set(unit, State::Active);
             }
             Some(_) => {}
         }

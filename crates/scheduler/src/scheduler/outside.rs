@@ -9,7 +9,7 @@ use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 
 use super::Scheduler;
 use crate::action::Action;
-use crate::pending::State;
+use crate::queue::State;
 use crate::unit::UnitName;
 
 /// How long a unit steps aside whose decision failed by a fault.
@@ -45,11 +45,11 @@ impl Scheduler {
     /// For each unit that waits: its queue, or nothing, and why it waits, in one word: the law of the last decision about it, or what it
     /// waits for otherwise.
     pub fn waiting_by_queue(&self) -> impl Iterator<Item = (String, &'static str)> {
-        self.pending.iter().map(|(unit, waiting)| {
+        self.queue.iter().map(|(unit, waiting)| {
             let reason = match waiting.state {
                 State::Active => "Active",
                 State::Change { .. } | State::Landing { .. } | State::Alike(_) => {
-                    self.pending.law(waiting).unwrap_or("Active")
+                    self.queue.law(waiting).unwrap_or("Active")
                 }
                 State::Backoff { .. } => "Backoff",
                 State::Aside { .. } => "Fault",
@@ -65,8 +65,8 @@ impl Scheduler {
         let unit = self.deciding.take()?;
         self.view.live.distrust();
         let aside = State::Aside { until: now.plus_seconds(FAULT_SECONDS) };
-        let why = self.pending.why(&aside).to_owned();
-        self.pending.set(&unit, aside);
+        let why = self.queue.why(&aside).to_owned();
+        self.queue.set(&unit, aside);
         self.say_why(&unit, "Fault", &why, now);
         self.record(unit.key(), None, "DecisionFailed", why, now);
         self.set_timer(now);

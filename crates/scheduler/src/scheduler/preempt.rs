@@ -3,7 +3,6 @@
 //! stands, nobody else is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::Placement;
@@ -20,8 +19,7 @@ use super::{Scheduler, Verdict};
 use crate::action::Action;
 use crate::action_log::Request;
 use crate::bug::Bug;
-use crate::footing::Footing;
-use crate::pending::State;
+use crate::queue::State;
 use crate::unit::UnitName;
 use crate::view::preemptor_of;
 
@@ -34,7 +32,7 @@ impl Scheduler {
         let victims = self.victims(plan);
         if victims.iter().any(|victim| self.view.is_unsettled(&Key::new(Kind::Pod, victim.clone()))) {
             let why = "waits to know what became of its victims".to_owned();
-            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
+            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Unsettled", why };
         }
         let mut preparations = self.nominate(unit, &placement);
@@ -46,13 +44,13 @@ impl Scheduler {
         }
         if let Some(other) = yields_first {
             let why = format!("its victims are to yield for {other} first");
-            self.pending.set(unit, State::Change { until: None, why: why.as_str().into() });
+            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
             return Verdict::Wait { law: "Underway", why };
         }
         let evictions = self.evict(unit, &victims, now);
         if evictions.is_empty() {
             let why = "its victims are leaving".to_owned();
-            self.wait_to_land(unit, &why);
+            self.queue.wait_to_land(unit, &why, &self.view);
             return Verdict::Wait { law: "Underway", why };
         }
         self.send_all(evictions, now);
@@ -89,25 +87,8 @@ impl Scheduler {
         }
         self.finish_marked(unit, now);
         let why = "its victims are leaving".to_owned();
-        self.wait_to_land(unit, &why);
+        self.queue.wait_to_land(unit, &why, &self.view);
         Some(why)
-    }
-
-    /// The unit waits for others to leave from where it is to land, unless it waits for what it asked for already.
-    pub(super) fn wait_to_land(&mut self, unit: &UnitName, why: &str) {
-        let footing = match self.view.policy() {
-            Policy::Kubernetes(_) if self.looks_of == self.view.live.times_made() => self
-                .view
-                .preemptor(unit)
-                .and_then(|(preemptor, _)| Footing::of(&self.view.loaded().snapshot, preemptor)),
-            _ => None,
-        };
-        let why = why.into();
-        let state = match footing {
-            Some(footing) => State::Landing { footing: Arc::new(footing), why },
-            None => State::Change { until: None, why },
-        };
-        self.wait(unit, state);
     }
 
     /// Evicts whoever was told to yield for the unit and is of a group that yields whole, part of which is leaving or gone.
@@ -172,7 +153,7 @@ impl Scheduler {
         for pod in self.view.staying(victims) {
             match preemptor_of(self.view.pod(&pod.name)) {
                 Some(other) if other == *unit => {}
-                Some(other) if self.pending.is_before(&other, unit) => yields_first = Some(other),
+                Some(other) if self.queue.is_before(&other, unit) => yields_first = Some(other),
                 Some(_) | None => {
                     let message = format!("preempted for {unit}");
                     let mark = Action::Mark { pod, preemptor: unit.to_string(), message, at: now };
@@ -195,7 +176,7 @@ impl Scheduler {
             true => self.nominate(unit, &[]),
             false => Vec::new(),
         };
-        let waits = self.pending.get(unit).is_some().then_some(unit);
+        let waits = self.queue.get(unit).is_some().then_some(unit);
         let mut yielding: Vec<(Key, String)> = Vec::new();
         for pod in staying {
             let about = Key::new(Kind::Pod, pod.name.clone());
@@ -224,7 +205,7 @@ impl Scheduler {
                 format!("its queue {} uses more than it is guaranteed", names.queue(queue))
             }
             _ => {
-                let preemptor = self.pending.get(unit).map_or(Priority(0), |waiting| waiting.priority);
+                let preemptor = self.queue.get(unit).map_or(Priority(0), |waiting| waiting.priority);
                 let priority = victim.map_or(Priority(0), |victim| victim.priority);
                 format!("its priority {} is below {}", priority.0, preemptor.0)
             }

@@ -28,7 +28,7 @@ pub(super) const FAILED: &str = "FailedScheduling";
 impl Scheduler {
     /// Says on a unit that it waits, by which law, and why. What is over in a moment is not told.
     pub(super) fn say_why(&mut self, unit: &UnitName, law: &'static str, why: &str, now: Timestamp) {
-        self.pending.refused_by(unit, law);
+        self.queue.refused_by(unit, law);
         if law == "Unsettled" {
             return;
         }

@@ -23,7 +23,7 @@ use super::Scheduler;
 use crate::action::Action;
 use crate::action_log::Request;
 use crate::effects::is_true;
-use crate::roll::Needy;
+use crate::queue::Needy;
 use crate::unit::UnitName;
 use crate::view::ObjectUpdate;
 use chore::{Chore, Standing, chore};
@@ -77,7 +77,7 @@ impl Scheduler {
                 }
                 self.reconsider_claim(&key.name, after.as_ref());
                 if !matters_alike(&before, &after) {
-                    self.pending.wake_workloads();
+                    self.queue.wake_workloads();
                 }
             }
         }
@@ -97,11 +97,11 @@ impl Scheduler {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
-                self.pending.put(&unit, Needy { priority, since, count: 1 });
+                self.queue.put(&unit, Needy { priority, since, count: 1 });
                 self.work.claims.put(name);
             }
             _ => {
-                self.pending.remove(&unit);
+                self.queue.remove(&unit);
                 self.work.claims.remove(name);
             }
         }
@@ -110,8 +110,8 @@ impl Scheduler {
     /// Something about a Job changed: it is looked at in the next step.
     fn look_after(&mut self, job: &FullName) {
         let unit = UnitName::BatchJob(job.clone());
-        self.pending.put(&unit, Needy { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
-        self.pending.wake(&unit);
+        self.queue.put(&unit, Needy { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
+        self.queue.wake(&unit);
     }
 
     /// Keeps track of the pods that Jobs have.
@@ -134,7 +134,7 @@ impl Scheduler {
 
     /// Does what is to be done for every Job about which something changed.
     pub(super) fn keep_up(&mut self, now: Timestamp) {
-        let jobs = self.pending.active().filter(|unit| matches!(unit, UnitName::BatchJob(_)));
+        let jobs = self.queue.active().filter(|unit| matches!(unit, UnitName::BatchJob(_)));
         for unit in jobs.cloned().collect::<Vec<_>>() {
             match self.next_for(&unit.key()) {
                 Some((action, record)) => {
@@ -144,7 +144,7 @@ impl Scheduler {
                     }
                 }
                 None => {
-                    self.pending.remove(&unit);
+                    self.queue.remove(&unit);
                 }
             }
         }

@@ -17,12 +17,12 @@ use reprieve_objects::question::Question;
 use reprieve_objects::report::report;
 
 use super::super::say::matter;
-use super::super::{HELD_BACK, Scheduler, Step, Verdict};
+use super::super::{Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
 use crate::action_log::Request;
 use crate::bug::{Bug, FATAL};
 use crate::effects::preempted_for;
-use crate::pending::{PATIENCE_SECONDS, State};
+use crate::queue::{HELD_BACK, PATIENCE_SECONDS, State};
 use crate::unit::UnitName;
 
 /// The law by which a workload waits that says what nobody understands.
@@ -52,13 +52,13 @@ impl Scheduler {
 
     fn run_cycle(&mut self, now: Timestamp) {
         let Policy::Kueue(policy) = self.view.policy() else { return };
-        let woken: Vec<UnitName> = self.pending.active().filter(|unit| is_workload(unit)).cloned().collect();
-        if !self.pending.take_quota_news() && woken.is_empty() {
+        let woken: Vec<UnitName> = self.queue.active().filter(|unit| is_workload(unit)).cloned().collect();
+        if !self.queue.take_quota_news() && woken.is_empty() {
             return;
         }
         let fails = self.bugs.has(Bug::Panic);
         let is_aside = |name: &FullName| {
-            let one = self.pending.get(&UnitName::Workload(name.clone()));
+            let one = self.queue.get(&UnitName::Workload(name.clone()));
             one.is_some_and(|one| matches!(one.state, State::Aside { .. }))
         };
         let unknown = self.work.claims.sort(&self.view.live, &policy, is_aside);
@@ -110,7 +110,7 @@ impl Scheduler {
             (unit, head, report, record)
         });
         for (unit, head, report, record) in explained.collect::<Vec<_>>() {
-            let is_free = self.pending.get(&unit).is_some_and(|one| matches!(one.state, State::Change { .. }));
+            let is_free = self.queue.get(&unit).is_some_and(|one| matches!(one.state, State::Change { .. }));
             if !is_free {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Scheduler {
             let Some(Object::Workload(workload)) = self.view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preempted_for(workload) else { continue };
             let until = since.plus_seconds(PATIENCE_SECONDS);
-            if until <= now || self.pending.get(&UnitName::Workload(preemptor)).is_none() {
+            if until <= now || self.queue.get(&UnitName::Workload(preemptor)).is_none() {
                 continue;
             }
             held.insert(unit.clone(), (unit.clone(), until));
@@ -159,10 +159,10 @@ impl Scheduler {
 
     /// What a unit waits for from now on, unless it waits for an action, or backs off.
     fn wait_for_quota(&mut self, unit: &UnitName, law: &'static str, until: Option<Timestamp>, why: &str) {
-        self.pending.refused_by(unit, law);
-        let state_now = self.pending.get(unit).map(|waiting| &waiting.state);
+        self.queue.refused_by(unit, law);
+        let state_now = self.queue.get(unit).map(|waiting| &waiting.state);
         if matches!(state_now, Some(State::Active | State::Change { .. })) {
-            self.pending.set(unit, State::Change { until, why: why.into() });
+            self.queue.set(unit, State::Change { until, why: why.into() });
         }
     }
 

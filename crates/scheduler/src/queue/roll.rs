@@ -10,7 +10,7 @@ use crate::unit::UnitName;
 
 /// By unit: how many of its pods have this priority and age.
 #[derive(Default)]
-pub(crate) struct Roll(BTreeMap<UnitName, BTreeMap<(Priority, Timestamp), usize>>);
+pub(super) struct Roll(BTreeMap<UnitName, BTreeMap<(Priority, Timestamp), usize>>);
 
 /// Those of a unit that need a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

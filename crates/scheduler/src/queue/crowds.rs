@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use reprieve_engine::Timestamp;
 
+use super::likeness::Likeness;
 use super::{PATIENCE_SECONDS, Place};
-use crate::likeness::Likeness;
 use crate::unit::UnitName;
 
 /// The number of a crowd.
