@@ -12,6 +12,7 @@ mod action_log;
 mod bug;
 pub mod effects;
 pub mod event;
+mod preemption;
 mod queue;
 mod scheduler;
 mod unit;

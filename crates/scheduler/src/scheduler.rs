@@ -2,12 +2,12 @@
 
 mod observe;
 mod outside;
-mod preempt;
 mod say;
 mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
+use reprieve_engine::choose::Plan;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
@@ -26,6 +26,7 @@ use reprieve_objects::words;
 use crate::action::{Action, ActionId};
 use crate::action_log::{ActionLog, Request};
 use crate::bug::{Bug, Bugs, FATAL};
+use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{PendingQueue, State, Waits};
 use crate::unit::UnitName;
 use crate::view::ClusterView;
@@ -41,10 +42,8 @@ pub struct Scheduler {
     view: ClusterView,
     /// Units that wait for a node or for quota, in scheduling order.
     queue: PendingQueue,
-    /// By preemptor: who was told to yield for it.
-    marks: BTreeMap<UnitName, BTreeSet<FullName>>,
-    /// Preemptors that wait no longer, though somebody was told to yield for them.
-    left_behind: BTreeSet<UnitName>,
+    /// The victims that are marked for each preemptor.
+    preemptions: Preemptions,
     /// PodGroups that changed, or whose pods did: what is said of them is yet to be seen.
     unjudged: BTreeSet<FullName>,
     /// The workloads and Jobs of policy Kueue.
@@ -137,8 +136,7 @@ impl Scheduler {
             explains: false,
             view: ClusterView::new(name, policy),
             queue: PendingQueue::default(),
-            marks: BTreeMap::new(),
-            left_behind: BTreeSet::new(),
+            preemptions: Preemptions::default(),
             unjudged: BTreeSet::new(),
             work: Work::default(),
             decided: VecDeque::new(),
@@ -159,6 +157,7 @@ impl Scheduler {
     #[cfg(feature = "deliberate-bugs")]
     pub fn with_bug(mut self, bug: Option<Bug>) -> Self {
         self.bugs = Bugs { bug };
+        self.preemptions.bugs = self.bugs;
         self
     }
 
@@ -200,7 +199,7 @@ impl Scheduler {
             self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
         self.say_of_groups(now);
-        self.clear_left_behind(now);
+        self.unmark_released(now);
         self.queue.wake_due(now);
         self.keep_up(now);
         if let Some(step) = self.follow_up() {
@@ -210,7 +209,7 @@ impl Scheduler {
             self.set_timer(now);
             return Some(step);
         }
-        let (next, parked) = self.queue.next(&self.view, |unit| self.marks.contains_key(unit), now);
+        let (next, parked) = self.queue.next(&self.view, |unit| self.preemptions.has_victims(unit), now);
         for (unit, law, why) in parked {
             self.say_why(&unit, law, &why, now);
         }
@@ -282,8 +281,9 @@ impl Scheduler {
                 Verdict::Schedule { placement }.into()
             }
             Outcome::Preempt(plan) => {
-                if let Some(why) = self.under_way(unit, question, now) {
-                    return Verdict::Wait { law: "Underway", why }.into();
+                if self.preemptions.is_under_way(unit, question, &mut self.view) {
+                    self.finish_marked(unit, now);
+                    return self.wait_for_victims(unit).into();
                 }
                 let report = self.explains.then(|| Box::new(report(question, self.view.live.loaded_mut())));
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
@@ -324,7 +324,8 @@ impl Scheduler {
                     let could_fit = could_fit(&mut self.view.live.loaded_mut().snapshot, &ask);
                     self.queue.set_could_fit(unit, could_fit);
                 }
-                self.give_up(unit, now);
+                self.send_all(nominate(unit, &[], &self.view), now);
+                self.preemptions.release(unit.clone());
                 self.wait_alike(unit, until, (law, &why), now);
                 Verdict::Unschedulable { law, why }.into()
             }
@@ -332,7 +333,7 @@ impl Scheduler {
     }
 
     fn bind(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
-        self.left_behind.insert(unit.clone());
+        self.preemptions.release(unit.clone());
         for (pod, node) in placement {
             let about = Key::new(Kind::Pod, pod.clone());
             let Some(target) = self.view.target(&about) else { continue };
@@ -367,6 +368,41 @@ impl Scheduler {
         }
     }
 
+    /// Does what the phase of the preemption asks for.
+    fn preempt(&mut self, unit: &UnitName, plan: &Plan, now: Timestamp) -> Verdict {
+        let (placement, victims) = (self.view.named(&plan.placement), victims(plan, &self.view));
+        let (phase, requests) = self.preemptions.advance(unit, (&placement, &victims), &self.view, &self.queue, now);
+        self.send_all(requests, now);
+        let (law, why) = match phase {
+            PreemptionPhase::Planned => return Verdict::Prepare { placement, victims },
+            PreemptionPhase::Marked => return Verdict::Preempt { placement, victims },
+            PreemptionPhase::Evicting => return self.wait_for_victims(unit),
+            PreemptionPhase::AwaitingApiState => ("Unsettled", "waits to know what became of its victims".to_owned()),
+            PreemptionPhase::Contested(other) => ("Underway", format!("its victims are to yield for {other} first")),
+        };
+        self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
+        Verdict::Wait { law, why }
+    }
+
+    fn wait_for_victims(&mut self, unit: &UnitName) -> Verdict {
+        let why = "its victims are leaving".to_owned();
+        self.queue.wait_to_land(unit, &why, &self.view);
+        Verdict::Wait { law: "Underway", why }
+    }
+
+    fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
+        let evictions = self.preemptions.finish_marked(unit, &self.view, &self.queue, now);
+        self.send_all(evictions, now);
+    }
+
+    /// Takes back the marks for units that need their victims no longer.
+    fn unmark_released(&mut self, now: Timestamp) {
+        for unit in self.preemptions.take_released() {
+            let requests = self.preemptions.unmark_all(&unit, &self.view, &self.queue, now);
+            self.send_all(requests, now);
+        }
+    }
+
     /// What [`Bug::Panic`] does.
     fn fail_on_purpose(&mut self, unit: &UnitName) {
         if self.bugs.has(Bug::Panic) && unit.key().name.name == FATAL {
@@ -391,7 +427,7 @@ impl Scheduler {
         now: Timestamp,
     ) {
         let waits = Waits { until, law, why: why.into(), held_back: false };
-        for other in self.queue.wait_alike(unit, (waits, self.marks.contains_key(unit)), &self.view, now) {
+        for other in self.queue.wait_alike(unit, (waits, self.preemptions.has_victims(unit)), &self.view, now) {
             self.say_why(&other, law, why, now);
         }
     }

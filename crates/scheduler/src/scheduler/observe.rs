@@ -6,7 +6,6 @@ use std::sync::Arc;
 use reprieve_engine::Timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 use super::Scheduler;
 use super::say::FAILED;
@@ -127,21 +126,23 @@ impl Scheduler {
             self.record(Key::new(Kind::Pod, name.clone()), None, "Refused", error.to_string(), now);
         }
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
-        self.note_mark(name, before, after);
+        if self.preemptions.pod_changed(name, before, after) {
+            self.queue.room_changed(Room::Unmarked, &self.view);
+        }
         self.note_owner(name, before, after);
         for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
             if let UnitName::Group(name) = &unit {
                 self.unjudged.insert(name.clone());
             }
             if !waits {
-                self.left_behind.insert(unit);
+                self.preemptions.release(unit);
             }
         }
         // A member of another scheduler counts once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.places(pod)) {
             self.queue.wake(&UnitName::of(pod, self.view.policy()));
         }
-        self.note_left_behind(after);
+        self.preemptions.release_without_preemptor(after, &self.queue);
         if let Some(room) = update.room {
             for unit in [before, after].into_iter().filter_map(preemptor_of) {
                 self.queue.wake(&unit);
@@ -155,33 +156,6 @@ impl Scheduler {
         match key.kind {
             Kind::Pod => self.reconsider(&key.name, now),
             _ => self.reconsider_work(key, now),
-        }
-    }
-
-    /// A pod that was told to yield for a unit that does not wait is looked at.
-    fn note_left_behind(&mut self, pod: Option<&Pod>) {
-        if let Some(unit) = preemptor_of(pod).filter(|unit| self.queue.get(unit).is_none()) {
-            self.left_behind.insert(unit);
-        }
-    }
-
-    /// Keeps track of who was told to yield, and for whom.
-    fn note_mark(&mut self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) {
-        let (before, after) = (preemptor_of(before), preemptor_of(after));
-        if before == after {
-            return;
-        }
-        if let Some(unit) = before
-            && let Some(marked) = self.marks.get_mut(&unit)
-        {
-            marked.remove(name);
-            if marked.is_empty() {
-                self.marks.remove(&unit);
-            }
-            self.queue.room_changed(Room::Unmarked, &self.view);
-        }
-        if let Some(unit) = after {
-            self.marks.entry(unit).or_default().insert(name.clone());
         }
     }
 
@@ -283,8 +257,7 @@ impl Scheduler {
         if settles.is_some() {
             self.reconsider(&key.name, now);
         }
-        let after = self.view.live.pod(&key.name).cloned();
-        self.note_left_behind(after.as_deref());
+        self.preemptions.release_without_preemptor(self.view.pod(&key.name), &self.queue);
         self.queue.wake_all();
     }
 
