@@ -15,6 +15,7 @@ pub mod event;
 mod preemption;
 mod queue;
 mod scheduler;
+mod status;
 mod unit;
 mod view;
 

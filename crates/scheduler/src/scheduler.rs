@@ -2,10 +2,9 @@
 
 mod observe;
 mod outside;
-mod say;
 mod workloads;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use reprieve_engine::choose::Plan;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
@@ -28,6 +27,7 @@ use crate::action_log::{ActionLog, Request};
 use crate::bug::{Bug, Bugs, FATAL};
 use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{PendingQueue, State, Waits};
+use crate::status::{self, StatusUpdates};
 use crate::unit::UnitName;
 use crate::view::ClusterView;
 use workloads::Work;
@@ -44,8 +44,8 @@ pub struct Scheduler {
     queue: PendingQueue,
     /// The victims that are marked for each preemptor.
     preemptions: Preemptions,
-    /// PodGroups that changed, or whose pods did: what is said of them is yet to be seen.
-    unjudged: BTreeSet<FullName>,
+    /// Conditions that are still to be written.
+    status: StatusUpdates,
     /// The workloads and Jobs of policy Kueue.
     work: Work,
     /// Steps of a cycle that were decided and not yet told.
@@ -137,7 +137,7 @@ impl Scheduler {
             view: ClusterView::new(name, policy),
             queue: PendingQueue::default(),
             preemptions: Preemptions::default(),
-            unjudged: BTreeSet::new(),
+            status: StatusUpdates::default(),
             work: Work::default(),
             decided: VecDeque::new(),
             actions: ActionLog::default(),
@@ -198,7 +198,8 @@ impl Scheduler {
         for (workload, fault) in self.view.live.take_faults() {
             self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
         }
-        self.say_of_groups(now);
+        let conditions = self.status.update_groups(&self.view, now);
+        self.send_all(conditions, now);
         self.unmark_released(now);
         self.queue.wake_due(now);
         self.keep_up(now);
@@ -400,6 +401,14 @@ impl Scheduler {
         for unit in self.preemptions.take_released() {
             let requests = self.preemptions.unmark_all(&unit, &self.view, &self.queue, now);
             self.send_all(requests, now);
+        }
+    }
+
+    /// Writes on a unit that it waits, by which law, and why. What is over in a moment is not written.
+    fn say_why(&mut self, unit: &UnitName, law: &'static str, why: &str, now: Timestamp) {
+        self.queue.refused_by(unit, law);
+        if law != "Unsettled" {
+            self.send_all(status::waits(unit, (law, why), &self.view, now), now);
         }
     }
 

@@ -8,14 +8,17 @@ use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
 use super::Scheduler;
-use super::say::FAILED;
-use crate::action::{Action, ActionId};
+use crate::action::{Action, ActionId, Said};
 use crate::action_log::Request;
 use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
 use crate::queue::State;
+use crate::status::UNSCHEDULABLE;
 use crate::unit::UnitName;
 use crate::view::{Room, preemptor_of};
+
+/// The event that says why an object waits.
+const FAILED: &str = "FailedScheduling";
 
 impl Scheduler {
     /// Takes in what happened.
@@ -71,7 +74,7 @@ impl Scheduler {
                 self.view.seen(&group);
                 self.put(group, now);
                 if !is_same {
-                    self.unjudged.insert(key.name);
+                    self.status.group_changed(key.name);
                     self.world_changed();
                 }
             }
@@ -109,8 +112,7 @@ impl Scheduler {
     /// What the priority classes say changed: so may what groups ask for.
     fn judge_anew(&mut self, kind: Kind) {
         if kind == Kind::PriorityClass {
-            let groups = self.view.live.all().filter(|(key, _)| key.kind == Kind::PodGroup);
-            self.unjudged.extend(groups.map(|(key, _)| key.name.clone()));
+            self.status.classes_changed(&self.view);
         }
     }
 
@@ -132,7 +134,7 @@ impl Scheduler {
         self.note_owner(name, before, after);
         for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
             if let UnitName::Group(name) = &unit {
-                self.unjudged.insert(name.clone());
+                self.status.group_changed(name.clone());
             }
             if !waits {
                 self.preemptions.release(unit);
@@ -165,7 +167,7 @@ impl Scheduler {
         let unit = request.unit.clone();
         let changed = request.action.changes().map(|(kind, target)| Key::new(kind, target.name.clone()));
         let failed = match (&request.action, changed) {
-            (Action::Condition { said, .. }, Some(key)) => return self.said(id, &key, said, &result, now),
+            (Action::Condition { said, .. }, Some(key)) => return self.condition_done(id, &key, said, &result, now),
             (_, Some(key)) => self.change_done(id, &key, request, result, now),
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
@@ -182,6 +184,21 @@ impl Scheduler {
             (_, None) => false,
         };
         self.finished(&unit, id, failed, now);
+    }
+
+    /// The result of writing a condition. What is forbidden is not tried again; what failed otherwise is, when there is something to write.
+    /// Why an object waits is recorded as an event, too.
+    fn condition_done(&mut self, id: ActionId, key: &Key, said: &Said, result: &ActionResult, now: Timestamp) {
+        match result {
+            ActionResult::Ok { version } => {
+                self.view.worked(id, key, *version);
+                if said.reason == UNSCHEDULABLE {
+                    self.record(key.clone(), None, FAILED, said.message.clone(), now);
+                }
+            }
+            ActionResult::Forbidden(_) => {}
+            _ => self.view.failed(id, key),
+        }
     }
 
     /// The result of an action that changes an object. Whether the unit that asked for it has to back off.
@@ -223,7 +240,7 @@ impl Scheduler {
             self.queue.wake_workloads();
         }
         if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, unit) {
-            self.unjudged.insert(name);
+            self.status.group_changed(name);
         }
         failed
     }

@@ -16,13 +16,13 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::question::Question;
 use reprieve_objects::report::report;
 
-use super::super::say::matter;
 use super::super::{Scheduler, Step, Verdict};
 use crate::action::{Action, Target};
 use crate::action_log::Request;
 use crate::bug::{Bug, FATAL};
 use crate::effects::preempted_for;
 use crate::queue::{HELD_BACK, PATIENCE_SECONDS, State};
+use crate::status::matter;
 use crate::unit::UnitName;
 
 /// The law by which a workload waits that says what nobody understands.
