@@ -9,6 +9,7 @@
 
 pub mod action;
 mod action_log;
+mod admission;
 mod bug;
 pub mod effects;
 pub mod event;
@@ -16,9 +17,11 @@ mod preemption;
 mod queue;
 mod scheduler;
 mod status;
+mod step;
 mod unit;
 mod view;
 
 pub use bug::Bug;
-pub use scheduler::{Recorded, Scheduler, Step, Verdict};
+pub use scheduler::Scheduler;
+pub use step::{Recorded, Step, Verdict};
 pub use unit::UnitName;

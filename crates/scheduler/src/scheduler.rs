@@ -4,8 +4,6 @@ mod observe;
 mod outside;
 mod workloads;
 
-use std::collections::VecDeque;
-
 use reprieve_engine::choose::Plan;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
@@ -22,17 +20,16 @@ use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
 
-use crate::action::{Action, ActionId};
+use crate::action::Action;
 use crate::action_log::{ActionLog, Request};
+use crate::admission::Admission;
 use crate::bug::{Bug, Bugs, FATAL};
 use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{PendingQueue, State, Waits};
 use crate::status::{self, StatusUpdates};
+use crate::step::{Recorded, Step, Verdict};
 use crate::unit::UnitName;
 use crate::view::ClusterView;
-use workloads::Work;
-
-pub use outside::Recorded;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -46,73 +43,14 @@ pub struct Scheduler {
     preemptions: Preemptions,
     /// Conditions that are still to be written.
     status: StatusUpdates,
-    /// The workloads and Jobs of policy Kueue.
-    work: Work,
-    /// Steps of a cycle that were decided and not yet told.
-    decided: VecDeque<Step>,
+    /// Workloads that wait for quota, and their Jobs (policy Kueue).
+    admission: Admission,
     actions: ActionLog,
     /// Who is being decided: it is known even if that fails by a fault.
     deciding: Option<UnitName>,
     /// How the policy is written where every decision is recorded.
     recorded_as: Option<Profile>,
     bugs: Bugs,
-}
-
-/// A step: who was decided, what came of it, what is to be done.
-#[derive(Debug)]
-pub struct Step {
-    /// Who was decided; `None` where the step only follows up on others.
-    pub unit: Option<UnitName>,
-    /// What came of it.
-    pub verdict: Verdict,
-    /// What is to be done, in parallel.
-    pub actions: Vec<(ActionId, Action)>,
-    /// Why, if that was asked for and somebody has to yield.
-    pub report: Option<Box<Report>>,
-    /// The decision as a file, if that was asked for.
-    pub record: Option<Recorded>,
-    /// How many pods it evicts although a disruption budget allows no more disruption of them.
-    pub violations: usize,
-}
-
-/// What came of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing was decided.
-    FollowUp,
-    /// Its pods are bound.
-    Schedule {
-        /// Pod to node.
-        placement: Vec<(FullName, String)>,
-    },
-    /// It is prepared that these yield: pods are nominated, victims marked. Nobody is evicted.
-    Prepare {
-        /// Pod to node.
-        placement: Vec<(FullName, String)>,
-        /// Who is to yield.
-        victims: Vec<FullName>,
-    },
-    /// The preparations stand and the decision is the same: these are evicted.
-    Preempt {
-        /// Pod to node.
-        placement: Vec<(FullName, String)>,
-        /// Who yields.
-        victims: Vec<FullName>,
-    },
-    /// It waits.
-    Wait {
-        /// The law's name.
-        law: &'static str,
-        /// In words.
-        why: String,
-    },
-    /// It cannot be scheduled as things are.
-    Unschedulable {
-        /// The law's name.
-        law: &'static str,
-        /// In words.
-        why: String,
-    },
 }
 
 /// What became of a decision.
@@ -138,8 +76,7 @@ impl Scheduler {
             queue: PendingQueue::default(),
             preemptions: Preemptions::default(),
             status: StatusUpdates::default(),
-            work: Work::default(),
-            decided: VecDeque::new(),
+            admission: Admission::default(),
             actions: ActionLog::default(),
             deciding: None,
             recorded_as: None,

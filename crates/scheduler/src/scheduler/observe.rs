@@ -66,7 +66,7 @@ impl Scheduler {
                 self.view.seen(&object);
                 self.reconsider(&key.name, now);
             }
-            Object::Workload(_) | Object::Job(_) => self.work_seen(key, object, now),
+            Object::Workload(_) | Object::Job(_) => self.work_seen(&object, now),
             Object::PodGroup(group) => {
                 let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
@@ -100,7 +100,7 @@ impl Scheduler {
         let gone = self.view.gone(key);
         match key.kind {
             Kind::Pod => self.reconsider(&key.name, now),
-            Kind::Workload | Kind::Job => self.work_gone(key, gone, now),
+            Kind::Workload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
             _ => {
                 self.view.live.remove(key);
                 self.judge_anew(key.kind);
@@ -131,7 +131,9 @@ impl Scheduler {
         if self.preemptions.pod_changed(name, before, after) {
             self.queue.room_changed(Room::Unmarked, &self.view);
         }
-        self.note_owner(name, before, after);
+        if self.view.is_kueue() {
+            self.admission.pod_changed(name, before, after, &mut self.queue);
+        }
         for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
             if let UnitName::Group(name) = &unit {
                 self.status.group_changed(name.clone());

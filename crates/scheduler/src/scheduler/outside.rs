@@ -10,19 +10,11 @@ use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
 use super::Scheduler;
 use crate::action::Action;
 use crate::queue::State;
+use crate::step::Recorded;
 use crate::unit::UnitName;
 
 /// How long a unit steps aside whose decision failed by a fault.
 const FAULT_SECONDS: i64 = 60;
-
-/// A decision as a PreemptionTest file.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    /// When and about whom, fit for a file's name.
-    pub name: String,
-    /// The file.
-    pub text: String,
-}
 
 impl Scheduler {
     /// The same, which records every decision; the profile says how its policy is written.

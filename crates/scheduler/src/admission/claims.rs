@@ -14,7 +14,7 @@ use crate::effects::preempted_for;
 
 /// All workloads that wait for quota.
 #[derive(Default)]
-pub(in crate::scheduler) struct Claims {
+pub(super) struct Claims {
     lines: BTreeMap<Arc<Likeness>, Line>,
     /// Where each stands, if it stands in a line.
     places: BTreeMap<FullName, Option<Place>>,
