@@ -103,7 +103,8 @@ mod tests {
     }
 
     fn say(type_: &'static str) -> Action {
-        let said = Said { type_, holds: false, reason: "Unschedulable", message: String::new(), since: Timestamp(0) };
+        let (subject, message) = ("NoPlan".into(), "NoPlan".to_owned());
+        let said = Said { type_, holds: false, reason: "Unschedulable", subject, message, since: Timestamp(0) };
         Action::Condition { kind: Kind::Pod, object: pod("a"), said }
     }
 

@@ -1,5 +1,6 @@
 //! What the scheduler asks of the world. Each action is one request to a Kubernetes API; its result comes back as an event.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
@@ -49,7 +50,9 @@ pub struct Said {
     pub holds: bool,
     /// One word.
     pub reason: &'static str,
-    /// The name of the law or of the matter, a colon, and a sentence.
+    /// What the condition is about: its message begins with it. A condition is rewritten only when this changes.
+    pub subject: Cow<'static, str>,
+    /// The subject, alone or followed by a colon and a sentence.
     pub message: String,
     /// Since when it holds, or does not.
     pub since: Timestamp,

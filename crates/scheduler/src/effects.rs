@@ -105,7 +105,7 @@ impl PodChange {
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
             Action::Condition { said, .. } => {
-                let Said { type_, holds, reason, message, since } = said;
+                let Said { type_, holds, reason, message, since, .. } = said;
                 let condition = ConditionChange::set(type_, *holds, reason, message, *since);
                 Some(Self { condition: Some(condition), ..Self::default() })
             }
@@ -400,7 +400,8 @@ mod tests {
     #[test]
     fn every_condition_has_a_transition_time() {
         let message = "NoPlan: no node has room for it".to_owned();
-        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", message, since: AT };
+        let subject = "NoPlan".into();
+        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", subject, message, since: AT };
         for kind in [Kind::Pod, Kind::PodGroup] {
             let patch = patch(&Action::Condition { kind, object: target(), said: said.clone() }).unwrap();
             let condition = json!({

@@ -20,8 +20,10 @@ mod status;
 mod step;
 mod unit;
 mod view;
+mod wait_reason;
 
 pub use bug::Bug;
 pub use scheduler::Scheduler;
 pub use step::{Recorded, Step, Verdict};
 pub use unit::UnitName;
+pub use wait_reason::WaitReason;

@@ -22,6 +22,7 @@ use reprieve_engine::{Priority, Timestamp};
 
 use crate::action::ActionId;
 use crate::unit::UnitName;
+use crate::wait_reason::WaitReason;
 pub(crate) use crowds::Waits;
 use crowds::{CrowdId, Crowds};
 use fair_order::FairOrder;
@@ -32,9 +33,6 @@ use roll::Roll;
 
 /// How long a unit of several pods is overtaken before it holds back others, and how long it does so.
 pub const PATIENCE_SECONDS: i64 = 300;
-
-/// The law by which a unit waits for another that has waited longer.
-pub(crate) const HELD_BACK: &str = "HeldBack";
 
 /// Where a unit stands among others.
 type Place = (Reverse<Priority>, Timestamp, UnitName);
@@ -72,8 +70,8 @@ pub(crate) struct Waiting {
     pub failures: u32,
     /// Whether it would fit, were nobody there but those above it; `None` while that was not asked.
     pub could_fit: Option<bool>,
-    /// By which law it waits, as of the last decision about it; `None` before the first.
-    pub law: Option<&'static str>,
+    /// Why it waits, as of the last decision about it; `None` before the first.
+    pub reason: Option<WaitReason>,
 }
 
 /// What a unit waits for.
@@ -110,12 +108,12 @@ impl PendingQueue {
             }
             return;
         }
-        let (state, failures, law) = match self.remove(unit) {
-            Some(Waiting { state: State::Alike(_), failures, law, .. }) => (State::Active, failures, law),
-            Some(Waiting { state, failures, law, .. }) => (state, failures, law),
+        let (state, failures, reason) = match self.remove(unit) {
+            Some(Waiting { state: State::Alike(_), failures, reason, .. }) => (State::Active, failures, reason),
+            Some(Waiting { state, failures, reason, .. }) => (state, failures, reason),
             None => (State::Active, 0, None),
         };
-        let waiting = Waiting { priority, since, size: count, state: State::Active, failures, could_fit: None, law };
+        let waiting = Waiting { priority, since, size: count, state: State::Active, failures, could_fit: None, reason };
         self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
@@ -221,11 +219,11 @@ impl PendingQueue {
         untold
     }
 
-    /// The law by which others that are like it wait for a change, and why; then it does so with them.
-    fn waits_already(&mut self, unit: &UnitName, likeness: &Likeness) -> Option<(&'static str, Arc<str>)> {
+    /// The reason for which others that are like it wait for a change; then it does so with them.
+    fn waits_already(&mut self, unit: &UnitName, likeness: &Likeness) -> Option<(WaitReason, Arc<str>)> {
         let crowd = self.crowds.asleep(likeness)?;
         self.set(unit, State::Alike(crowd));
-        self.crowds.waits(crowd).map(|waits| (waits.law, Arc::clone(&waits.why)))
+        self.crowds.waits(crowd).map(|waits| (waits.reason, Arc::clone(&waits.why)))
     }
 
     /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
@@ -299,18 +297,18 @@ impl PendingQueue {
         }
     }
 
-    /// By which law whoever waits does so; `None` before the first decision.
-    pub fn law(&self, waiting: &Waiting) -> Option<&'static str> {
+    /// Why a unit waits; `None` before the first decision about it.
+    pub fn reason(&self, waiting: &Waiting) -> Option<WaitReason> {
         match waiting.state {
-            State::Alike(crowd) => self.crowds.waits(crowd).map(|waits| waits.law),
-            _ => waiting.law,
+            State::Alike(crowd) => self.crowds.waits(crowd).map(|waits| waits.reason),
+            _ => waiting.reason,
         }
     }
 
-    /// By which law it waits from now on.
-    pub fn refused_by(&mut self, unit: &UnitName, law: &'static str) {
+    /// Why a unit waits from now on.
+    pub fn set_reason(&mut self, unit: &UnitName, reason: WaitReason) {
         if let Some(waiting) = self.units.get_mut(unit) {
-            waiting.law = Some(law);
+            waiting.reason = Some(reason);
         }
     }
 

@@ -30,6 +30,7 @@ use crate::status::{self, StatusUpdates};
 use crate::step::{Recorded, Step, Verdict};
 use crate::unit::UnitName;
 use crate::view::ClusterView;
+use crate::wait_reason::WaitReason;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -148,8 +149,8 @@ impl Scheduler {
             return Some(step);
         }
         let (next, parked) = self.queue.next(&self.view, |unit| self.preemptions.has_victims(unit), now);
-        for (unit, law, why) in parked {
-            self.say_why(&unit, law, &why, now);
+        for (unit, reason, why) in parked {
+            self.say_why(&unit, reason, &why, now);
         }
         let Some(unit) = next else {
             self.set_timer(now);
@@ -158,8 +159,8 @@ impl Scheduler {
         self.deciding = Some(unit.clone());
         let Decided { verdict, report, record, violations } = self.decide(&unit, now);
         self.deciding = None;
-        if let Verdict::Wait { law, why } | Verdict::Unschedulable { law, why } = &verdict {
-            self.say_why(&unit, law, why, now);
+        if let Verdict::Wait { reason, why } | Verdict::Unschedulable { reason, why } = &verdict {
+            self.say_why(&unit, *reason, why, now);
         }
         self.set_timer(now);
         let actions = self.actions.take_outbox();
@@ -195,12 +196,12 @@ impl Scheduler {
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
             self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
-            return Verdict::Wait { law: "Incomplete", why }.into();
+            return Verdict::Wait { reason: WaitReason::Incomplete, why }.into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waits to know what became of its pods".to_owned();
             self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
-            return Verdict::Wait { law: "Unsettled", why }.into();
+            return Verdict::Wait { reason: WaitReason::Unsettled, why }.into();
         }
         self.fail_on_purpose(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
@@ -233,24 +234,27 @@ impl Scheduler {
                     _ => None,
                 };
                 let words = words::law(&law, &self.view.loaded().names);
+                let reason = WaitReason::of_law(&law, words.name);
                 self.finish_marked(unit, now);
                 match law {
                     // Those that are like it came later, and wait for longer.
-                    Law::Delay { .. } => self.wait_alike(unit, until, (words.name, &words.text), now),
+                    Law::Delay { .. } => self.wait_alike(unit, until, (reason, &words.text), now),
                     Law::Underway { .. } => self.queue.wait_to_land(unit, &words.text, &self.view),
                     _ => self.queue.wait(unit, State::Change { until, why: words.text.as_str().into() }),
                 }
-                Verdict::Wait { law: words.name, why: words.text }.into()
+                Verdict::Wait { reason, why: words.text }.into()
             }
             Outcome::Unschedulable(law) => {
                 let is_obstacle = law.as_ref().is_some_and(Law::is_obstacle);
-                let words = law.map(|law| words::law(&law, &self.view.loaded().names));
                 let none = if self.view.is_kueue() {
                     "no node has room for it"
                 } else {
                     "no lawful set of victims makes it fit"
                 };
-                let (law, why) = words.map_or(("NoPlan", none.to_owned()), |words| (words.name, words.text));
+                let (reason, why) = law.map_or((WaitReason::NoPlan, none.to_owned()), |law| {
+                    let words = words::law(&law, &self.view.loaded().names);
+                    (WaitReason::of_law(&law, words.name), words.text)
+                });
                 let priority = question.ask(self.view.loaded()).priority;
                 let tolerated = next_toleration_end(&self.view.loaded().snapshot, priority, now);
                 let until = tolerated.into_iter().chain(self.queue.patience_ends(unit, now)).min();
@@ -264,8 +268,8 @@ impl Scheduler {
                 }
                 self.send_all(nominate(unit, &[], &self.view), now);
                 self.preemptions.release(unit.clone());
-                self.wait_alike(unit, until, (law, &why), now);
-                Verdict::Unschedulable { law, why }.into()
+                self.wait_alike(unit, until, (reason, &why), now);
+                Verdict::Unschedulable { reason, why }.into()
             }
         }
     }
@@ -311,21 +315,25 @@ impl Scheduler {
         let (placement, victims) = (self.view.named(&plan.placement), victims(plan, &self.view));
         let (phase, requests) = self.preemptions.advance(unit, (&placement, &victims), &self.view, &self.queue, now);
         self.send_all(requests, now);
-        let (law, why) = match phase {
+        let (reason, why) = match phase {
             PreemptionPhase::Planned => return Verdict::Prepare { placement, victims },
             PreemptionPhase::Marked => return Verdict::Preempt { placement, victims },
             PreemptionPhase::Evicting => return self.wait_for_victims(unit),
-            PreemptionPhase::AwaitingApiState => ("Unsettled", "waits to know what became of its victims".to_owned()),
-            PreemptionPhase::Contested(other) => ("Underway", format!("its victims are to yield for {other} first")),
+            PreemptionPhase::AwaitingApiState => {
+                (WaitReason::Unsettled, "waits to know what became of its victims".to_owned())
+            }
+            PreemptionPhase::Contested(other) => {
+                (WaitReason::Underway, format!("its victims are to yield for {other} first"))
+            }
         };
         self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
-        Verdict::Wait { law, why }
+        Verdict::Wait { reason, why }
     }
 
     fn wait_for_victims(&mut self, unit: &UnitName) -> Verdict {
         let why = "its victims are leaving".to_owned();
         self.queue.wait_to_land(unit, &why, &self.view);
-        Verdict::Wait { law: "Underway", why }
+        Verdict::Wait { reason: WaitReason::Underway, why }
     }
 
     fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
@@ -341,11 +349,11 @@ impl Scheduler {
         }
     }
 
-    /// Writes on a unit that it waits, by which law, and why. What is over in a moment is not written.
-    fn say_why(&mut self, unit: &UnitName, law: &'static str, why: &str, now: Timestamp) {
-        self.queue.refused_by(unit, law);
-        if law != "Unsettled" {
-            self.send_all(status::waits(unit, (law, why), &self.view, now), now);
+    /// Writes on a unit that it waits, and why. What is over in a moment is not written.
+    fn say_why(&mut self, unit: &UnitName, reason: WaitReason, why: &str, now: Timestamp) {
+        self.queue.set_reason(unit, reason);
+        if reason != WaitReason::Unsettled {
+            self.send_all(status::waits(unit, (reason, why), &self.view, now), now);
         }
     }
 
@@ -369,12 +377,12 @@ impl Scheduler {
         &mut self,
         unit: &UnitName,
         until: Option<Timestamp>,
-        (law, why): (&'static str, &str),
+        (reason, why): (WaitReason, &str),
         now: Timestamp,
     ) {
-        let waits = Waits { until, law, why: why.into(), held_back: false };
+        let waits = Waits { until, reason, why: why.into(), held_back: false };
         for other in self.queue.wait_alike(unit, (waits, self.preemptions.has_victims(unit)), &self.view, now) {
-            self.say_why(&other, law, why, now);
+            self.say_why(&other, reason, why, now);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::action::{Action, Said};
 use crate::action_log::Request;
 use crate::unit::UnitName;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
+use crate::wait_reason::{WaitReason, is_about};
 
 /// Of a PodGroup; once it holds, it does so for ever.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
@@ -61,16 +62,22 @@ impl StatusUpdates {
     }
 }
 
-/// Writes on a unit that it waits, by which law, and why.
+/// Writes on a unit that it waits, and why.
 pub(crate) fn waits(
     unit: &UnitName,
-    (law, why): (&'static str, &str),
+    (reason, why): (WaitReason, &str),
     view: &ClusterView,
     now: Timestamp,
 ) -> Vec<Request> {
     let mut requests = Vec::new();
-    let waits =
-        |type_| Said { type_, holds: false, reason: UNSCHEDULABLE, message: format!("{law}: {why}"), since: now };
+    let waits = |type_| Said {
+        type_,
+        holds: false,
+        reason: UNSCHEDULABLE,
+        subject: reason.as_str().into(),
+        message: format!("{reason}: {why}"),
+        since: now,
+    };
     for name in view.members(unit) {
         if view.pod(&name).is_some_and(needs_place) {
             requests.extend(update(Key::new(Kind::Pod, name), waits(SCHEDULED), view));
@@ -102,7 +109,14 @@ fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
         return None;
     }
     let message = "Scheduled: enough of its pods are bound".to_owned();
-    let said = Said { type_: GROUP_SCHEDULED, holds: true, reason: "Scheduled", message, since: now };
+    let said = Said {
+        type_: GROUP_SCHEDULED,
+        holds: true,
+        reason: "Scheduled",
+        subject: "Scheduled".into(),
+        message,
+        since: now,
+    };
     update(key.clone(), said, view)
 }
 
@@ -115,11 +129,11 @@ fn mismatch(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
         Some(&pod) => {
             let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
             let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
-            Said { type_: MISMATCH, holds: true, reason: MISMATCH, message, since: now }
+            Said { type_: MISMATCH, holds: true, reason: MISMATCH, subject: MISMATCH.into(), message, since: now }
         }
         None if holds(key, MISMATCH, view) => {
             let message = format!("Matching: all its pods have priority {}", group.priority.0);
-            Said { type_: MISMATCH, holds: false, reason: "Matching", message, since: now }
+            Said { type_: MISMATCH, holds: false, reason: "Matching", subject: "Matching".into(), message, since: now }
         }
         None => return None,
     };
@@ -131,13 +145,15 @@ fn refused_priority(key: &Key, view: &ClusterView, now: Timestamp) -> Vec<Reques
     match view.live.refused_priority(&key.name) {
         Some(refused) => {
             let (reason, message) = (refused.reason(), refused.to_string());
-            let said = Said { type_: REFUSED_PRIORITY, holds: true, reason, message: message.clone(), since: now };
+            let (type_, subject) = (REFUSED_PRIORITY, message.clone().into());
+            let said = Said { type_, holds: true, reason, subject, message: message.clone(), since: now };
             let Some(request) = update(key.clone(), said, view) else { return Vec::new() };
             vec![request, Request::record(key.clone(), None, REFUSED_PRIORITY, message)]
         }
         None if holds(key, REFUSED_PRIORITY, view) => {
-            let message = "what it asks for is allowed".to_owned();
-            let said = Said { type_: REFUSED_PRIORITY, holds: false, reason: "Accepted", message, since: now };
+            let allowed = "what it asks for is allowed";
+            let (type_, subject, message) = (REFUSED_PRIORITY, allowed.into(), allowed.to_owned());
+            let said = Said { type_, holds: false, reason: "Accepted", subject, message, since: now };
             update(key.clone(), said, view).into_iter().collect()
         }
         None => Vec::new(),
@@ -147,44 +163,57 @@ fn refused_priority(key: &Key, view: &ClusterView, now: Timestamp) -> Vec<Reques
 /// The condition as a request, unless the object has it already.
 fn update(key: Key, said: Said, view: &ClusterView) -> Option<Request> {
     let written = written(&key, said.type_, view);
-    if written.is_some_and(|(holds, reason, matter_of, _)| {
-        (holds, reason, matter_of) == (said.holds, said.reason, matter(&said.message))
-    }) {
+    if written.as_ref().is_some_and(|written| written.says(&said)) {
         return None;
     }
-    let same = written.filter(|(holds, ..)| *holds == said.holds);
-    let since = same.and_then(|(.., since)| since).unwrap_or(said.since);
+    let same = written.filter(|written| written.holds == said.holds);
+    let since = same.and_then(|written| written.since).unwrap_or(said.since);
     let (kind, object) = (key.kind, view.target_as_known(&key)?);
     Some(Request::new(Action::Condition { kind, object, said: Said { since, ..said } }))
 }
 
 /// Whether the object has a condition of this type that holds.
 fn holds(key: &Key, type_: &str, view: &ClusterView) -> bool {
-    written(key, type_, view).is_some_and(|(holds, ..)| holds)
+    written(key, type_, view).is_some_and(|written| written.holds)
 }
 
-/// The condition of this type that the object has, or will have: whether it holds, its reason, by which law, and since when.
-fn written<'v>(key: &Key, type_: &str, view: &'v ClusterView) -> Option<(bool, &'v str, &'v str, Option<Timestamp>)> {
-    if let Some(said) = view.sent_condition(key, type_) {
-        return Some((said.holds, said.reason, matter(&said.message), Some(said.since)));
+/// A condition that an object has, or will have.
+struct Written<'v> {
+    holds: bool,
+    reason: &'v str,
+    message: &'v str,
+    since: Option<Timestamp>,
+}
+
+impl Written<'_> {
+    fn says(&self, said: &Said) -> bool {
+        (self.holds, self.reason) == (said.holds, said.reason) && is_about(self.message, &said.subject)
+    }
+}
+
+/// The condition of this type that the object has, or will have.
+fn written<'v>(key: &Key, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
+    if let Some(Said { holds, reason, message, since, .. }) = view.sent_condition(key, type_) {
+        return Some(Written { holds: *holds, reason, message, since: Some(*since) });
     }
     if key.kind == Kind::Pod {
         let condition = condition(view.observed_pod(&key.name)?, type_)?;
-        let (reason, message) = (condition.reason.as_deref(), condition.message.as_deref());
-        let since = condition.last_transition_time.as_ref().map(|since| timestamp(since.0));
-        let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
-        return Some((condition.status == "True", reason, matter(message), since));
+        return Some(Written {
+            holds: condition.status == "True",
+            reason: condition.reason.as_deref().unwrap_or_default(),
+            message: condition.message.as_deref().unwrap_or_default(),
+            since: condition.last_transition_time.as_ref().map(|since| timestamp(since.0)),
+        });
     }
     let Object::PodGroup(group) = view.live.get(key)? else { return None };
     let conditions = group.status.as_ref()?.conditions.as_ref()?;
     let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
-    let since = timestamp(condition.last_transition_time.0);
-    Some((condition.status == "True", &condition.reason, matter(&condition.message), Some(since)))
-}
-
-/// What comes before the colon.
-pub(crate) fn matter(message: &str) -> &str {
-    message.split_once(": ").map_or(message, |(matter, _)| matter)
+    Some(Written {
+        holds: condition.status == "True",
+        reason: &condition.reason,
+        message: &condition.message,
+        since: Some(timestamp(condition.last_transition_time.0)),
+    })
 }
 
 #[cfg(test)]
@@ -208,13 +237,13 @@ mod tests {
         let unit = UnitName::Pod(FullName::new("default", "a"));
         view.seen(&Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
         view.update_pod(&unit.key().name, Bugs::default());
-        for (at, law, why, written) in [
-            (1, "NoPlan", "no node has room for it", true),
-            (2, "NoPlan", "two nodes have no room for it", false),
-            (3, "Never", "its preemptionPolicy is Never", true),
+        for (at, reason, why, written) in [
+            (1, WaitReason::NoPlan, "no node has room for it", true),
+            (2, WaitReason::NoPlan, "two nodes have no room for it", false),
+            (3, WaitReason::Law("Never"), "its preemptionPolicy is Never", true),
         ] {
-            let requests = waits(&unit, (law, why), &view, Timestamp(at));
-            assert_eq!(!requests.is_empty(), written, "{law}: {why}");
+            let requests = waits(&unit, (reason, why), &view, Timestamp(at));
+            assert_eq!(!requests.is_empty(), written, "{reason}: {why}");
             for Request { action, .. } in requests {
                 let Action::Condition { said, .. } = &action else { panic!("{action:?}") };
                 assert_eq!(said.since, Timestamp(1), "it has not been scheduled since then");

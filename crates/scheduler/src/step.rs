@@ -5,6 +5,7 @@ use reprieve_objects::report::Report;
 
 use crate::action::{Action, ActionId};
 use crate::unit::UnitName;
+use crate::wait_reason::WaitReason;
 
 /// A step: who was decided, what came of it, what is to be done.
 #[derive(Debug)]
@@ -49,16 +50,16 @@ pub enum Verdict {
     },
     /// It waits.
     Wait {
-        /// The law's name.
-        law: &'static str,
-        /// In words.
+        /// Why.
+        reason: WaitReason,
+        /// The same in words.
         why: String,
     },
     /// It cannot be scheduled as things are.
     Unschedulable {
-        /// The law's name.
-        law: &'static str,
-        /// In words.
+        /// Why.
+        reason: WaitReason,
+        /// The same in words.
         why: String,
     },
 }

@@ -17,21 +17,18 @@ use super::Admission;
 use crate::action::{Action, Target};
 use crate::action_log::Request;
 use crate::effects::preempted_for;
-use crate::queue::{HELD_BACK, PATIENCE_SECONDS, PendingQueue, State};
-use crate::status::matter;
+use crate::queue::{PATIENCE_SECONDS, PendingQueue, State};
 use crate::step::Verdict;
 use crate::unit::UnitName;
 use crate::view::ClusterView;
-
-/// The law by which a workload waits that says what nobody understands.
-const MISUNDERSTOOD: &str = "Misunderstood";
+use crate::wait_reason::{WaitReason, is_about};
 
 /// What a cycle says of a workload, in names.
 pub(crate) enum Head {
     Admit(Box<AdmissionSpec>),
     Preempt(Vec<(FullName, Ground)>),
     Wait {
-        law: &'static str,
+        reason: WaitReason,
         why: String,
         until: Option<Timestamp>,
         /// Whether that is true of all that ask for the same.
@@ -78,21 +75,23 @@ impl Admission {
     /// What those wait for that did not take part in a cycle, and those that were not first.
     pub fn park(&self, entrants: &Entrants, queue: &mut PendingQueue) {
         for unit in &entrants.woken {
-            wait_for_quota(unit, "NotFirst", None, "others of its queue come first", queue);
+            wait_for_quota(unit, WaitReason::NotFirst, None, "others of its queue come first", queue);
         }
         for (unit, (victim, until)) in &entrants.held {
             let why = format!("{victim} was preempted for a workload that has yet to get its quota");
-            wait_for_quota(unit, HELD_BACK, Some(*until), &why, queue);
+            wait_for_quota(unit, WaitReason::HeldBack, Some(*until), &why, queue);
         }
         for (unit, why) in &entrants.misunderstood {
-            wait_for_quota(unit, MISUNDERSTOOD, None, why, queue);
+            wait_for_quota(unit, WaitReason::Misunderstood, None, why, queue);
         }
     }
 
     /// Writes on workloads that cannot be understood that they have no quota.
     pub fn refuse_misunderstood(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
         let refused = entrants.misunderstood.iter();
-        refused.filter_map(|(unit, why)| refuse(unit, view.target(&unit.key())?, (MISUNDERSTOOD, why), view)).collect()
+        refused
+            .filter_map(|(unit, why)| refuse(unit, view.target(&unit.key())?, (WaitReason::Misunderstood, why), view))
+            .collect()
     }
 
     /// Those who were preempted lately, while whoever they yielded to waits: what they left is not for them. In a queue that is
@@ -149,17 +148,17 @@ impl Admission {
                 (Verdict::Schedule { placement: Vec::new() }, requests)
             }
             Head::Preempt(victims) => evict(unit, &victims, view, queue),
-            Head::Wait { law, why, until, for_all } => {
-                let mut requests: Vec<Request> = refuse(unit, target, (law, &why), view).into_iter().collect();
-                wait_for_quota(unit, law, until, &why, queue);
+            Head::Wait { reason, why, until, for_all } => {
+                let mut requests: Vec<Request> = refuse(unit, target, (reason, &why), view).into_iter().collect();
+                wait_for_quota(unit, reason, until, &why, queue);
                 let others = if for_all { self.claims.tell(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitName::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
-                        Some(target) => requests.extend(refuse(&other, target, (law, &why), view)),
+                        Some(target) => requests.extend(refuse(&other, target, (reason, &why), view)),
                         None => self.claims.put(&other.key().name),
                     }
                 }
-                (Verdict::Wait { law, why }, requests)
+                (Verdict::Wait { reason, why }, requests)
             }
         }
     }
@@ -179,8 +178,8 @@ pub(crate) fn decide(
 }
 
 /// What a unit waits for from now on, unless it waits for an action, or backs off.
-fn wait_for_quota(unit: &UnitName, law: &'static str, until: Option<Timestamp>, why: &str, queue: &mut PendingQueue) {
-    queue.refused_by(unit, law);
+fn wait_for_quota(unit: &UnitName, reason: WaitReason, until: Option<Timestamp>, why: &str, queue: &mut PendingQueue) {
+    queue.set_reason(unit, reason);
     let state_now = queue.get(unit).map(|waiting| &waiting.state);
     if matches!(state_now, Some(State::Active | State::Change { .. })) {
         queue.set(unit, State::Change { until, why: why.into() });
@@ -208,15 +207,22 @@ fn named_head(head: &Considered, view: &ClusterView) -> Head {
         kueue::Verdict::Decided(Outcome::Wait(Law::Delay { until })) => Some(*until),
         _ => None,
     };
-    let (law, why) = reason(loaded, head);
+    let (name, why) = reason(loaded, head);
+    let reason = match (&head.verdict, name) {
+        (kueue::Verdict::Skipped(skip), _) => WaitReason::of_skip(*skip),
+        (kueue::Verdict::Decided(Outcome::Wait(law) | Outcome::Unschedulable(Some(law))), Some(name)) => {
+            WaitReason::of_law(law, name)
+        }
+        (kueue::Verdict::Decided(_), _) => WaitReason::NoPlan,
+    };
     let for_all = matches!(head.verdict, kueue::Verdict::Decided(_));
-    Head::Wait { law: law.unwrap_or("NoPlan"), why, until, for_all }
+    Head::Wait { reason, why, until, for_all }
 }
 
-/// Writes on a workload that it has no quota, by which law, and why, unless that is written already.
-fn refuse(unit: &UnitName, workload: Target, (law, why): (&'static str, &str), view: &ClusterView) -> Option<Request> {
-    let message = format!("{law}: {why}");
-    (!was_refused(&unit.key(), law, view)).then(|| Request::of(unit, Action::Refuse { workload, message }))
+/// Writes on a workload that it has no quota, and why, unless that is written already.
+fn refuse(unit: &UnitName, workload: Target, (reason, why): (WaitReason, &str), view: &ClusterView) -> Option<Request> {
+    let message = format!("{reason}: {why}");
+    (!was_refused(&unit.key(), reason, view)).then(|| Request::of(unit, Action::Refuse { workload, message }))
 }
 
 /// Evicts the workloads that hold quota which the unit is to have, and were not evicted yet.
@@ -243,15 +249,15 @@ fn evict(
         requests.push(Request::record(key.clone(), Some(unit.key()), "Preempted", message));
         requests.push(Request::record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it")));
     }
-    wait_for_quota(unit, "Underway", None, "its victims are leaving", queue);
+    wait_for_quota(unit, WaitReason::Underway, None, "its victims are leaving", queue);
     let victims = victims.iter().map(|(name, _)| name.clone()).collect();
     (Verdict::Preempt { placement: Vec::new(), victims }, requests)
 }
 
 fn unsettled(unit: &UnitName, queue: &mut PendingQueue) -> (Verdict, Vec<Request>) {
     let why = "waits to know what became of it, or of its victims".to_owned();
-    wait_for_quota(unit, "Unsettled", None, &why, queue);
-    (Verdict::Wait { law: "Unsettled", why }, Vec::new())
+    wait_for_quota(unit, WaitReason::Unsettled, None, &why, queue);
+    (Verdict::Wait { reason: WaitReason::Unsettled, why }, Vec::new())
 }
 
 fn is_evicted(workload: &FullName, view: &ClusterView) -> bool {
@@ -260,12 +266,12 @@ fn is_evicted(workload: &FullName, view: &ClusterView) -> bool {
     id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
 }
 
-/// Whether it is written on the workload that it has no quota by this law.
-fn was_refused(key: &Key, law: &str, view: &ClusterView) -> bool {
+/// Whether it is written on the workload that it has no quota for this reason.
+fn was_refused(key: &Key, reason: WaitReason, view: &ClusterView) -> bool {
     let Some(Object::Workload(workload)) = view.live.get(key) else { return true };
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
-    quota.is_some_and(|condition| condition.status == "False" && matter(&condition.message) == law)
+    quota.is_some_and(|condition| condition.status == "False" && is_about(&condition.message, reason.as_str()))
 }
 
 fn is_workload(unit: &UnitName) -> bool {

@@ -9,12 +9,13 @@ use reprieve_objects::pod::Pod;
 use super::footing::Footing;
 use super::likeness::{Likeness, Looks};
 use super::roll::Needy;
-use super::{HELD_BACK, PendingQueue, State, Waits};
+use super::{PendingQueue, State, Waits};
 use crate::unit::UnitName;
 use crate::view::{ClusterView, Room, needs_place};
+use crate::wait_reason::WaitReason;
 
-/// A unit that waits, by which law, and why.
-pub(crate) type Parked = (UnitName, &'static str, Arc<str>);
+/// A unit that waits, the reason, and the reason in words.
+pub(crate) type Parked = (UnitName, WaitReason, Arc<str>);
 
 impl PendingQueue {
     /// The next unit whose turn it is, and those before it that wait: they are held back, or are like others that wait. A preemptor whose
@@ -38,12 +39,12 @@ impl PendingQueue {
             if let Some((holder, until)) = self.held_back(&unit, now) {
                 let why: Arc<str> = format!("held back for {holder}, which has waited longer").into();
                 self.hold_back(&unit, likeness, until, &why, now);
-                parked.push((unit, HELD_BACK, why));
+                parked.push((unit, WaitReason::HeldBack, why));
                 continue;
             }
             let others = likeness.filter(|_| !speaks);
-            if let Some((law, why)) = others.and_then(|likeness| self.waits_already(&unit, &likeness)) {
-                parked.push((unit, law, why));
+            if let Some((reason, why)) = others.and_then(|likeness| self.waits_already(&unit, &likeness)) {
+                parked.push((unit, reason, why));
                 continue;
             }
             self.set(&unit, State::Active);
@@ -63,7 +64,7 @@ impl PendingQueue {
         match likeness {
             Some(likeness) if self.waits_already(unit, &likeness).is_some() => {}
             Some(likeness) => {
-                let waits = Waits { until: Some(until), law: HELD_BACK, why, held_back: true };
+                let waits = Waits { until: Some(until), reason: WaitReason::HeldBack, why, held_back: true };
                 self.wait_with(unit, likeness, waits, now);
             }
             None => self.set(unit, State::Change { until: Some(until), why }),

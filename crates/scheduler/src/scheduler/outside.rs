@@ -12,6 +12,7 @@ use crate::action::Action;
 use crate::queue::State;
 use crate::step::Recorded;
 use crate::unit::UnitName;
+use crate::wait_reason::WaitReason;
 
 /// How long a unit steps aside whose decision failed by a fault.
 const FAULT_SECONDS: i64 = 60;
@@ -34,18 +35,17 @@ impl Scheduler {
             && self.actions.in_flight().all(|action| is_only_said(action) || action.changes().is_none())
     }
 
-    /// For each unit that waits: its queue, or nothing, and why it waits, in one word: the law of the last decision about it, or what it
-    /// waits for otherwise.
-    pub fn waiting_by_queue(&self) -> impl Iterator<Item = (String, &'static str)> {
+    /// For each unit that waits: its queue, or nothing, and why it waits.
+    pub fn waiting_by_queue(&self) -> impl Iterator<Item = (String, WaitReason)> {
         self.queue.iter().map(|(unit, waiting)| {
             let reason = match waiting.state {
-                State::Active => "Active",
+                State::Active => WaitReason::Active,
                 State::Change { .. } | State::Landing { .. } | State::Alike(_) => {
-                    self.queue.law(waiting).unwrap_or("Active")
+                    self.queue.reason(waiting).unwrap_or(WaitReason::Active)
                 }
-                State::Backoff { .. } => "Backoff",
-                State::Aside { .. } => "Fault",
-                State::Busy(_) => "Underway",
+                State::Backoff { .. } => WaitReason::Backoff,
+                State::Aside { .. } => WaitReason::Fault,
+                State::Busy(_) => WaitReason::Underway,
             };
             (self.view.queue_of(unit).unwrap_or_default(), reason)
         })
@@ -59,7 +59,7 @@ impl Scheduler {
         let aside = State::Aside { until: now.plus_seconds(FAULT_SECONDS) };
         let why = self.queue.why(&aside).to_owned();
         self.queue.set(&unit, aside);
-        self.say_why(&unit, "Fault", &why, now);
+        self.say_why(&unit, WaitReason::Fault, &why, now);
         self.record(unit.key(), None, "DecisionFailed", why, now);
         self.set_timer(now);
         Some(unit)

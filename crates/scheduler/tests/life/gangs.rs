@@ -9,6 +9,8 @@ use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects::apply_to_pod;
 use reprieve_scheduler::event::{ActionResult, Event};
 
+use reprieve_scheduler::WaitReason;
+
 use crate::harness::*;
 
 #[test]
@@ -16,7 +18,7 @@ fn a_gang_enters_when_its_minimum_is_there() {
     let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Incomplete", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Incomplete, .. }), "{:?}", step.verdict);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
     life.scheduler.observe(Event::Changed(second), life.now);
@@ -58,7 +60,7 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
     let (bind, _) = second.expect("it was to be bound");
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Unsettled", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Unsettled, .. }), "{:?}", step.verdict);
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.answer(*bind, ActionResult::Ok { version });
