@@ -217,15 +217,23 @@ fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
     true
 }
 
-/// How the message of the condition `Preempted` of a workload begins; the preemptor and `: ` follow. This is a protocol between
-/// [`apply`] and [`preempted_for`]: a Workload's status has no field for the preemptor, and an annotation cannot be written with the status.
-const PREEMPTED_FOR_WORKLOAD: &str = "preempted for workload ";
+/// The condition of a workload whose message is the preemptor, as `namespace/name`, and nothing else: the status of a Workload has no field
+/// for the preemptor, and an annotation cannot be written together with the status.
+const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
+/// How the message of the condition `Preempted` begins; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
+const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
 
 /// The workload for which this one was preempted, and has had no quota since; and since when it waits again.
 pub fn preempted_for(workload: &KueueWorkload) -> Option<(FullName, Timestamp)> {
     let status = workload.status.as_ref().filter(|status| status.admission.is_none())?;
     let find = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_ && one.status == "True");
-    let (preemptor, _) = find("Preempted")?.message.strip_prefix(PREEMPTED_FOR_WORKLOAD)?.split_once(": ")?;
+    let preempted = find("Preempted")?;
+    // A condition that is older than the preemption is of an earlier one: another version of the scheduler did not write it.
+    let written = find(PREEMPTED_FOR_WORKLOAD).filter(|one| one.last_transition_time >= preempted.last_transition_time);
+    let preemptor = match written {
+        Some(written) => written.message.as_str(),
+        None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
+    };
     let (namespace, name) = preemptor.split_once('/')?;
     Some((FullName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
 }
@@ -245,7 +253,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
                 return false;
             }
             let message = format!("quota reserved in ClusterQueue {}", admission.cluster_queue);
-            for once in ["Evicted", "Preempted"] {
+            for once in ["Evicted", "Preempted", PREEMPTED_FOR_WORKLOAD] {
                 if is_true(&status.conditions, once) {
                     set(&mut status.conditions, once, false, "QuotaReserved", message.clone());
                 }
@@ -255,7 +263,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             status.admission = Some((**admission).clone());
         }
         Action::EvictWorkload { preemptor, ground, .. } => {
-            let message = format!("{PREEMPTED_FOR_WORKLOAD}{preemptor}: {ground:?}");
+            let message = format!("{PREEMPTED_FOR_MESSAGE}{preemptor}: {ground:?}");
             if !is_true(&status.conditions, "Evicted") {
                 count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
             }
@@ -264,6 +272,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
                 set(&mut status.conditions, "Requeued", false, "Preempted", message.clone());
             }
             set(&mut status.conditions, "Preempted", true, &format!("{ground:?}"), message);
+            set(&mut status.conditions, PREEMPTED_FOR_WORKLOAD, true, "Preempted", preemptor.to_string());
         }
         Action::Requeue { .. } => {
             let message = "its pods are gone, and it waits for quota again".to_owned();
@@ -350,6 +359,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_engine::policy::kueue::Ground;
     use reprieve_objects::object::Kind;
 
     use super::*;
@@ -410,6 +420,35 @@ mod tests {
             });
             assert_eq!(patch["status"]["conditions"], json!([condition]));
         }
+    }
+
+    #[test]
+    fn the_preemptor_of_a_workload_is_found_also_where_an_older_version_evicted_it() {
+        let mut workload = KueueWorkload::default();
+        let evict = |preemptor| Action::EvictWorkload {
+            workload: target(),
+            preemptor: FullName::new("default", preemptor),
+            ground: Ground::InClusterQueue,
+        };
+        assert!(apply_to_workload(&evict("big"), &mut workload, AT));
+        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut workload, AT));
+        assert_eq!(preempted_for(&workload), Some((FullName::new("default", "big"), AT)));
+        let conditions = |workload: &mut KueueWorkload, keep: &dyn Fn(&Condition) -> bool| {
+            workload.status.as_mut().expect("it has one").conditions.retain(keep);
+        };
+
+        let mut by_older = workload.clone();
+        conditions(&mut by_older, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        assert_eq!(preempted_for(&by_older), Some((FullName::new("default", "big"), AT)));
+
+        conditions(&mut workload, &|one| one.type_ == PREEMPTED_FOR_WORKLOAD);
+        let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
+        assert!(apply_to_workload(&evict("other"), &mut again, later));
+        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut again, later));
+        conditions(&mut again, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        let stale = workload.status.expect("it has one").conditions;
+        again.status.as_mut().expect("it has one").conditions.extend(stale);
+        assert_eq!(preempted_for(&again), Some((FullName::new("default", "other"), later)), "the first is over");
     }
 
     #[test]

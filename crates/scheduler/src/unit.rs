@@ -46,7 +46,8 @@ impl UnitName {
         }
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Reads what [`fmt::Display`] writes: `KIND NAMESPACE/NAME`. This is a protocol: the annotation `reprieve.dev/preempted-for` of a
+    /// victim has this form, and a scheduler reads it that another one, perhaps of another version, wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(' ')?;
         let (namespace, name) = name.split_once('/')?;
