@@ -12,11 +12,13 @@ mod go;
 mod manifests;
 mod shipped;
 mod steps;
+mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
+       cargo xtask tidy [--report]  check the structure of the source; --report prints and never fails
        cargo xtask fix              apply formatting, lint fixes, the outputs in the documentation and the manifests
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
        cargo xtask e2e --bench      kube-scheduler and `reprieve run` side by side on it
@@ -28,7 +30,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["verify"] => steps::run(&steps::VERIFY),
+        ["verify"] => steps::run(steps::VERIFY),
+        ["tidy"] => steps::run(&[steps::Step { name: "tidy", run: tidy::check }]),
+        ["tidy", "--report"] => steps::run(&[steps::Step { name: "tidy", run: tidy::report }]),
         ["fix"] => steps::run(&steps::FIX),
         ["e2e"] => steps::run(&e2e::STEPS),
         ["e2e", "--bench"] => steps::run(&e2e::BENCH),

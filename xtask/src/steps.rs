@@ -17,8 +17,9 @@ pub struct Step {
 /// With what the tests are built.
 pub const TEST_FEATURES: &str = "reprieve-simulator/deliberate-bugs";
 
-pub const VERIFY: [Step; 11] = [
+pub const VERIFY: &[Step] = &[
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
+    // Step { name: "tidy", run: crate::tidy::check },
     Step {
         name: "lints",
         run: || {

@@ -1,21 +1,10 @@
 //! Required affinity and anti-affinity between pods, both ways. Preferences exclude nothing and are not read.
 
-use k8s_openapi::api::core::v1::PodAffinityTerm;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use reprieve_objects::pod::PodSpec;
-
 use crate::cluster::{Cluster, PodFacts};
-use crate::fit::Misfit;
-use crate::selector::{Labels, selects, with_keys};
+use crate::misfit::Misfit;
+use crate::selector::selects;
 use crate::standing::Standing;
-
-/// One required term: which pods it is about, and how far it reaches.
-pub struct Term {
-    selector: Option<LabelSelector>,
-    namespaces: Vec<String>,
-    namespace_selector: Option<LabelSelector>,
-    topology_key: String,
-}
+use crate::term::Term;
 
 impl Term {
     fn is_about(&self, cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
@@ -29,32 +18,6 @@ impl Term {
     fn joins(&self, cluster: &Cluster<'_>, one: usize, other: usize) -> bool {
         let value = |node: usize| cluster.nodes[node].labels.get(&self.topology_key);
         value(one).is_some() && value(one) == value(other)
-    }
-}
-
-/// The required terms of a pod: affinity, then anti-affinity.
-pub fn required_terms(spec: &PodSpec, labels: &Labels, namespace: &str) -> (Vec<Term>, Vec<Term>) {
-    let affinity = spec.affinity.as_ref();
-    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let near = near.and_then(|near| near.required_during_scheduling_ignored_during_execution.as_ref());
-    let apart = apart.and_then(|apart| apart.required_during_scheduling_ignored_during_execution.as_ref());
-    let read = |term: &PodAffinityTerm| read_term(term, labels, namespace);
-    (near.into_iter().flatten().map(read).collect(), apart.into_iter().flatten().map(read).collect())
-}
-
-/// A term that names no namespace and selects none is about the pod's own.
-fn read_term(term: &PodAffinityTerm, labels: &Labels, namespace: &str) -> Term {
-    let (same, other) = (term.match_label_keys.as_ref(), term.mismatch_label_keys.as_ref());
-    let mut namespaces = term.namespaces.clone().unwrap_or_default();
-    if namespaces.is_empty() && term.namespace_selector.is_none() {
-        namespaces.push(namespace.to_owned());
-    }
-    Term {
-        selector: with_keys(term.label_selector.as_ref(), labels, same, other),
-        namespaces,
-        namespace_selector: term.namespace_selector.clone(),
-        topology_key: term.topology_key.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the checker knows of the objects: nodes, pods, groups and the units that they form, each by its place in the order of
 //! names. Nothing here decides anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,13 +9,12 @@ use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::{Pod, PodSpec};
 
-use crate::affinity::{Term, required_terms};
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;
 use crate::complaint::Complaint;
 use crate::groups::{self, Group};
-use crate::obstacle;
 use crate::selector::Labels;
+use crate::term::{Term, required_terms};
 
 /// The cluster as the objects describe it.
 pub struct Cluster<'o> {
@@ -105,7 +104,7 @@ impl<'o> Cluster<'o> {
             pods.extend(read_pod(&pod.object, &nodes, &classes)?);
         }
         pods.sort_by(|a, b| a.name.cmp(&b.name));
-        obstacle::mark_others(&mut pods, scheduler);
+        mark_others(&mut pods, scheduler);
         let mut groups = BTreeMap::new();
         for name in pods.iter().filter_map(|pod| pod.group.as_ref()) {
             if let Some(group) = groups::read(objects, &classes, max_excess, name) {
@@ -239,4 +238,29 @@ fn units(pods: &[PodFacts], groups: &BTreeMap<FullName, Group>) -> Vec<Unit> {
         }
     }
     units
+}
+
+/// Marks the pending members of groups that another scheduler is to place: that of this name decides, or, without a name, for each group
+/// `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
+fn mark_others(pods: &mut [PodFacts], scheduler: Option<&str>) {
+    let mut named: BTreeMap<FullName, BTreeSet<String>> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.node.is_none() && !pod.terminating) {
+        if let Some(group) = &pod.group {
+            named.entry(group.clone()).or_default().insert(scheduler_of(pod));
+        }
+    }
+    for pod in pods.iter_mut().filter(|pod| pod.node.is_none()) {
+        let Some(names) = pod.group.as_ref().and_then(|group| named.get(group)) else { continue };
+        let preferred = ["reprieve", "default-scheduler"].into_iter().find(|name| names.contains(*name));
+        let first = names.first().map(String::as_str);
+        pod.of_other_scheduler = scheduler.or(preferred).or(first) != Some(scheduler_of(pod).as_str());
+        if pod.of_other_scheduler {
+            pod.nominated = None;
+        }
+    }
+}
+
+fn scheduler_of(pod: &PodFacts) -> String {
+    let name = pod.spec.scheduler_name.clone().filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| "default-scheduler".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fit::Misfit;
+use crate::misfit::Misfit;
 
 /// One thing that is wrong with a decision, by the rules. Pods and nodes are named.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! Whether a pod fits on a node beside those that stand: every filter of the rules, with the pods that are nominated there and
 //! without them.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
 use crate::affinity::affinity;
 use crate::cluster::{Cluster, PodFacts};
+use crate::misfit::Misfit;
 use crate::selector::{cordon, keeps_off, node_is_wanted};
 use crate::spread::spread;
 use crate::standing::Standing;
@@ -21,66 +20,6 @@ pub struct Asker {
     pub resize: bool,
     /// The decision's clock.
     pub now: Timestamp,
-}
-
-/// Why a pod does not fit on a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
-    /// Too little of a resource; `pods` is one.
-    Resource { resource: String },
-    /// More of a resource than the whole node has; too many pods are never too many for good.
-    NeverEnough { resource: String },
-    /// A taint, or a cordon.
-    Taint { key: String },
-    /// nodeSelector or node affinity.
-    NotWanted,
-    /// A host port is taken.
-    HostPort { port: i32 },
-    /// The pod's anti-affinity to a pod that stands.
-    AntiAffinity { to: String },
-    /// The anti-affinity of a pod that stands.
-    AntiAffinityOf { pod: String },
-    /// The pod's affinity is not met.
-    Affinity,
-    /// The node lacks the label of a spread constraint.
-    SpreadLabel { key: String },
-    /// Too uneven.
-    Spread { key: String },
-}
-
-impl Misfit {
-    /// Whether taking somebody could mend it. (Rules 7 and 8 of the pods.)
-    pub fn may_yield(&self) -> bool {
-        match self {
-            Self::Resource { .. }
-            | Self::HostPort { .. }
-            | Self::AntiAffinity { .. }
-            | Self::AntiAffinityOf { .. }
-            | Self::Spread { .. } => true,
-            Self::NeverEnough { .. }
-            | Self::Taint { .. }
-            | Self::NotWanted
-            | Self::Affinity
-            | Self::SpreadLabel { .. } => false,
-        }
-    }
-}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resource { resource } => write!(f, "too little {resource}"),
-            Self::NeverEnough { resource } => write!(f, "the whole node has too little {resource}"),
-            Self::Taint { key } => write!(f, "the taint {key}"),
-            Self::NotWanted => write!(f, "nodeSelector or node affinity"),
-            Self::HostPort { port } => write!(f, "host port {port} is taken"),
-            Self::AntiAffinity { to } => write!(f, "its anti-affinity to {to}"),
-            Self::AntiAffinityOf { pod } => write!(f, "the anti-affinity of {pod}"),
-            Self::Affinity => write!(f, "its affinity is not met"),
-            Self::SpreadLabel { key } => write!(f, "the node lacks the label {key}"),
-            Self::Spread { key } => write!(f, "too uneven over {key}"),
-        }
-    }
 }
 
 /// Whether the pod fits, with those nominated to the node that are at least as high as the asker, and without. (Rule 6.)

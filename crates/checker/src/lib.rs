@@ -16,12 +16,14 @@ mod group;
 mod groups;
 mod lawful;
 mod members;
+mod misfit;
 mod obstacle;
 mod pod;
 mod reprieve;
 mod selector;
 mod spread;
 mod standing;
+mod term;
 
 use reprieve_objects::answer::Answer;
 use reprieve_objects::objects::Objects;
@@ -30,7 +32,7 @@ use reprieve_objects::test_file::PreemptorRef;
 use claimed::Claimed;
 use cluster::Cluster;
 pub use complaint::Complaint;
-pub use fit::Misfit;
+pub use misfit::Misfit;
 pub use selector::selects;
 
 /// A decision, and all that it was made from.

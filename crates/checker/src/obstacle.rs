@@ -1,36 +1,9 @@
 //! Who is not to be placed, whatever room there is: pods under scheduling gates, members of a group that name another scheduler, and pods
 //! with requirements that are not evaluated.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use reprieve_objects::objects::FullName;
 
 use crate::cluster::{Cluster, PodFacts};
-
-/// Marks the pending members of groups that another scheduler is to place: that of this name decides, or, without a name, for each group
-/// `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
-pub fn mark_others(pods: &mut [PodFacts], scheduler: Option<&str>) {
-    let mut named: BTreeMap<FullName, BTreeSet<String>> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| pod.node.is_none() && !pod.terminating) {
-        if let Some(group) = &pod.group {
-            named.entry(group.clone()).or_default().insert(scheduler_of(pod));
-        }
-    }
-    for pod in pods.iter_mut().filter(|pod| pod.node.is_none()) {
-        let Some(names) = pod.group.as_ref().and_then(|group| named.get(group)) else { continue };
-        let preferred = ["reprieve", "default-scheduler"].into_iter().find(|name| names.contains(*name));
-        let first = names.first().map(String::as_str);
-        pod.of_other_scheduler = scheduler.or(preferred).or(first) != Some(scheduler_of(pod).as_str());
-        if pod.of_other_scheduler {
-            pod.nominated = None;
-        }
-    }
-}
-
-fn scheduler_of(pod: &PodFacts) -> String {
-    let name = pod.spec.scheduler_name.clone().filter(|name| !name.is_empty());
-    name.unwrap_or_else(|| "default-scheduler".to_owned())
-}
 
 /// Whether a pending pod has a requirement that is not evaluated: a volume that is tied to a place, a claimed device, a feature of the
 /// node.

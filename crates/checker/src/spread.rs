@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use crate::cluster::{Cluster, PodFacts};
-use crate::fit::Misfit;
+use crate::misfit::Misfit;
 use crate::selector::{is_empty, keeps_off, node_is_wanted, selects, with_keys};
 use crate::standing::Standing;
 

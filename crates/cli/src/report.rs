@@ -9,34 +9,21 @@ mod decisions;
 mod evictions;
 mod over_time;
 mod queues;
+mod simulated;
 mod timeline;
 mod waiting;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-
-use reprieve_simulator::run::Run;
 
 use self::axis::{Axis, seconds};
 use self::chart::{Key, legend};
 use crate::web::{self, Script, escaped};
 
-pub use self::decisions::Explained;
+pub use self::simulated::{Explained, Simulated};
 
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: Script =
     Script { text: include_str!("report/script.js"), sha256: "HYJnRl0GJK4nF9qyregwCckCrRAcCSnKL+jg/7mpPyk=" };
-
-/// What came of one policy.
-#[derive(Clone, Copy)]
-pub struct Simulated<'r> {
-    /// The policy, with its settings.
-    pub policy: &'r str,
-    /// All that happened.
-    pub run: &'r Run,
-    /// By the number of the preemption: why somebody had to yield.
-    pub explained: &'r BTreeMap<usize, Explained>,
-}
 
 /// What a page shows.
 pub struct Page<'r> {
@@ -145,12 +132,4 @@ fn who_and_why(runs: &[Simulated<'_>], time: &Axis) -> String {
     }
     html.push_str("</section>\n");
     html
-}
-
-/// What a resource is called on an axis.
-fn resource_words(resource: &str) -> String {
-    match resource {
-        "nvidia.com/gpu" => "GPUs".to_owned(),
-        other => other.to_owned(),
-    }
 }

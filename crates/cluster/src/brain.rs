@@ -21,6 +21,7 @@ use crate::audit::Audit;
 use crate::bindings::Bindings;
 use crate::hands::Uids;
 use crate::inbox::Inbox;
+use crate::messages::Input;
 use crate::metrics::{Metrics, PendingLabels};
 
 /// How long a profile acts while others want to.
@@ -29,25 +30,6 @@ const TURN: Duration = Duration::from_millis(200);
 const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// How long what is under way at the end is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-
-/// What the thread hears.
-pub enum Input {
-    /// Something happened in the cluster.
-    Event(Event),
-    /// Part of the list that a profile asked for.
-    Page { profile: usize, action: ActionId, objects: Vec<Object> },
-    /// That was all of it, as of this version.
-    Listed { profile: usize, action: ActionId, kind: Kind, version: u64 },
-    /// An action of a profile was carried out, or was not.
-    Done {
-        profile: usize,
-        action: ActionId,
-        /// `None` where nothing was done, nor will be.
-        result: Option<ActionResult>,
-    },
-    /// Nothing more is to be begun.
-    Stop,
-}
 
 /// An action to be carried out.
 pub struct Order {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::brain::Input;
+use crate::messages::Input;
 
 /// What was put in, in this order, and is not yet taken.
 #[derive(Default)]

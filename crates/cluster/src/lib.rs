@@ -16,6 +16,7 @@ mod hands;
 mod inbox;
 mod lease;
 mod log;
+mod messages;
 mod metrics;
 mod preflight;
 pub mod read;

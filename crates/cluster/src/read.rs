@@ -44,16 +44,9 @@ pub fn read(cluster: &Cluster) -> Result<(Objects, Vec<String>), Error> {
     })?;
     let mut objects = Objects::default();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
-    for mut object in found.into_iter().filter(|object| !is_over(object)) {
+    for mut object in found.into_iter().filter(|object| !matches!(object, Object::Pod(pod) if pod.is_finished())) {
         spell_out(&mut object);
         objects.push(&object, &source);
     }
     Ok((objects, warnings))
-}
-
-/// Pods that are over take no room.
-fn is_over(object: &Object) -> bool {
-    let Object::Pod(pod) = object else { return false };
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }

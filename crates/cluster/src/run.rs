@@ -18,13 +18,14 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::audit::Audit;
-use crate::brain::{Brain, Input, Order, Profile};
+use crate::brain::{Brain, Order, Profile};
 use crate::client::Cluster;
 use crate::config::Configuration;
 use crate::error::Error;
 use crate::hands::Hands;
 use crate::inbox::Inbox;
 use crate::lease::Lease;
+use crate::messages::Input;
 use crate::metrics::Metrics;
 use crate::resources::kinds;
 use crate::slim::Slim;

@@ -11,6 +11,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::TestSpec;
+use reprieve_report::answer::answer;
 use reprieve_scenarios::random::{self, Options};
 use reprieve_scenarios::random_queues::Rng;
 use reprieve_scenarios::{random_cohorts, random_jobs, random_queues};
@@ -55,7 +56,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
-    let expected = (question.answer(&mut made), cycle(&question, &made));
+    let expected = (answer(&question, &mut made), cycle(&question, &made));
 
     let mut rng = Rng::new(seed);
     let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
@@ -85,7 +86,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let in_place = !live.is_stale();
     live.refresh().expect("it is well formed");
     let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
-    let answer = (question.answer(live.loaded_mut()), cycle(&question, live.loaded()));
+    let answer = (answer(&question, live.loaded_mut()), cycle(&question, live.loaded()));
     assert_eq!(answer, expected, "seed {seed}");
     in_place
 }

@@ -19,8 +19,6 @@ use std::fmt;
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Step;
 
-pub(crate) use capacity::is_over;
-
 use crate::run::Run;
 use crate::world::{Setup, World};
 

@@ -69,7 +69,6 @@ impl Usage {
         let name = FullName::of(&pod.metadata);
         let before = self.pods.get(&name).cloned().unwrap_or_default();
         let known = self.pods.contains_key(&name);
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         let labels = pod.metadata.labels.as_ref();
         let node = pod.node_name.clone();
         let after = Counted {
@@ -79,7 +78,7 @@ impl Usage {
             node,
             queue: queue_of(pod),
             amount: if known { before.amount } else { asked(pod, &self.resource) },
-            over: matches!(phase, Some("Succeeded" | "Failed")),
+            over: pod.is_finished(),
         };
         self.remove(&name);
         if after.bound && !after.over {

@@ -111,6 +111,14 @@ pub fn number(number: f64) -> String {
     }
 }
 
+/// What a resource is called on an axis.
+pub fn resource_words(resource: &str) -> String {
+    match resource {
+        "nvidia.com/gpu" => "GPUs".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

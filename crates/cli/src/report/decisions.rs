@@ -5,31 +5,15 @@ use std::fmt::Write as _;
 
 use jiff::SignedDuration;
 use reprieve_objects::load::time;
-use reprieve_objects::report::{Report, count};
+use reprieve_objects::report::count;
 use reprieve_simulator::run::{Preemption, Run};
 
-use super::Simulated;
-use crate::render::{Detail, Part, parts, span};
+use super::simulated::{Explained, Simulated};
+use crate::render::{Part, span};
 use crate::web::escaped;
 
 /// How many bytes the explanations of a page may have.
 const ROOM: usize = 3_500_000;
-
-/// Why somebody had to yield, with long lists folded: of a large cluster the whole would not fit into memory.
-pub struct Explained {
-    summary: String,
-    parts: Vec<Part>,
-}
-
-impl Explained {
-    /// What a page shows of a report.
-    pub fn of(report: &Report) -> Self {
-        let explanation = &report.explanation;
-        let violated = explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
-        let summary: Vec<String> = std::iter::once(explanation.summary.clone()).chain(violated).collect();
-        Self { summary: summary.join("; "), parts: parts(report, Detail::Short) }
-    }
-}
 
 /// Decisions as HTML.
 pub struct Decisions {

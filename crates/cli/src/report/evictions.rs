@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use reprieve_objects::report::count;
 
-use super::Simulated;
 use super::axis::{Axis, step_of};
 use super::chart::Chart;
 use super::over_time::since_start;
+use super::simulated::Simulated;
 use crate::render::span;
 
 /// What the two colours of a bar are.

@@ -2,9 +2,9 @@
 
 use reprieve_simulator::run::{Run, Sample};
 
-use super::axis::{Axis, seconds};
+use super::axis::{Axis, resource_words, seconds};
 use super::chart::Chart;
-use super::{Simulated, resource_words};
+use super::simulated::Simulated;
 
 /// How much of the resource was in use, for each policy.
 pub fn utilisation(runs: &[Simulated<'_>], time: &Axis) -> Vec<String> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::axis::Axis;
+use super::axis::{Axis, resource_words};
 use super::chart::{COLOURS, Chart};
 use super::over_time::moments;
-use super::{Simulated, resource_words};
+use super::simulated::Simulated;
 
 /// The queues, those that used most first; what is beyond the colours is one more.
 pub struct Queues {

@@ -7,11 +7,11 @@ use jiff::SignedDuration;
 use reprieve_objects::report::count;
 use reprieve_simulator::run::{JobRecord, Run};
 
-use super::Simulated;
 use super::arrows::Arrow;
 use super::axis::{Axis, number};
 use super::decisions::anchor;
 use super::over_time::since_start;
+use super::simulated::Simulated;
 use crate::render::span;
 use crate::web::escaped;
 

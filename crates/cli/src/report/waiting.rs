@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use reprieve_objects::report::count;
 use reprieve_simulator::run::JobRecord;
 
-use super::Simulated;
 use super::axis::{Axis, seconds};
 use super::chart::Chart;
+use super::simulated::Simulated;
 
 /// More lines than these cannot be told apart.
 const LINES: usize = 6;

@@ -9,7 +9,8 @@ use reprieve_simulator::invariants::{Violation, check};
 use reprieve_simulator::shrink::{Shrunk, shrink};
 use serde_json::Value;
 
-use super::{Output, SimulateArgs, WithFaults, bar};
+use super::args::{Output, SimulateArgs, WithFaults};
+use super::simulated::bar;
 use crate::input::Error;
 use crate::output;
 use crate::render::table;

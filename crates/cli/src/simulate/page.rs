@@ -4,8 +4,8 @@ use reprieve_simulator::blueprint::Blueprint;
 use reprieve_simulator::summary::Summary;
 use reprieve_simulator::trace::Broken;
 
-use super::Simulated;
 use super::show::{WAITING, figures, headline, passed_over};
+use super::simulated::Simulated;
 use crate::report::{self, Page};
 
 /// The whole page.

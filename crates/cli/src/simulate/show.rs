@@ -12,7 +12,8 @@ use reprieve_simulator::summary::{Percentiles, Summary};
 use reprieve_simulator::trace::Broken;
 use serde_json::{Value, json};
 
-use super::{Output, Simulated};
+use super::args::Output;
+use super::simulated::Simulated;
 use crate::input::Error;
 use crate::output;
 use crate::render::{span, table};

@@ -6,6 +6,7 @@ use reprieve_objects::load::time;
 use reprieve_objects::question::Question;
 use reprieve_objects::record::record;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_report::answer::answer;
 
 use super::Scheduler;
 use crate::action::Action;
@@ -79,8 +80,9 @@ impl Scheduler {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: key.name.namespace.clone(), name: key.name.name.clone() };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
-        let answer: Answer = question.answer(self.view.live.loaded_mut());
-        let text = record(&self.view.live.everything(), self.view.loaded(), &spec, &answer).ok()?;
+        let answer: Answer = answer(question, self.view.live.loaded_mut());
+        let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
+        let text = record(&self.view.live.everything(), is_known, &spec, &answer, &[]).ok()?;
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");
         Some(Recorded { name: format!("{moment}-{}-{}", key.name.namespace, key.name.name), text })
     }

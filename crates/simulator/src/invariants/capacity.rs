@@ -24,7 +24,7 @@ impl Invariant for Capacity {
             return Ok(());
         }
         let mut used: BTreeMap<&str, Amounts> = BTreeMap::new();
-        for pod in world.api.pods().filter(|pod| !is_over(pod)) {
+        for pod in world.api.pods().filter(|pod| !pod.is_finished()) {
             let Some(node) = pod.node_name.as_deref() else { continue };
             let used = used.entry(node).or_default();
             for (resource, amount) in request::requests(pod).map_err(|error| error.to_string())? {
@@ -46,9 +46,4 @@ impl Invariant for Capacity {
         }
         Ok(())
     }
-}
-
-pub(crate) fn is_over(pod: &reprieve_objects::pod::Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }

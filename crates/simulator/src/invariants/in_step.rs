@@ -13,7 +13,6 @@ use reprieve_scheduler::UnitName;
 use reprieve_scheduler::effects::is_true;
 
 use super::Invariant;
-use super::capacity::is_over;
 use crate::world::World;
 
 /// By then a Job follows its workload, whatever went wrong in between.
@@ -52,7 +51,7 @@ impl Invariant for InStep {
                 _ => {}
             }
         }
-        for pod in world.api.pods().filter(|pod| !is_over(pod)) {
+        for pod in world.api.pods().filter(|pod| !pod.is_finished()) {
             let Some(job) = owner(&pod.metadata) else { continue };
             let admission = workloads.get(job).and_then(|workload| workload.status.as_ref()?.admission.as_ref());
             if admission.is_none() {

@@ -10,7 +10,6 @@ use reprieve_objects::request::{self, Amounts};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
-use super::capacity::is_over;
 use crate::world::World;
 
 pub(super) struct Standing;
@@ -67,7 +66,7 @@ pub(super) fn fits(world: &World, placement: &[(FullName, String)], gone: &[Full
     let priority = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0);
     let placed = placement.iter().filter_map(|(name, _)| live.pod(name));
     let highest = placed.map(|pod| priority(pod)).max().unwrap_or(0);
-    for (name, pod) in live.pods().filter(|(_, pod)| !is_over(pod)) {
+    for (name, pod) in live.pods().filter(|(_, pod)| !pod.is_finished()) {
         let bound = pod.node_name.as_ref();
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
         let node = bound.or(nominated.filter(|_| priority(pod) > highest));

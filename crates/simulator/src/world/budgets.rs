@@ -6,7 +6,6 @@ use reprieve_checker::selects;
 use reprieve_objects::object::{Kind, Object};
 
 use super::World;
-use crate::invariants::is_over;
 
 impl World {
     /// Writes down what each budget of the namespace allows now, where that has changed.
@@ -38,7 +37,7 @@ impl World {
     fn counted(&self, budget: &PodDisruptionBudget, namespace: &str) -> (i64, i64) {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let (mut expected, mut healthy) = (0, 0);
-        for pod in self.api.pods().filter(|pod| !is_over(pod)) {
+        for pod in self.api.pods().filter(|pod| !pod.is_finished()) {
             let labels = pod.metadata.labels.clone().unwrap_or_default();
             if pod.metadata.namespace.as_deref() == Some(namespace) && selects(selector, &labels) {
                 expected += 1;

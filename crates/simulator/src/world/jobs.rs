@@ -123,14 +123,10 @@ impl World {
     }
 
     fn job_status(&self, job: usize, object: &BatchJob, suspended: bool) -> JobStatus {
-        let over = |pod: &Pod| {
-            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-            matches!(phase, Some("Succeeded" | "Failed"))
-        };
         let parts = &self.jobs[job].parts;
         let pods = parts.iter().flat_map(|part| part.pods.keys()).filter_map(|pod| self.api.pod(pod));
         let (leaving, active): (Vec<_>, Vec<_>) =
-            pods.filter(|pod| !over(pod)).partition(|pod| pod.metadata.deletion_timestamp.is_some());
+            pods.filter(|pod| !pod.is_finished()).partition(|pod| pod.metadata.deletion_timestamp.is_some());
         let before = object.status.clone().unwrap_or_default();
         let count = |pods: &[_]| i32::try_from(pods.len()).ok();
         let condition = |type_: &str, is: bool| {

@@ -1,0 +1,128 @@
+//! A question with its answer as a PreemptionTest file, so that it can be asked again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::meta::FullName;
+use crate::object_set::Objects;
+use crate::source::{InputError, Sourced};
+use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
+
+/// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
+pub fn record(
+    objects: &Objects,
+    seen: impl Fn(&FullName) -> bool,
+    spec: &TestSpec,
+    answer: &Answer,
+    assumed: &[&str],
+) -> Result<String, InputError> {
+    let mut origin = BTreeMap::from([("reprieve.dev/origin".to_owned(), "reprieve plan -o test".to_owned())]);
+    if !assumed.is_empty() {
+        origin.insert("reprieve.dev/assumed".to_owned(), assumed.join(","));
+    }
+    let test = PreemptionTest {
+        api_version: "reprieve.dev/v1alpha1".to_owned(),
+        kind: "PreemptionTest".to_owned(),
+        metadata: TestMetadata {
+            name: format!("plan-for-{}", spec.preemptor.name),
+            annotations: origin,
+            ..TestMetadata::default()
+        },
+        spec: TestSpec {
+            expect: Some(Expectation {
+                outcome: answer.outcome,
+                victims: Some(answer.victims.clone()),
+                any_of: None,
+                nominated: (!answer.nominated.is_empty()).then(|| answer.nominated.clone()),
+                candidates: None,
+            }),
+            ..spec.clone()
+        },
+    };
+    let mut text = yaml(&test)?;
+    let mut push = |object: Result<String, InputError>| {
+        text.push_str("---\n");
+        object.map(|object| text.push_str(&object))
+    };
+    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, .. } =
+        objects;
+    for Sourced { object, .. } in nodes {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in namespaces {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in priority_classes {
+        push(without_managed_fields(&**object))?;
+    }
+    // Pods are complete; only workloads are completed each time that they are read.
+    let has_templates = !objects.kueue_workloads.is_empty();
+    for Sourced { object, .. } in objects.limit_ranges.iter().filter(|_| has_templates) {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in objects.runtime_classes.iter().filter(|_| has_templates) {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in budgets {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in config_maps {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.elastic_quotas {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.job_groups {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.resource_flavors {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.cohorts {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.cluster_queues {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.local_queues {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.workload_classes {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in &objects.kueue_workloads {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in workloads {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in pod_groups {
+        push(without_managed_fields(&**object))?;
+    }
+    for Sourced { object, .. } in pods {
+        if seen(&FullName::of(&object.metadata)) {
+            push(without_managed_fields(&**object))?;
+        }
+    }
+    Ok(text)
+}
+
+/// Who wrote which field when is of no use to a decision, and most of the text.
+fn without_managed_fields<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let mut value = serde_json::to_value(object).map_err(unwritable)?;
+    if let Some(metadata) = value.get_mut("metadata").and_then(|metadata| metadata.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    yaml(&value)
+}
+
+fn yaml<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let text = serde_saphyr::to_string(object).map_err(unwritable)?;
+    Ok(if text.ends_with('\n') { text } else { text + "\n" })
+}
+
+fn unwritable(error: impl std::fmt::Display) -> InputError {
+    InputError::new(format!("an object cannot be written: {error}"))
+}

@@ -1,0 +1,37 @@
+//! What a page shows of one policy.
+
+use std::collections::BTreeMap;
+
+use reprieve_objects::report::Report;
+use reprieve_simulator::run::Run;
+
+use crate::render::{Detail, Part, parts};
+
+/// What came of one policy.
+#[derive(Clone, Copy)]
+pub struct Simulated<'r> {
+    /// The policy, with its settings.
+    pub policy: &'r str,
+    /// All that happened.
+    pub run: &'r Run,
+    /// By the number of the preemption: why somebody had to yield.
+    pub explained: &'r BTreeMap<usize, Explained>,
+}
+
+/// Why somebody had to yield, with long lists folded: of a large cluster the whole would not fit into memory.
+pub struct Explained {
+    /// What was decided, in a sentence.
+    pub summary: String,
+    /// The tables of reasons.
+    pub parts: Vec<Part>,
+}
+
+impl Explained {
+    /// What a page shows of a report.
+    pub fn of(report: &Report) -> Self {
+        let explanation = &report.explanation;
+        let violated = explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
+        let summary: Vec<String> = std::iter::once(explanation.summary.clone()).chain(violated).collect();
+        Self { summary: summary.join("; "), parts: parts(report, Detail::Short) }
+    }
+}

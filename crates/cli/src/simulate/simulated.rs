@@ -1,0 +1,84 @@
+//! Lets a blueprint run under each of several policies.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::SignedDuration;
+use reprieve_objects::question::policy;
+use reprieve_objects::test_file::Profile;
+use reprieve_simulator::blueprint::Blueprint;
+use reprieve_simulator::run::Run;
+use reprieve_simulator::summary::{Summary, summary};
+use reprieve_simulator::world::{Setup, World};
+
+use crate::input::Error;
+use crate::render::span;
+use crate::report::Explained;
+
+/// What came of one policy.
+pub struct Simulated {
+    /// All that happened.
+    pub run: Run,
+    /// By the number of the preemption: why somebody had to yield, where that was asked for.
+    pub explained: BTreeMap<usize, Explained>,
+    /// What it comes to.
+    pub summary: Summary,
+    /// How long all of it took.
+    pub took: Duration,
+}
+
+/// Lets a blueprint run under each of the policies; decisions are explained where somebody will read it.
+pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> Result<Vec<Simulated>, Error> {
+    let mut setups = Vec::new();
+    for profile in profiles {
+        let setup = Setup { explains, ..blueprint.setup(policy(profile)?)? };
+        setups.push((label(profile, profiles), setup));
+    }
+    let bar = bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
+    let start = blueprint.start;
+    let mut simulated = Vec::new();
+    for (at, (label, setup)) in setups.into_iter().enumerate() {
+        let began = Instant::now();
+        let nanos = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut world = World::new(setup, Box::new(nanos));
+        let mut moments = 0_u64;
+        let mut explained = BTreeMap::new();
+        while world.pass(|_, _| ()) {
+            explained.extend(world.take_reports().into_iter().map(|(at, report)| (at, Explained::of(&report))));
+            moments += 1;
+            if moments.is_multiple_of(1024) {
+                bar.set_position(1000 * at as u64 + world.progress());
+                let passed = SignedDuration::from_micros(world.now().0 - start.0);
+                bar.set_message(format!("{label}, {} passed", span(passed)));
+            }
+        }
+        let run = world.finish();
+        let summary = summary(&label, &run, &blueprint.queues);
+        simulated.push(Simulated { run, explained, summary, took: began.elapsed() });
+    }
+    bar.finish_and_clear();
+    Ok(simulated)
+}
+
+/// A bar, where somebody is watching.
+pub fn bar(length: u64, template: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// A policy's name; with its settings where another one has the same name.
+fn label(profile: &Profile, all: &[Profile]) -> String {
+    let alike = all.iter().filter(|other| other.policy.eq_ignore_ascii_case(&profile.policy)).count();
+    let settings: Vec<String> = profile.args.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    match alike > 1 && !settings.is_empty() {
+        true => format!("{} {}", profile.policy, settings.join(" ")),
+        false => profile.policy.clone(),
+    }
+}

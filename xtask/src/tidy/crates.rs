@@ -1,0 +1,92 @@
+//! Which crate may depend on which.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::steps::{output, root};
+
+/// A crate by the name of its folder in `crates`, whether it is part of the product, and the crates it may depend on.
+pub struct Crate {
+    pub folder: &'static str,
+    pub shipped: bool,
+    depends_on: &'static [&'static str],
+}
+
+/// The crates and their arrows. Dependencies of tests are free.
+pub const CRATES: [Crate; 12] = [
+    shipped("api", &[]),
+    shipped("engine", &[]),
+    shipped("loader", &["api", "engine"]),
+    shipped("report", &["api", "engine", "loader"]),
+    shipped("translate", &["api", "engine", "loader"]),
+    shipped("scheduler", &["api", "engine", "loader", "report"]),
+    shipped("simulator", &["api", "engine", "loader", "report", "translate", "scheduler", "checker"]),
+    shipped("cluster", &["api", "engine", "loader", "report", "scheduler"]),
+    shipped("checker", &["api"]),
+    shipped("cli", &["api", "engine", "loader", "report", "translate", "scheduler", "simulator", "cluster", "checker"]),
+    Crate { folder: "testkit", shipped: false, depends_on: &["api", "engine", "loader", "report", "translate"] },
+    Crate { folder: "e2e", shipped: false, depends_on: &[] },
+];
+
+const fn shipped(folder: &'static str, depends_on: &'static [&'static str]) -> Crate {
+    Crate { folder, shipped: true, depends_on }
+}
+
+/// A dependency that the table does not have, a crate that it does not have, and a crate that exists in the table only.
+pub fn violations() -> Result<Vec<String>, String> {
+    let found = dependencies()?;
+    let mut violations = Vec::new();
+    for (folder, depends_on) in &found {
+        let Some(entry) = CRATES.iter().find(|entry| entry.folder == folder) else {
+            violations.push(format!("crates/{folder} is not in the table of crates"));
+            continue;
+        };
+        for other in depends_on.iter().filter(|other| !entry.depends_on.contains(&other.as_str())) {
+            violations.push(format!("{folder} must not depend on {other}"));
+        }
+    }
+    for entry in CRATES.iter().filter(|entry| !found.contains_key(entry.folder)) {
+        violations.push(format!("crates/{} does not exist, but it is in the table of crates", entry.folder));
+    }
+    Ok(violations)
+}
+
+/// The crates of `crates`, each with the crates of the workspace that it depends on.
+fn dependencies() -> Result<BTreeMap<String, Vec<String>>, String> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        manifest_path: String,
+        dependencies: Vec<Dependency>,
+    }
+    #[derive(Deserialize)]
+    struct Dependency {
+        /// `dev`, `build`, or none for a normal dependency.
+        kind: Option<String>,
+        path: Option<String>,
+    }
+
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let text = output(
+        Command::new(cargo).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root()),
+    )?;
+    let metadata: Metadata = serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
+    let folder = root().join("crates");
+    let name = |path: &str| {
+        let inside = std::path::Path::new(path).strip_prefix(&folder).ok()?;
+        Some(inside.components().next()?.as_os_str().to_string_lossy().into_owned())
+    };
+    let mut found = BTreeMap::new();
+    for package in metadata.packages {
+        let Some(folder) = name(&package.manifest_path) else { continue };
+        let normal = package.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+        let inside = normal.filter_map(|dependency| name(dependency.path.as_ref()?));
+        found.insert(folder, inside.collect());
+    }
+    Ok(found)
+}
