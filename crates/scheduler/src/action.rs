@@ -9,6 +9,7 @@ use reprieve_engine::policy::kueue::Ground;
 use reprieve_objects::kueue::{AdmissionSpec, KueueWorkload};
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
+pub use reprieve_report::planned_actions::SOFT_EVICTION;
 
 /// The number of an action, by which its result is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,8 +17,6 @@ pub struct ActionId(pub u64);
 
 /// On a victim: for whom it is to yield.
 pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
-/// On a victim that another operator evicts: the message for it.
-pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 
 /// Which object is meant, and in what state it must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,8 +110,10 @@ pub enum Action {
         pod: Target,
         /// For whom.
         preemptor: String,
-        /// The message of the label and of the condition.
+        /// The condition's message.
         message: String,
+        /// The label's value.
+        label: String,
         /// When that was decided.
         at: Timestamp,
     },

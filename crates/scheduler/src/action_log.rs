@@ -6,7 +6,7 @@ use reprieve_engine::Timestamp;
 use reprieve_objects::object::Key;
 
 use crate::action::{Action, ActionId};
-use crate::unit::UnitName;
+use reprieve_report::unit_name::UnitName;
 
 /// An action to be sent, and what the scheduler does when its result comes.
 #[derive(Clone, Debug, PartialEq)]

@@ -24,11 +24,11 @@ use crate::action_log::Request;
 use crate::effects::is_true;
 use crate::queue::{Needy, PendingQueue};
 use crate::step::Step;
-use crate::unit::UnitName;
 use crate::view::{ClusterView, ObjectUpdate};
 use chore::{Chore, Standing, chore};
 use claims::Claims;
 pub(crate) use cycle::{Head, decide};
+use reprieve_report::unit_name::UnitName;
 
 /// The Jobs and workloads of policy Kueue, and which workloads wait for quota.
 #[derive(Default)]

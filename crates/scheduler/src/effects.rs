@@ -13,6 +13,7 @@ use reprieve_objects::load::{time, timestamp};
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
+use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 
 use crate::action::{Action, Launch, PREEMPTED_FOR, SOFT_EVICTION, Said};
@@ -21,8 +22,6 @@ use crate::action::{Action, Launch, PREEMPTED_FOR, SOFT_EVICTION, Said};
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// The most characters that the message of a condition has.
 const MAX_MESSAGE: usize = 30_000;
-/// The most characters that the value of a label may have.
-const MAX_LABEL: usize = 63;
 
 /// Changes an object as the action does; `false` where the action is not about such an object, or its state does not allow it.
 pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
@@ -67,13 +66,6 @@ pub(crate) fn unmark(pod: &mut Pod) {
     PodChange::unmarked().apply(pod);
 }
 
-/// A message as the value of a label: with the characters that the API allows, and no longer than it allows.
-pub fn label_value(message: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let text: String = message.chars().map(allowed).take(MAX_LABEL).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
-}
-
 /// What an action changes in the metadata and the status of a pod, or in the status of a PodGroup.
 #[derive(Default)]
 struct PodChange {
@@ -100,8 +92,8 @@ impl PodChange {
         match action {
             Action::Nominate { node, .. } => Some(Self { nominated: Some(node.clone()), ..Self::default() }),
             Action::Mark { preemptor, message, at, .. } => Some(marked(preemptor, message, *at)),
-            Action::SoftEvict { preemptor, message, at, .. } => {
-                Some(Self { label: Some((SOFT_EVICTION, label_value(message))), ..marked(preemptor, message, *at) })
+            Action::SoftEvict { preemptor, message, label, at, .. } => {
+                Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
             Action::Condition { said, .. } => {
@@ -220,7 +212,7 @@ fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
 /// The condition of a workload whose message is the preemptor, as `namespace/name`, and nothing else: the status of a Workload has no field
 /// for the preemptor, and an annotation cannot be written together with the status.
 const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
-/// How the message of the condition `Preempted` begins; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
+/// How [`workload_preempted`] begins; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
 const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
 
 /// The workload for which this one was preempted, and has had no quota since; and since when it waits again.
@@ -263,7 +255,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             status.admission = Some((**admission).clone());
         }
         Action::EvictWorkload { preemptor, ground, .. } => {
-            let message = format!("{PREEMPTED_FOR_MESSAGE}{preemptor}: {ground:?}");
+            let message = workload_preempted(preemptor, *ground);
             if !is_true(&status.conditions, "Evicted") {
                 count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
             }
@@ -373,7 +365,7 @@ mod tests {
 
     fn soft_evict() -> Action {
         let (preemptor, message) = ("Job default/job".to_owned(), "preempted for Job default/job".to_owned());
-        Action::SoftEvict { pod: target(), preemptor, message, at: AT }
+        Action::SoftEvict { pod: target(), preemptor, message, label: "preempted-for-Job".to_owned(), at: AT }
     }
 
     #[test]
@@ -384,7 +376,7 @@ mod tests {
         let metadata = serde_json::to_value(&pod.metadata).unwrap();
         assert_eq!(patch["metadata"], metadata);
         assert_eq!(patch["status"], serde_json::to_value(&pod.status).unwrap());
-        assert_eq!(metadata["labels"][SOFT_EVICTION], "preempted-for-Job-default-job");
+        assert_eq!(metadata["labels"][SOFT_EVICTION], "preempted-for-Job");
         assert_eq!(patch["status"]["conditions"][0]["lastTransitionTime"], "2026-01-01T01:00:00Z");
     }
 
@@ -449,12 +441,5 @@ mod tests {
         let stale = workload.status.expect("it has one").conditions;
         again.status.as_mut().expect("it has one").conditions.extend(stale);
         assert_eq!(preempted_for(&again), Some((FullName::new("default", "other"), later)), "the first is over");
-    }
-
-    #[test]
-    fn a_label_value_is_valid() {
-        assert_eq!(label_value("preempted for PodGroup a/b"), "preempted-for-PodGroup-a-b");
-        assert_eq!(label_value(&"x".repeat(80)).len(), 63);
-        assert_eq!(label_value("preempted for Pod a/b."), "preempted-for-Pod-a-b");
     }
 }

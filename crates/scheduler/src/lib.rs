@@ -18,12 +18,11 @@ mod queue;
 mod scheduler;
 mod status;
 mod step;
-mod unit;
 mod view;
 mod wait_reason;
 
 pub use bug::Bug;
+pub use reprieve_report::unit_name::UnitName;
 pub use scheduler::Scheduler;
 pub use step::{Recorded, Step, Verdict};
-pub use unit::UnitName;
 pub use wait_reason::WaitReason;

@@ -4,27 +4,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::Placement;
 use reprieve_engine::hold::stands;
-use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::DisruptionMode;
-use reprieve_engine::{NodeId, PodId, Priority, Timestamp};
+use reprieve_engine::{NodeId, PodId, Timestamp};
 use reprieve_objects::load::Loaded;
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 use reprieve_objects::question::Question;
+use reprieve_report::planned_actions::{self, PREEMPTING, PlannedAction};
 
 use crate::action::Action;
 use crate::action_log::Request;
 use crate::bug::{Bug, Bugs};
 use crate::queue::PendingQueue;
-use crate::unit::UnitName;
 use crate::view::{ClusterView, preemptor_of};
+use reprieve_report::unit_name::UnitName;
 
-/// How many victims the event of a preemption names.
-const MOST_NAMED: usize = 5;
+/// Why a marked pod is evicted although no plan asks for it.
+const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it has left";
 
 /// The victims that are marked in the API, by preemptor.
 #[derive(Default)]
@@ -104,16 +103,16 @@ impl Preemptions {
     pub fn advance(
         &self,
         unit: &UnitName,
-        (placement, victims): (&[(FullName, String)], &[FullName]),
+        plan: &[PlannedAction],
         view: &ClusterView,
         queue: &PendingQueue,
         now: Timestamp,
     ) -> (PreemptionPhase, Vec<Request>) {
-        if victims.iter().any(|victim| view.is_unsettled(&Key::new(Kind::Pod, victim.clone()))) {
+        if victims(plan).any(|victim| view.is_unsettled(&Key::new(Kind::Pod, victim.clone()))) {
             return (PreemptionPhase::AwaitingApiState, Vec::new());
         }
-        let mut preparations = nominate(unit, placement, view);
-        let (marks, first) = self.mark(unit, victims, view, queue, now);
+        let mut preparations = nominate(unit, plan, view);
+        let (marks, first) = self.mark(unit, plan, view, queue, now);
         preparations.extend(marks);
         if !preparations.is_empty() {
             return (PreemptionPhase::Planned, preparations);
@@ -121,7 +120,7 @@ impl Preemptions {
         if let Some(other) = first {
             return (PreemptionPhase::Contested(other), Vec::new());
         }
-        let evictions = self.evict(unit, victims, view, queue, now);
+        let evictions = self.evict(unit, plan, view, queue, now);
         let phase = if evictions.is_empty() { PreemptionPhase::Evicting } else { PreemptionPhase::Marked };
         (phase, evictions)
     }
@@ -161,9 +160,8 @@ impl Preemptions {
         queue: &PendingQueue,
         now: Timestamp,
     ) -> Vec<Request> {
-        let broken: Vec<FullName> =
-            self.marked(unit).filter(|victim| is_of_broken_group(victim, view)).cloned().collect();
-        self.evict(unit, &broken, view, queue, now)
+        let broken = self.marked(unit).filter(|victim| is_of_broken_group(victim, view)).cloned().collect();
+        self.evict_broken(unit, broken, view, queue, now)
     }
 
     /// Takes back the marks of a unit that needs its victims no longer; but of a group that yields whole, part of which has gone, no pod
@@ -189,8 +187,8 @@ impl Preemptions {
     ) -> Vec<Request> {
         let (broken, whole): (Vec<FullName>, Vec<FullName>) =
             marked.into_iter().partition(|victim| is_of_broken_group(victim, view));
-        let mut requests = self.evict(unit, &broken, view, queue, now);
-        let unmarked = view.staying(&whole).into_iter().map(|pod| Action::Unmark { pod });
+        let mut requests = self.evict_broken(unit, broken, view, queue, now);
+        let unmarked = whole.iter().filter_map(|pod| view.staying(pod)).map(|pod| Action::Unmark { pod });
         requests.extend(unmarked.map(|action| Request { unit: waits.cloned(), ..Request::new(action) }));
         requests
     }
@@ -200,75 +198,99 @@ impl Preemptions {
     fn mark(
         &self,
         unit: &UnitName,
-        victims: &[FullName],
+        plan: &[PlannedAction],
         view: &ClusterView,
         queue: &PendingQueue,
         now: Timestamp,
     ) -> (Vec<Request>, Option<UnitName>) {
         let (mut requests, mut first) = (Vec::new(), None);
-        for pod in view.staying(victims) {
+        for action in plan {
+            let PlannedAction::Mark { pod, message } = action else { continue };
+            let Some(pod) = view.staying(pod) else { continue };
             match preemptor_of(view.pod(&pod.name)) {
                 Some(other) if other == *unit => {}
                 Some(other) if queue.is_before(&other, unit) => first = Some(other),
                 Some(_) | None => {
-                    let (preemptor, message) = (unit.to_string(), format!("preempted for {unit}"));
+                    let (preemptor, message) = (unit.to_string(), message.clone());
                     requests.push(Request::of(unit, Action::Mark { pod, preemptor, message, at: now }));
                 }
             }
         }
-        let victims: BTreeSet<&FullName> = victims.iter().collect();
+        let victims: BTreeSet<&FullName> = victims(plan).collect();
         let spared = self.marked(unit).filter(|pod| !victims.contains(pod)).cloned().collect();
         requests.extend(self.unmark(unit, spared, Some(unit), view, queue, now));
         (requests, first)
     }
 
-    fn evict(
+    fn evict_broken(
         &self,
         unit: &UnitName,
-        victims: &[FullName],
+        pods: Vec<FullName>,
         view: &ClusterView,
         queue: &PendingQueue,
         now: Timestamp,
     ) -> Vec<Request> {
-        let mut staying = view.staying(victims);
-        if self.bugs.has(Bug::HalfAGang) && staying.len() > 1 {
-            staying.pop();
+        let evict = |pod| planned_actions::evict(unit, view.policy(), pod, BROKEN_GROUP.to_owned());
+        let plan: Vec<PlannedAction> = pods.into_iter().map(evict).collect();
+        self.evict(unit, &plan, view, queue, now)
+    }
+
+    /// Evicts the victims of a plan that were not evicted yet.
+    fn evict(
+        &self,
+        unit: &UnitName,
+        plan: &[PlannedAction],
+        view: &ClusterView,
+        queue: &PendingQueue,
+        now: Timestamp,
+    ) -> Vec<Request> {
+        let evictions = plan.iter().filter_map(|action| match action {
+            PlannedAction::Evict { pod, label, why } => Some((view.staying(pod)?, label, why)),
+            _ => None,
+        });
+        let mut evictions: Vec<_> = evictions.collect();
+        if self.bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
+            evictions.pop();
         }
-        let mut requests = match self.bugs.has(Bug::ForgottenNomination) && !staying.is_empty() {
+        let mut requests = match self.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
             true => nominate(unit, &[], view),
             false => Vec::new(),
         };
         let waits = queue.get(unit).is_some().then_some(unit);
-        let mut yielding: Vec<(Key, String)> = Vec::new();
-        for pod in staying {
-            let about = Key::new(Kind::Pod, pod.name.clone());
-            let message = format!("preempted for {unit}");
-            let ground = ground(unit, &about.name, view, queue);
-            let preempts = Some((unit.key(), format!("{message}: {ground}")));
-            let action = match is_soft(view.policy()) {
-                true => Action::SoftEvict { pod, preemptor: unit.to_string(), message, at: now },
-                false => Action::Evict { pod },
+        let mut victims: Vec<(Key, String)> = Vec::new();
+        for (pod, label, why) in evictions {
+            victims.push((Key::new(Kind::Pod, pod.name.clone()), why.clone()));
+            let preempts = Some((unit.key(), planned_actions::preempted(unit, why)));
+            let (preemptor, message) = (unit.to_string(), planned_actions::message(unit));
+            let action = match label.clone() {
+                Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: now },
+                None => Action::Evict { pod },
             };
             requests.push(Request { unit: waits.cloned(), preempts, ..Request::new(action) });
-            yielding.push((about, ground));
         }
-        if let Some((first, _)) = yielding.first().cloned() {
-            requests.push(Request::record(unit.key(), Some(first), "Preempting", told(&yielding)));
+        if let Some((first, _)) = victims.first().cloned() {
+            let message = planned_actions::preempting(&victims);
+            requests.push(Request::record(unit.key(), Some(first), PREEMPTING, message));
         }
         requests
     }
 }
 
-/// The pods of the victims of a plan.
-pub(crate) fn victims(plan: &Plan, view: &ClusterView) -> Vec<FullName> {
-    let Loaded { snapshot, names, .. } = view.loaded();
-    let pods = plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
-    pods.map(|&pod| names.pod(pod).clone()).collect()
+/// The victims of a plan.
+pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &FullName> {
+    plan.iter().filter_map(|action| match action {
+        PlannedAction::Evict { pod, .. } => Some(pod),
+        _ => None,
+    })
 }
 
-/// Nominates a node for each pod of the unit that has one in the placement, and none for the others.
-pub(crate) fn nominate(unit: &UnitName, placement: &[(FullName, String)], view: &ClusterView) -> Vec<Request> {
-    let places: BTreeMap<&FullName, &String> = placement.iter().map(|(pod, node)| (pod, node)).collect();
+/// Nominates a node for each pod of the unit that has one in the plan, and none for the others.
+pub(crate) fn nominate(unit: &UnitName, plan: &[PlannedAction], view: &ClusterView) -> Vec<Request> {
+    let nominations = plan.iter().filter_map(|action| match action {
+        PlannedAction::Nominate { pod, node } => Some((pod, node)),
+        _ => None,
+    });
+    let places: BTreeMap<&FullName, &String> = nominations.collect();
     let mut requests = Vec::new();
     for name in view.members(unit) {
         let place = places.get(&name).map(|node| (*node).clone());
@@ -281,25 +303,6 @@ pub(crate) fn nominate(unit: &UnitName, placement: &[(FullName, String)], view: 
         }
     }
     requests
-}
-
-/// Why this pod may be taken for the unit.
-fn ground(unit: &UnitName, victim: &FullName, view: &ClusterView, queue: &PendingQueue) -> String {
-    let Loaded { snapshot, names, .. } = view.loaded();
-    let victim = names.pod_id(victim).map(|pod| snapshot.pod(pod));
-    match (view.policy(), victim.and_then(|victim| victim.queue)) {
-        (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),
-        _ => {
-            let preemptor = queue.get(unit).map_or(Priority(0), |waiting| waiting.priority);
-            let priority = victim.map_or(Priority(0), |victim| victim.priority);
-            format!("its priority {} is below {}", priority.0, preemptor.0)
-        }
-    }
-}
-
-/// Whether victims are only labelled, for another operator to evict them.
-fn is_soft(policy: &Policy) -> bool {
-    matches!(policy, Policy::Koordinator(policy) if !policy.deletes_victims)
 }
 
 /// Whether the pod is on a node, its group yields whole, and part of the group is leaving or gone.
@@ -315,16 +318,10 @@ fn is_of_broken_group(pod: &FullName, view: &ClusterView) -> bool {
     })
 }
 
-/// Who yields and why, in one sentence for each of the first few.
-fn told(yielding: &[(Key, String)]) -> String {
-    let named = yielding.iter().take(MOST_NAMED).map(|(victim, ground)| format!("{victim} yields for it: {ground}"));
-    let others = yielding.len().saturating_sub(MOST_NAMED);
-    let rest = (others > 0).then(|| format!("and {others} others"));
-    named.chain(rest).collect::<Vec<_>>().join("; ")
-}
-
 #[cfg(test)]
 mod tests {
+    use reprieve_engine::Priority;
+    use reprieve_engine::policy::Policy;
     use reprieve_engine::policy::kubernetes::Kubernetes;
     use reprieve_objects::object::Object;
     use serde_json::json;
@@ -363,9 +360,13 @@ mod tests {
     }
 
     fn phase(preemptions: &Preemptions, view: &ClusterView, queue: &PendingQueue) -> (PreemptionPhase, usize) {
-        let (placement, victims) = ([(name("high"), "n".to_owned())], [name("victim")]);
         let unit = UnitName::Pod(name("high"));
-        let (phase, requests) = preemptions.advance(&unit, (&placement, &victims), view, queue, Timestamp(0));
+        let plan = [
+            PlannedAction::Nominate { pod: name("high"), node: "n".to_owned() },
+            planned_actions::mark(&unit, name("victim")),
+            planned_actions::evict(&unit, view.policy(), name("victim"), "why".to_owned()),
+        ];
+        let (phase, requests) = preemptions.advance(&unit, &plan, view, queue, Timestamp(0));
         (phase, requests.iter().filter(|request| request.action.changes().is_some()).count())
     }
 

@@ -21,13 +21,13 @@ use std::sync::Arc;
 use reprieve_engine::{Priority, Timestamp};
 
 use crate::action::ActionId;
-use crate::unit::UnitName;
 use crate::wait_reason::WaitReason;
 pub(crate) use crowds::Waits;
 use crowds::{CrowdId, Crowds};
 use fair_order::FairOrder;
 use footing::Footing;
 use likeness::{Likeness, Looks};
+use reprieve_report::unit_name::UnitName;
 pub(crate) use roll::Needy;
 use roll::Roll;
 

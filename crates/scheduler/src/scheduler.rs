@@ -19,6 +19,7 @@ use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::Profile;
 use reprieve_objects::words;
+use reprieve_report::planned_actions::planned_actions;
 
 use crate::action::Action;
 use crate::action_log::{ActionLog, Request};
@@ -28,9 +29,9 @@ use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{PendingQueue, State, Waits};
 use crate::status::{self, StatusUpdates};
 use crate::step::{Recorded, Step, Verdict};
-use crate::unit::UnitName;
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
@@ -226,7 +227,7 @@ impl Scheduler {
                 }
                 let report = self.explains.then(|| Box::new(report(question, self.view.live.loaded_mut())));
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
-                Decided { report, violations, ..self.preempt(unit, &plan, now).into() }
+                Decided { report, violations, ..self.preempt(unit, question, &plan, now).into() }
             }
             Outcome::Wait(law) => {
                 let until = match &law {
@@ -311,9 +312,11 @@ impl Scheduler {
     }
 
     /// Does what the phase of the preemption asks for.
-    fn preempt(&mut self, unit: &UnitName, plan: &Plan, now: Timestamp) -> Verdict {
-        let (placement, victims) = (self.view.named(&plan.placement), victims(plan, &self.view));
-        let (phase, requests) = self.preemptions.advance(unit, (&placement, &victims), &self.view, &self.queue, now);
+    fn preempt(&mut self, unit: &UnitName, question: &Question, plan: &Plan, now: Timestamp) -> Verdict {
+        let (loaded, policy) = (self.view.loaded(), self.view.policy());
+        let planned = planned_actions(loaded, policy, &question.ask(loaded), plan);
+        let (placement, victims) = (self.view.named(&plan.placement), victims(&planned).cloned().collect());
+        let (phase, requests) = self.preemptions.advance(unit, &planned, &self.view, &self.queue, now);
         self.send_all(requests, now);
         let (reason, why) = match phase {
             PreemptionPhase::Planned => return Verdict::Prepare { placement, victims },

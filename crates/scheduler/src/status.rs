@@ -10,9 +10,9 @@ use reprieve_objects::objects::FullName;
 
 use crate::action::{Action, Said};
 use crate::action_log::Request;
-use crate::unit::UnitName;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
 use crate::wait_reason::{WaitReason, is_about};
+use reprieve_report::unit_name::UnitName;
 
 /// Of a PodGroup; once it holds, it does so for ever.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";

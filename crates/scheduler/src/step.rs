@@ -4,8 +4,8 @@ use reprieve_objects::objects::FullName;
 use reprieve_objects::report::Report;
 
 use crate::action::{Action, ActionId};
-use crate::unit::UnitName;
 use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// A step: who was decided, what came of it, what is to be done.
 #[derive(Debug)]

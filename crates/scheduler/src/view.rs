@@ -28,10 +28,10 @@ use reprieve_objects::source::InputError;
 use crate::action::{Action, ActionId, Said, Target};
 use crate::bug::{Bug, Bugs};
 use crate::effects::{is_true, unmark};
-use crate::unit::UnitName;
 use assumed::Assumed;
 pub(crate) use pod_state::{SCHEDULED, condition, needs_place, preemptor_of};
 use pod_state::{is_evicted, is_finished, says_otherwise};
+use reprieve_report::unit_name::UnitName;
 pub(crate) use room::Room;
 use sync::SyncState;
 use versions::SeenVersions;
@@ -141,10 +141,9 @@ impl ClusterView {
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
 
-    /// The pods that were not evicted, as targets.
-    pub fn staying(&self, pods: &[FullName]) -> Vec<Target> {
-        let staying = pods.iter().filter(|pod| !self.is_leaving(pod));
-        staying.filter_map(|pod| self.target(&Key::new(Kind::Pod, pod.clone()))).collect()
+    /// A pod that was not evicted, as a target.
+    pub fn staying(&self, pod: &FullName) -> Option<Target> {
+        if self.is_leaving(pod) { None } else { self.target(&Key::new(Kind::Pod, pod.clone())) }
     }
 
     /// Whether the pod is gone or was evicted.

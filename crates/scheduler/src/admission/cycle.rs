@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{self, Considered, Ground, noted_cycle};
+use reprieve_engine::policy::kueue::{self, Considered, noted_cycle};
 use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use reprieve_objects::cycle::{admission, reason};
 use reprieve_objects::kueue::AdmissionSpec;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_report::planned_actions::{self, PREEMPTED, PREEMPTING, PlannedAction, workload_evictions};
 
 use super::Admission;
 use crate::action::{Action, Target};
@@ -19,14 +20,18 @@ use crate::action_log::Request;
 use crate::effects::preempted_for;
 use crate::queue::{PATIENCE_SECONDS, PendingQueue, State};
 use crate::step::Verdict;
-use crate::unit::UnitName;
 use crate::view::ClusterView;
 use crate::wait_reason::{WaitReason, is_about};
+use reprieve_report::unit_name::UnitName;
 
 /// What a cycle says of a workload, in names.
 pub(crate) enum Head {
     Admit(Box<AdmissionSpec>),
-    Preempt(Vec<(FullName, Ground)>),
+    Preempt {
+        /// All victims; some may have been evicted before.
+        victims: Vec<FullName>,
+        plan: Vec<PlannedAction>,
+    },
     Wait {
         reason: WaitReason,
         why: String,
@@ -147,7 +152,7 @@ impl Admission {
                 let requests = vec![admit, Request::record(key, None, "Admitted", message)];
                 (Verdict::Schedule { placement: Vec::new() }, requests)
             }
-            Head::Preempt(victims) => evict(unit, &victims, view, queue),
+            Head::Preempt { victims, plan } => evict(unit, victims, &plan, view, queue),
             Head::Wait { reason, why, until, for_all } => {
                 let mut requests: Vec<Request> = refuse(unit, target, (reason, &why), view).into_iter().collect();
                 wait_for_quota(unit, reason, until, &why, queue);
@@ -194,11 +199,9 @@ fn named_head(head: &Considered, view: &ClusterView) -> Head {
                 return Head::Admit(Box::new(admission(loaded, head.workload, given)));
             }
             (Outcome::Preempt(plan), _) => {
-                let victims = plan.victims.iter().zip(&plan.grounds).filter_map(|(unit, ground)| {
-                    let workload = loaded.snapshot.unit(*unit).workload?;
-                    Some((loaded.names.workload(workload).clone(), *ground))
-                });
-                return Head::Preempt(victims.collect());
+                let workloads = plan.victims.iter().filter_map(|unit| loaded.snapshot.unit(*unit).workload);
+                let victims = workloads.map(|workload| loaded.names.workload(workload).clone()).collect();
+                return Head::Preempt { victims, plan: workload_evictions(loaded, plan) };
             }
             _ => {}
         }
@@ -225,32 +228,32 @@ fn refuse(unit: &UnitName, workload: Target, (reason, why): (WaitReason, &str), 
     (!was_refused(&unit.key(), reason, view)).then(|| Request::of(unit, Action::Refuse { workload, message }))
 }
 
-/// Evicts the workloads that hold quota which the unit is to have, and were not evicted yet.
+/// Evicts the workloads of a plan that were not evicted yet.
 fn evict(
     unit: &UnitName,
-    victims: &[(FullName, Ground)],
+    victims: Vec<FullName>,
+    plan: &[PlannedAction],
     view: &ClusterView,
     queue: &mut PendingQueue,
 ) -> (Verdict, Vec<Request>) {
-    let staying = victims.iter().filter(|(name, _)| !is_evicted(name, view));
-    let target = |key: &Key| view.target(key).filter(|_| view.is_settled(key));
-    let targets = staying.map(|(name, ground)| {
-        let key = Key::new(Kind::Workload, name.clone());
-        Some((target(&key)?, key, *ground))
-    });
-    let Some(targets) = targets.collect::<Option<Vec<_>>>() else {
-        return unsettled(unit, queue);
-    };
     let mut requests = Vec::new();
-    for (workload, key, ground) in targets {
+    for action in plan {
+        let PlannedAction::EvictWorkload { workload: victim, ground, .. } = action else { continue };
+        if is_evicted(victim, view) {
+            continue;
+        }
+        let (key, ground) = (Key::new(Kind::Workload, victim.clone()), *ground);
+        let Some(workload) = view.target(&key).filter(|_| view.is_settled(&key)) else {
+            return unsettled(unit, queue);
+        };
         let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };
         requests.push(Request::of(unit, action));
-        let message = format!("preempted for {unit}: {ground:?}");
-        requests.push(Request::record(key.clone(), Some(unit.key()), "Preempted", message));
-        requests.push(Request::record(unit.key(), Some(key.clone()), "Preempting", format!("{key} yields for it")));
+        let preempted = planned_actions::preempted(unit, &format!("{ground:?}"));
+        requests.push(Request::record(key.clone(), Some(unit.key()), PREEMPTED, preempted));
+        let preempting = planned_actions::preempting_workload(victim);
+        requests.push(Request::record(unit.key(), Some(key), PREEMPTING, preempting));
     }
     wait_for_quota(unit, WaitReason::Underway, None, "its victims are leaving", queue);
-    let victims = victims.iter().map(|(name, _)| name.clone()).collect();
     (Verdict::Preempt { placement: Vec::new(), victims }, requests)
 }
 

@@ -8,8 +8,8 @@ use reprieve_engine::Timestamp;
 
 use super::likeness::Likeness;
 use super::{PATIENCE_SECONDS, Place};
-use crate::unit::UnitName;
 use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// The number of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

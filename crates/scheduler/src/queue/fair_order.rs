@@ -6,8 +6,8 @@ use reprieve_engine::QueueId;
 use reprieve_objects::load::Loaded;
 
 use super::{CrowdId, PendingQueue, Place, State};
-use crate::unit::UnitName;
 use crate::view::ClusterView;
+use reprieve_report::unit_name::UnitName;
 
 /// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
 #[derive(Default)]

@@ -10,9 +10,9 @@ use super::footing::Footing;
 use super::likeness::{Likeness, Looks};
 use super::roll::Needy;
 use super::{PendingQueue, State, Waits};
-use crate::unit::UnitName;
 use crate::view::{ClusterView, Room, needs_place};
 use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// A unit that waits, the reason, and the reason in words.
 pub(crate) type Parked = (UnitName, WaitReason, Arc<str>);

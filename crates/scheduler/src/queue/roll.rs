@@ -6,7 +6,7 @@ use reprieve_engine::{Priority, Timestamp};
 use reprieve_objects::load::timestamp;
 use reprieve_objects::pod::Pod;
 
-use crate::unit::UnitName;
+use reprieve_report::unit_name::UnitName;
 
 /// By unit: how many of its pods have this priority and age.
 #[derive(Default)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reprieve_engine::Timestamp;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
+use reprieve_report::planned_actions::PREEMPTED;
 
 use super::Scheduler;
 use crate::action::{Action, ActionId, Said};
@@ -14,8 +15,8 @@ use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
 use crate::queue::State;
 use crate::status::UNSCHEDULABLE;
-use crate::unit::UnitName;
 use crate::view::{Room, preemptor_of};
+use reprieve_report::unit_name::UnitName;
 
 /// The event that says why an object waits.
 const FAILED: &str = "FailedScheduling";
@@ -224,7 +225,7 @@ impl Scheduler {
                 self.view.worked(id, key, version);
                 self.reconsider_any(key, now);
                 if let Some((preemptor, why)) = preempts {
-                    self.record(key.clone(), Some(preemptor), "Preempted", why, now);
+                    self.record(key.clone(), Some(preemptor), PREEMPTED, why, now);
                 } else if let Action::Refuse { message, .. } = &action {
                     self.record(key.clone(), None, FAILED, message.clone(), now);
                 }

@@ -12,8 +12,8 @@ use super::Scheduler;
 use crate::action::Action;
 use crate::queue::State;
 use crate::step::Recorded;
-use crate::unit::UnitName;
 use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// How long a unit steps aside whose decision failed by a fault.
 const FAULT_SECONDS: i64 = 60;

@@ -11,7 +11,7 @@ use crate::admission::{Head, decide};
 use crate::bug::{Bug, FATAL};
 use crate::queue::State;
 use crate::step::{Recorded, Step};
-use crate::unit::UnitName;
+use reprieve_report::unit_name::UnitName;
 
 /// A workload that took part in a cycle, what came of it, and why.
 struct Considered {
@@ -91,7 +91,7 @@ impl Scheduler {
 
     fn explain(&mut self, id: WorkloadId, unit: UnitName, head: Head, now: Timestamp) -> Considered {
         self.deciding = Some(unit.clone());
-        let explains = self.explains && matches!(head, Head::Preempt(_));
+        let explains = self.explains && matches!(head, Head::Preempt { .. });
         let question = Question { policy: *self.view.policy(), now, preemptor: Preemptor::Workload(id) };
         let report = explains.then(|| Box::new(report(&question, self.view.live.loaded_mut())));
         let record = self.recorded(&unit, &question);

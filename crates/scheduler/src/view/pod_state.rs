@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_objects::pod::{Pod, PodStatus};
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
-use crate::unit::UnitName;
+use reprieve_report::unit_name::UnitName;
 
 /// The condition that says whether a pod has a node.
 pub(crate) const SCHEDULED: &str = "PodScheduled";

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::koordinator::job_of;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::groups::group_of;
-use reprieve_objects::koordinator::job_of;
-use reprieve_objects::object::{Key, Kind};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 /// A unit by name: a pod alone, or all that are placed with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
