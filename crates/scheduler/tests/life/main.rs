@@ -5,6 +5,7 @@ mod faults;
 mod gangs;
 mod harness;
 mod obstacles;
+mod planned;
 mod told;
 
 use reprieve_engine::Timestamp;
