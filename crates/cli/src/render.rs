@@ -140,8 +140,9 @@ fn placed(report: &Report, detail: Detail) -> Part {
 
 fn carry_out(actions: &[ActionReport]) -> Part {
     let row = |action: &ActionReport| {
-        let whom = if action.pod.is_empty() { &action.workload } else { &action.pod };
-        vec![action.action.to_owned(), whom.clone(), action.text.clone()]
+        let named = [&action.pod, &action.workload, &action.group].into_iter().find(|name| !name.is_empty());
+        let whom = named.cloned().unwrap_or_default();
+        vec![action.action.to_owned(), whom, action.text.clone()]
     };
     Part::new(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
 }

@@ -324,7 +324,7 @@ impl Brain {
         let mut pending: BTreeMap<PendingLabels, i64> = BTreeMap::new();
         for Profile { scheduler, name, .. } in &self.profiles {
             for (queue, reason) in scheduler.waiting_by_queue() {
-                let labels = PendingLabels { profile: name.clone(), queue, reason: reason.to_owned() };
+                let labels = PendingLabels { profile: name.clone(), queue, reason: reason.as_str().to_owned() };
                 *pending.entry(labels).or_default() += 1;
             }
         }
@@ -373,8 +373,10 @@ fn log(profile: &Profile, step: &Step) {
             let names = victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             info!(%profile, %unit, pods = placement.len(), victims = names, "preempts");
         }
-        Verdict::Wait { law, why } => info!(%profile, %unit, law, why, "waits"),
-        Verdict::Unschedulable { law, why } => info!(%profile, %unit, law, why, "cannot be scheduled"),
+        Verdict::Wait { reason, why } => info!(%profile, %unit, law = reason.as_str(), why, "waits"),
+        Verdict::Unschedulable { reason, why } => {
+            info!(%profile, %unit, law = reason.as_str(), why, "cannot be scheduled");
+        }
     }
 }
 

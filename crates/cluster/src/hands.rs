@@ -15,8 +15,8 @@ use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Precondit
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::timestamp;
 use reprieve_objects::object::{Kind, Object};
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION, Said, Target};
-use reprieve_scheduler::change::{change_job, change_workload};
+use reprieve_scheduler::action::{Action, Target};
+use reprieve_scheduler::effects;
 use reprieve_scheduler::event::ActionResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -32,8 +32,6 @@ use crate::watch::get;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the message of a condition is at most.
-const LONGEST_MESSAGE: usize = 30_000;
 /// How long the note of an event is at most.
 const LONGEST_NOTE: usize = 1000;
 /// For each so many requests that may be under way one event may be recorded at a time.
@@ -174,35 +172,11 @@ impl Hands {
                 self.post(&format!("{}/{}/binding", pods(pod), pod.name.name), &binding).await?;
                 Ok(ActionResult::Ok { version: 0 })
             }
-            Action::Nominate { pod, node } => {
-                self.patch_pod(pod, Patch::Merge(json!({"status": {"nominatedNodeName": node}}))).await
-            }
-            Action::Mark { pod, preemptor, message } => {
-                self.patch_pod(pod, Patch::Strategic(mark(preemptor, message))).await
-            }
-            Action::Unmark { pod } => {
-                let clear = json!({
-                    "metadata": {"annotations": {PREEMPTED_FOR: null}},
-                    "status": {"conditions": [{"type": "DisruptionTarget", "$patch": "delete"}]},
-                });
-                self.patch_pod(pod, Patch::Strategic(clear)).await
-            }
-            Action::Condition { kind: Kind::Pod, object, said } => {
-                self.patch_pod(object, Patch::Strategic(condition(said))).await
-            }
-            Action::Condition { kind, object, said } => {
-                let mut patch = condition(said);
-                patch["metadata"] = json!({"uid": object.uid});
-                let path = Request::new(kind.resource().path(Some(&object.name.namespace)));
-                let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
-                let request = path.patch_subresource("status", &object.name.name, &params, &patch);
-                self.changed(request).await
-            }
-            Action::SoftEvict { pod, preemptor, message } => {
-                let mut patch = mark(preemptor, message);
-                patch["metadata"]["labels"] = json!({SOFT_EVICTION: label(message)});
-                self.patch_pod(pod, Patch::Strategic(patch)).await
-            }
+            Action::Nominate { .. }
+            | Action::Mark { .. }
+            | Action::Unmark { .. }
+            | Action::Condition { .. }
+            | Action::SoftEvict { .. } => self.patch_status(action).await,
             Action::Evict { pod } => {
                 let preconditions =
                     Preconditions { uid: Some(pod.uid.clone()), resource_version: Some(pod.version.to_string()) };
@@ -248,12 +222,7 @@ impl Hands {
             return Ok(ActionResult::Conflict);
         }
         let mut after = before.clone();
-        let changed = match &mut after {
-            Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, now()),
-            Object::Job(job) => change_job(Arc::make_mut(job), action),
-            _ => false,
-        };
-        if !changed {
+        if !effects::apply(action, &mut after, now()) {
             return Ok(ActionResult::Conflict);
         }
         let Some(Value::Object(mut patch)) = difference(&value_of(&before), &value_of(&after)) else {
@@ -269,20 +238,15 @@ impl Hands {
         self.changed(request).await
     }
 
-    /// Changes what a pod's status says, and its labels and annotations.
-    async fn patch_pod(&self, pod: &Target, patch: Patch<Value>) -> Result<ActionResult, kube::Error> {
-        let with_uid = |mut patch: Value| {
-            patch["metadata"]["uid"] = json!(pod.uid);
-            patch
+    /// Patches the status of a pod or a PodGroup, and with it a pod's labels and annotations. Only the object of that uid is changed.
+    async fn patch_status(&self, action: &Action) -> Result<ActionResult, kube::Error> {
+        let (Some((kind, target)), Some(mut patch)) = (action.changes(), effects::patch(action)) else {
+            return Ok(ActionResult::NotFound);
         };
-        let patch = match patch {
-            Patch::Merge(patch) => Patch::Merge(with_uid(patch)),
-            Patch::Strategic(patch) => Patch::Strategic(with_uid(patch)),
-            other => other,
-        };
-        let request =
-            Request::new(pods(pod)).patch_subresource("status", &pod.name.name, &PatchParams::default(), &patch);
-        self.changed(request).await
+        patch["metadata"]["uid"] = json!(target.uid);
+        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
+        let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
+        self.changed(path.patch_subresource("status", &target.name.name, &params, &patch)).await
     }
 
     /// Makes a request that changes an object.
@@ -344,44 +308,6 @@ fn is_change(action: &Action) -> bool {
 
 fn pods(pod: &Target) -> String {
     Kind::Pod.resource().path(Some(&pod.name.namespace))
-}
-
-fn mark(preemptor: &str, message: &str) -> Value {
-    json!({
-        "metadata": {"annotations": {PREEMPTED_FOR: preemptor}},
-        "status": {"conditions": [{
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": message,
-            "lastTransitionTime": this_second(),
-        }]},
-    })
-}
-
-/// The patch that says it.
-fn condition(said: &Said) -> Value {
-    let mut condition = json!({
-        "type": said.type_,
-        "status": if said.holds { "True" } else { "False" },
-        "reason": said.reason,
-        "message": said.message.chars().take(LONGEST_MESSAGE).collect::<String>(),
-    });
-    if said.turns {
-        condition["lastTransitionTime"] = json!(this_second());
-    }
-    json!({"status": {"conditions": [condition]}})
-}
-
-fn this_second() -> String {
-    Clock::now().round(jiff::Unit::Second).unwrap_or(Clock::now()).to_string()
-}
-
-/// A message as the value of a label may be.
-fn label(message: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let text: String = message.chars().map(allowed).take(63).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
 fn now() -> Timestamp {
@@ -539,27 +465,5 @@ pub mod tests {
             let _busy = hands.in_flight.acquire_many(most - free).await.expect("so many");
             assert_eq!(hands.words().await, words, "{free} of {most} are free");
         }
-    }
-
-    #[test]
-    fn a_condition_keeps_its_time_until_it_turns() {
-        let message = "NoPlan: no lawful set of victims makes it fit".to_owned();
-        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", message, turns: false };
-        let patch = json!({"status": {"conditions": [{
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": "NoPlan: no lawful set of victims makes it fit",
-        }]}});
-        assert_eq!(condition(&said), patch);
-        let turned = condition(&Said { turns: true, ..said });
-        assert!(turned.pointer("/status/conditions/0/lastTransitionTime").is_some_and(Value::is_string));
-    }
-
-    #[test]
-    fn a_label_is_one_that_the_api_takes() {
-        assert_eq!(label("preempted for PodGroup a/b"), "preempted-for-PodGroup-a-b");
-        assert_eq!(label(&"x".repeat(80)).len(), 63);
-        assert_eq!(label("preempted for Pod a/b."), "preempted-for-Pod-a-b");
     }
 }

@@ -87,6 +87,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use reprieve_engine::Timestamp;
     use reprieve_objects::object::Kind;
     use reprieve_objects::objects::FullName;
     use reprieve_scheduler::action::{Said, Target};
@@ -102,7 +103,8 @@ mod tests {
     }
 
     fn say(type_: &'static str) -> Action {
-        let said = Said { type_, holds: false, reason: "Unschedulable", message: String::new(), turns: false };
+        let (subject, message) = ("NoPlan".into(), "NoPlan".to_owned());
+        let said = Said { type_, holds: false, reason: "Unschedulable", subject, message, since: Timestamp(0) };
         Action::Condition { kind: Kind::Pod, object: pod("a"), said }
     }
 

@@ -8,7 +8,6 @@ use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::{Ask, Preemptor, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kueue::Ground;
 use reprieve_engine::{Decision, NodeId, Outcome, PodId, QueueId, TextId, UnitId};
 use serde::Serialize;
@@ -17,6 +16,7 @@ use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations};
 use crate::cycle::admission;
 use crate::place_report::Places;
+use crate::planned_actions::{self, planned_actions};
 use crate::plural::count;
 use crate::queue_report::{QueueReport, queues};
 use crate::quota_report::{QuotaReport, quotas};
@@ -93,7 +93,7 @@ pub struct ExplanationReport {
     pub nodes: Vec<PlaceReport>,
     /// For each domain, what landing there means to a group.
     pub domains: Vec<PlaceReport>,
-    /// Under Koordinator and Kueue, what is to be carried out, in this order.
+    /// What the scheduler does to carry the plan out, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carry_out: Vec<ActionReport>,
     /// For a workload, each flavor that was looked at.
@@ -114,7 +114,7 @@ pub struct ExplanationReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionReport {
-    /// `Label`, `Delete`, `Event`, `Nominate`, `Requeue` or `Terminate`.
+    /// `Nominate`, `Mark`, `Label`, `Delete`, `Event`, `Requeue` or `Terminate`.
     pub action: &'static str,
     /// The pod that it is done to.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -122,7 +122,10 @@ pub struct ActionReport {
     /// The workload that it is done to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub workload: String,
-    /// The label and its value, the event's message, or the node.
+    /// The group or the job that it is done to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The node, the message of a condition, the label and its value, or the reason and the message of an event.
     pub text: String,
 }
 
@@ -313,10 +316,12 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
                 }
                 _ => Vec::new(),
             },
-            carry_out: match question.policy {
-                Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, &outcome),
-                Policy::Kueue(_) => naming.evictions(&preemptor, &outcome),
-                Policy::Kubernetes(_) | Policy::YuniKorn => Vec::new(),
+            carry_out: match &outcome {
+                Outcome::Preempt(plan) => {
+                    let unit = planned_actions::preemptor(loaded, &question.policy, &ask);
+                    planned_actions::rows(&unit, &planned_actions(loaded, &question.policy, &ask, plan))
+                }
+                Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
             },
             ..explained
         },
@@ -431,40 +436,6 @@ impl Naming<'_> {
             [node] => self.loaded.names.node(*node).to_owned(),
             nodes => format!("{} nodes", nodes.len()),
         }
-    }
-
-    /// Victims are labelled for another operator, or deleted; an event says for whom; the job's pods are nominated. (Rule 13 of
-    /// Koordinator.)
-    fn carry_out(
-        &self,
-        policy: &Koordinator,
-        preemptor: &PreemptorReport,
-        ask: &Ask,
-        outcome: &Outcome,
-    ) -> Vec<ActionReport> {
-        let Outcome::Preempt(plan) = outcome else {
-            return Vec::new();
-        };
-        let job = ask.members.first().and_then(|&pod| self.loaded.snapshot.pod(pod).job);
-        let job =
-            job.map_or_else(|| format!("pod {}", preemptor.name), |job| format!("job {}", self.loaded.names.job(job)));
-        let message = format!("preempted by {job}");
-        let mut actions = Vec::new();
-        for &pod in plan.victims.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods) {
-            let pod = self.pod(pod);
-            actions.push(if policy.deletes_victims {
-                on_pod("Delete", pod.clone(), message.clone())
-            } else {
-                let text = format!("scheduling.koordinator.sh/soft-eviction: {message}");
-                on_pod("Label", pod.clone(), text)
-            });
-            actions.push(on_pod("Event", pod, format!("Preempted: {message}")));
-        }
-        for &(pod, node) in &plan.placement {
-            let text = self.loaded.names.node(node).to_owned();
-            actions.push(on_pod("Nominate", self.pod(pod), text));
-        }
-        actions
     }
 
     /// A workload that is taken: on what ground, and by which way it was reached.
@@ -586,10 +557,6 @@ impl Naming<'_> {
             _ => String::new(),
         }
     }
-}
-
-pub(crate) fn on_pod(action: &'static str, pod: String, text: String) -> ActionReport {
-    ActionReport { action, pod, workload: String::new(), text }
 }
 
 fn cost(cost: &Cost) -> CostReport {

@@ -4,43 +4,12 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::kueue::{Ground, Tried};
-use reprieve_engine::workloads::OnPreemption;
-use reprieve_engine::{Outcome, QueueId, QuotaResourceId, UnitId};
+use reprieve_engine::{QueueId, QuotaResourceId, UnitId};
 
-use crate::report::{ActionReport, FlavorReport, Naming, PreemptorReport, VictimReport, on_pod};
+use crate::report::{FlavorReport, Naming, VictimReport};
 use reprieve_api::quantity::written;
 
 impl Naming<'_> {
-    /// Victims give up their quota: they wait for it again, or are over, as each says itself; whoever was evicted already is let be. Where
-    /// nodes play a part, the preemptor's pods are nominated.
-    pub fn evictions(&self, preemptor: &PreemptorReport, outcome: &Outcome) -> Vec<ActionReport> {
-        let Outcome::Preempt(plan) = outcome else {
-            return Vec::new();
-        };
-        let snapshot = &self.loaded.snapshot;
-        let mut actions = Vec::new();
-        for (&unit, ground) in plan.victims.iter().zip(&plan.grounds) {
-            let Some(id) = snapshot.unit(unit).workload else {
-                continue;
-            };
-            let workload = snapshot.workload(id);
-            if workload.admission.as_ref().is_some_and(|admission| admission.evicted) {
-                continue;
-            }
-            let action = match workload.on_preemption {
-                OnPreemption::Requeue => "Requeue",
-                OnPreemption::Terminate => "Terminate",
-            };
-            let text = format!("{ground:?}: preempted by workload {}", preemptor.name);
-            let workload = self.loaded.names.workload(id).to_string();
-            actions.push(ActionReport { action, pod: String::new(), workload, text });
-        }
-        for &(pod, node) in &plan.placement {
-            actions.push(on_pod("Nominate", self.pod(pod), self.loaded.names.node(node).to_owned()));
-        }
-        actions
-    }
-
     pub(crate) fn flavor(&self, tried: &Tried) -> FlavorReport {
         FlavorReport {
             pod_set: tried.pod_set,

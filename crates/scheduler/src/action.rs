@@ -1,5 +1,6 @@
 //! What the scheduler asks of the world. Each action is one request to a Kubernetes API; its result comes back as an event.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
@@ -8,6 +9,7 @@ use reprieve_engine::policy::kueue::Ground;
 use reprieve_objects::kueue::{AdmissionSpec, KueueWorkload};
 use reprieve_objects::object::{Key, Kind};
 use reprieve_objects::objects::FullName;
+pub use reprieve_report::planned_actions::SOFT_EVICTION;
 
 /// The number of an action, by which its result is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,8 +17,6 @@ pub struct ActionId(pub u64);
 
 /// On a victim: for whom it is to yield.
 pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
-/// On a victim that another operator evicts: the message for it.
-pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 
 /// Which object is meant, and in what state it must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,10 +49,12 @@ pub struct Said {
     pub holds: bool,
     /// One word.
     pub reason: &'static str,
-    /// The name of the law or of the matter, a colon, and a sentence.
+    /// What the condition is about: its message begins with it. A condition is rewritten only when this changes.
+    pub subject: Cow<'static, str>,
+    /// The subject, alone or followed by a colon and a sentence.
     pub message: String,
-    /// Whether it did not hold before and does now, or the other way round: then it does so since now.
-    pub turns: bool,
+    /// Since when it holds, or does not.
+    pub since: Timestamp,
 }
 
 /// A request. Those about workloads and Jobs hold only for the very version that is meant.
@@ -80,6 +82,8 @@ pub enum Action {
         preemptor: String,
         /// The condition's message.
         message: String,
+        /// When that was decided.
+        at: Timestamp,
     },
     /// Take that back.
     Unmark {
@@ -106,8 +110,12 @@ pub enum Action {
         pod: Target,
         /// For whom.
         preemptor: String,
-        /// The label's message.
+        /// The condition's message.
         message: String,
+        /// The label's value.
+        label: String,
+        /// When that was decided.
+        at: Timestamp,
     },
     /// Create a Workload for a Job.
     CreateWorkload {

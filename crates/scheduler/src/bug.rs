@@ -21,3 +21,28 @@ pub enum Bug {
     /// The decision about whoever is called `fatal` ends with a panic, and leaves the tables as if nobody were there.
     Panic,
 }
+
+/// The deliberate bug of a scheduler, if it has one; none has, except in tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bugs {
+    #[cfg(feature = "deliberate-bugs")]
+    pub bug: Option<Bug>,
+}
+
+impl Bugs {
+    /// Whether it has this bug.
+    pub fn has(self, bug: Bug) -> bool {
+        #[cfg(feature = "deliberate-bugs")]
+        return self.bug == Some(bug);
+        #[cfg(not(feature = "deliberate-bugs"))]
+        return match bug {
+            Bug::SecondRound
+            | Bug::HalfAGang
+            | Bug::ForgottenNomination
+            | Bug::TrustedTimeout
+            | Bug::IgnoredFence
+            | Bug::EarlyQuota
+            | Bug::Panic => false,
+        };
+    }
+}

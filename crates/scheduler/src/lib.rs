@@ -8,18 +8,21 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same events, same actions, on every machine")]
 
 pub mod action;
-mod assumed;
+mod action_log;
+mod admission;
 mod bug;
-pub mod change;
+pub mod effects;
 pub mod event;
-mod footing;
-mod likeness;
-mod pending;
-mod roll;
+mod preemption;
+mod queue;
 mod scheduler;
-mod unit;
+mod status;
+mod step;
+mod view;
+mod wait_reason;
 
-pub use assumed::{bind, mark, unmark};
 pub use bug::Bug;
-pub use scheduler::{Recorded, Scheduler, Step, Verdict};
-pub use unit::UnitName;
+pub use reprieve_report::unit_name::UnitName;
+pub use scheduler::Scheduler;
+pub use step::{Recorded, Step, Verdict};
+pub use wait_reason::WaitReason;

@@ -192,14 +192,14 @@ fn who_waits_and_why_is_told_by_queue() {
     let mut scheduler =
         settled(&format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))), Placing::QuotaOnly);
     steps(&mut scheduler, NOW);
-    let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
+    let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     told.sort();
     assert_eq!(told, [("nowhere".to_owned(), "Underway"), ("team".to_owned(), "Underway")], "they are being told so");
     let large = workload("large", "team", 1, 5, &refused("NoPlan"));
     let strange = workload("strange", "nowhere", 1, 1, &refused("Misunderstood"));
     let mut scheduler = settled(&format!("{CLUSTER}{large}{strange}"), Placing::QuotaOnly);
     steps(&mut scheduler, NOW);
-    let mut told: Vec<_> = scheduler.waiting_by_queue().collect();
+    let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     told.sort();
     assert_eq!(told, [("nowhere".to_owned(), "Misunderstood"), ("team".to_owned(), "NoPlan")]);
 }

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
 use reprieve_objects::load::time;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
-use reprieve_scheduler::action::{Action, SOFT_EVICTION, Target};
-use reprieve_scheduler::change::{change_job, change_workload, say_of_group, say_of_pod};
+use reprieve_scheduler::action::{Action, Target};
+use reprieve_scheduler::effects::{apply, apply_to_pod, terminate};
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{bind, mark, unmark};
 
 /// The objects, and what watchers have to be told.
 #[derive(Default)]
@@ -141,61 +139,29 @@ impl Api {
         if pod.metadata.deletion_timestamp.is_some() {
             return Object::Pod(Arc::clone(pod)).version();
         }
-        let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
-        let until = time(now.plus_seconds(grace)).map(Time);
-        self.change(name, |pod| pod.metadata.deletion_timestamp = until).expect("it is there")
+        self.change(name, |pod| terminate(pod, now)).expect("it is there")
     }
 
     /// Carries out a request.
     pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         match action {
-            Action::Bind { pod, node } => self.request(pod, false, |pod| {
-                if pod.node_name.is_some() || pod.metadata.deletion_timestamp.is_some() {
-                    return false;
-                }
-                bind(pod, node, now);
-                true
-            }),
-            Action::Nominate { pod, node } => self.request(pod, false, |pod| {
-                pod.status.get_or_insert_default().nominated_node_name = node.clone();
-                true
-            }),
-            Action::Mark { pod, preemptor, .. } => self.request(pod, false, |pod| {
-                mark(pod, preemptor);
-                true
+            Action::Bind { pod, .. } => self.request(pod, false, |pod| {
+                let allowed = pod.node_name.is_none() && pod.metadata.deletion_timestamp.is_none();
+                allowed && apply_to_pod(action, pod, now)
             }),
             Action::Condition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
-                if said.type_ == "PodScheduled" && pod.node_name.is_some() {
-                    return false;
-                }
-                say_of_pod(pod, said, now);
-                true
+                let allowed = said.type_ != "PodScheduled" || pod.node_name.is_none();
+                allowed && apply_to_pod(action, pod, now)
             }),
-            Action::Condition { kind, object, said } => {
-                match self.objects.get(&Key::new(*kind, object.name.clone())).filter(|known| known.uid() == object.uid)
-                {
-                    Some(Object::PodGroup(group)) => {
-                        let mut group = PodGroup::clone(group);
-                        say_of_group(&mut group, said, now);
-                        ActionResult::Ok { version: self.store(Object::from(group)) }
-                    }
-                    _ => ActionResult::NotFound,
-                }
-            }
-            Action::Unmark { pod } => self.request(pod, false, |pod| {
-                unmark(pod);
-                true
-            }),
-            Action::SoftEvict { pod, preemptor, message } => self.request(pod, false, |pod| {
-                mark(pod, preemptor);
-                let labels = pod.metadata.labels.get_or_insert_default();
-                labels.insert(SOFT_EVICTION.to_owned(), message.clone());
-                true
-            }),
+            Action::Nominate { pod, .. }
+            | Action::Mark { pod, .. }
+            | Action::Unmark { pod }
+            | Action::SoftEvict { pod, .. } => self.request(pod, false, |pod| apply_to_pod(action, pod, now)),
             Action::Evict { pod } => match self.request(pod, true, |_| true) {
                 ActionResult::Ok { .. } => ActionResult::Ok { version: self.delete(&pod.name, now) },
                 refused => refused,
             },
+            Action::Condition { .. } => self.change_other(action, false, now),
             Action::Read { key } => match self.objects.get(key) {
                 Some(object) => ActionResult::Read(object.clone()),
                 None => ActionResult::NotFound,
@@ -215,27 +181,22 @@ impl Api {
             | Action::Finish { .. }
             | Action::StartJob { .. }
             | Action::SuspendJob { .. }
-            | Action::RestoreJob { .. } => self.change_work(action, now),
+            | Action::RestoreJob { .. } => self.change_other(action, true, now),
             Action::Record { .. } | Action::List { .. } | Action::Timer { .. } => ActionResult::Ok { version: 0 },
         }
     }
 
-    /// A request about a workload or a Job, in the very version that is meant.
-    fn change_work(&mut self, action: &Action, now: Timestamp) -> ActionResult {
+    /// A request about an object other than a pod, which must be the one that is meant; `exact`: in the very version.
+    fn change_other(&mut self, action: &Action, exact: bool, now: Timestamp) -> ActionResult {
         let Some((kind, target)) = action.changes() else { return ActionResult::NotFound };
         let known = self.objects.get(&Key::new(kind, target.name.clone()));
         let Some(mut object) = known.filter(|object| object.uid() == target.uid).cloned() else {
             return ActionResult::NotFound;
         };
-        if object.version() != target.version {
+        if exact && object.version() != target.version {
             return ActionResult::Conflict;
         }
-        let changed = match &mut object {
-            Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, now),
-            Object::Job(job) => change_job(Arc::make_mut(job), action),
-            _ => false,
-        };
-        match changed {
+        match apply(action, &mut object, now) {
             true => ActionResult::Ok { version: self.store(object) },
             false => ActionResult::Conflict,
         }

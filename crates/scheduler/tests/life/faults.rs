@@ -9,6 +9,8 @@ use reprieve_scheduler::Verdict;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;
 
+use reprieve_scheduler::WaitReason;
+
 use crate::harness::*;
 
 /// A decision that fails by a fault takes down only itself, and what it did to the tables goes with it.
@@ -43,7 +45,7 @@ fn a_fault_in_one_decision_leaves_the_others_alone() {
     while let Some(step) = life.scheduler.step(life.now) {
         life.works(&step);
     }
-    let faulty: Vec<_> = life.scheduler.waiting_by_queue().filter(|(_, reason)| *reason == "Fault").collect();
+    let faulty: Vec<_> = life.scheduler.waiting_by_queue().filter(|(_, reason)| *reason == WaitReason::Fault).collect();
     assert_eq!(faulty.len(), 1, "a change of the cluster does not wake it");
     life.now = life.now.plus_seconds(60);
     life.scheduler.observe(Event::Timer, life.now);

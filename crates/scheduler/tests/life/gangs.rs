@@ -1,9 +1,15 @@
 //! Gangs: they enter, are decided and yield as one.
 
+use reprieve_engine::Timestamp;
 use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
+use reprieve_scheduler::Verdict;
+use reprieve_scheduler::action::{Action, Target};
+use reprieve_scheduler::effects::apply_to_pod;
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Verdict, mark};
+
+use reprieve_scheduler::WaitReason;
 
 use crate::harness::*;
 
@@ -12,7 +18,7 @@ fn a_gang_enters_when_its_minimum_is_there() {
     let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Incomplete", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Incomplete, .. }), "{:?}", step.verdict);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
     life.scheduler.observe(Event::Changed(second), life.now);
@@ -26,7 +32,10 @@ fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
         let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
         let mut pod = Pod::clone(&pod);
         pod.node_name = node.map(str::to_owned);
-        mark(&mut pod, "Pod default/high");
+        let target = Target { name: FullName::of(&pod.metadata), uid: name.to_owned(), version: 0 };
+        let preemptor = "Pod default/high".to_owned();
+        let mark = Action::Mark { pod: target, preemptor, message: String::new(), at: Timestamp(0) };
+        assert!(apply_to_pod(&mark, &mut pod, Timestamp(0)));
         Object::from(pod)
     };
     let pods = vec![on_node("bound", Some("node")), on_node("lost", None), pod("high", 10, 4, None)];
@@ -51,7 +60,7 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
     let (bind, _) = second.expect("it was to be bound");
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Unsettled", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Unsettled, .. }), "{:?}", step.verdict);
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.answer(*bind, ActionResult::Ok { version });

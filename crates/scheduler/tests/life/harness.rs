@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
@@ -11,9 +10,9 @@ use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::Pod;
 use reprieve_objects::read::documents;
 use reprieve_scheduler::action::{Action, ActionId};
-use reprieve_scheduler::change::{say_of_group, say_of_pod};
+use reprieve_scheduler::effects::{apply, apply_to_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Scheduler, Step, mark, unmark};
+use reprieve_scheduler::{Scheduler, Step};
 
 pub const NODE: &str = "
 apiVersion: v1
@@ -141,24 +140,18 @@ impl Life {
     /// All that the step asks for about pods works, and is seen.
     pub fn works(&mut self, step: &Step) {
         for (id, action) in &step.actions {
-            if let Action::Condition { kind: Kind::PodGroup, object, said } = action {
+            if let Action::Condition { kind: Kind::PodGroup, object, .. } = action {
                 let key = Key::new(Kind::PodGroup, object.name.clone());
-                let Object::PodGroup(group) = self.objects[&key].clone() else { panic!("it is a group") };
-                let mut group = PodGroup::clone(&group);
-                say_of_group(&mut group, said, self.now);
-                let object = self.store(Object::from(group));
+                let mut group = self.objects[&key].clone();
+                assert!(apply(action, &mut group, self.now));
+                let object = self.store(group);
                 self.scheduler.observe(Event::Changed(object), self.now);
                 self.said(*id);
             }
             let Some(target) = action.pod().cloned() else { continue };
-            self.change(&target.name.name, |pod| match action {
-                Action::Bind { node, .. } => pod.node_name = Some(node.clone()),
-                Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
-                Action::Mark { preemptor, .. } => mark(pod, preemptor),
-                Action::Unmark { .. } => unmark(pod),
-                Action::Condition { said, .. } => say_of_pod(pod, said, Timestamp(0)),
-                Action::Evict { .. } => pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone(),
-                _ => {}
+            let now = self.now;
+            self.change(&target.name.name, |pod| {
+                apply_to_pod(action, pod, now);
             });
             match action {
                 Action::Condition { .. } => self.said(*id),

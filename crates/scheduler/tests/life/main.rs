@@ -5,12 +5,15 @@ mod faults;
 mod gangs;
 mod harness;
 mod obstacles;
+mod planned;
 mod told;
 
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Verdict;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
+
+use reprieve_scheduler::WaitReason;
 
 use crate::harness::*;
 
@@ -37,7 +40,7 @@ fn victims_are_told_before_they_are_evicted_and_waited_for_after() {
     life.works(&step);
     assert_eq!(recorded(&life.step()).len(), 1, "it worked");
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Underway, .. }), "{:?}", step.verdict);
     life.goes("low");
     let step = life.step();
     assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
@@ -53,7 +56,7 @@ fn one_that_is_started_anew_goes_on_without_a_second_victim() {
     }
     life.restart();
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Underway, .. }), "{:?}", step.verdict);
     assert_eq!(evicted(&step), [""; 0]);
 }
 
@@ -139,7 +142,7 @@ fn who_waits_to_land_minds_only_what_happens_there() {
     }
     assert_eq!(recorded(&life.step()).len(), 1, "low yields");
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Underway, .. }), "{:?}", step.verdict);
     life.goes("small");
     assert!(life.scheduler.step(life.now).is_none(), "there is no room for it there");
     life.goes("high");
@@ -161,7 +164,7 @@ fn nobody_is_evicted_on_a_word_that_was_given_to_another() {
     assert!(matches!(second.verdict, Verdict::Prepare { .. }), "{:?}", second.verdict);
     life.works(&second);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { law: "Underway", .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Underway, .. }), "{:?}", step.verdict);
     life.works(&first);
     let step = life.step();
     assert_eq!(step.unit.as_ref().map(ToString::to_string).as_deref(), Some("Pod default/first"));

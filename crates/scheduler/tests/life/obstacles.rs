@@ -10,6 +10,8 @@ use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;
 use serde_json::json;
 
+use reprieve_scheduler::WaitReason;
+
 use crate::harness::*;
 
 fn changed(object: Object, change: impl FnOnce(&mut PodSpec)) -> Object {
@@ -61,7 +63,11 @@ fn gang_with_a_gated_member() -> Life {
 fn a_gang_with_a_gated_member_evicts_binds_and_nominates_nothing() {
     let mut life = gang_with_a_gated_member();
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { law: "SchedulingGates", .. }), "{:?}", step.verdict);
+    assert!(
+        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
+        "{:?}",
+        step.verdict
+    );
     life.works(&step);
     assert_eq!(run(&mut life), [""; 0]);
 }
@@ -81,8 +87,8 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
     let mut life =
         Life::new(with(vec![low, with_claim(pod("high", 10, 3, None)), with_claim(pod("fits", 10, 1, None))]));
     let step = life.step();
-    let Verdict::Unschedulable { law, why } = &step.verdict else { panic!("{:?}", step.verdict) };
-    assert_eq!(*law, "Unsupported");
+    let Verdict::Unschedulable { reason, why } = &step.verdict else { panic!("{:?}", step.verdict) };
+    assert_eq!(*reason, WaitReason::Law("Unsupported"));
     assert!(why.contains("spec.volumes[0].persistentVolumeClaim"), "{why}");
     life.works(&step);
     assert_eq!(run(&mut life), [""; 0]);
@@ -100,7 +106,11 @@ fn a_member_of_another_scheduler_is_neither_placed_nor_changed() {
     let other = changed(member("other"), |spec| spec.scheduler_name = Some("other".to_owned()));
     let mut life = Life::new(with(read(GANG).into_iter().chain([member("one"), other]).collect()));
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { law: "OtherScheduler", .. }), "{:?}", step.verdict);
+    assert!(
+        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
+        "{:?}",
+        step.verdict
+    );
     let touches_other =
         |(_, action): &(_, Action)| action.changes().is_some_and(|(_, target)| target.name.name == "other");
     assert!(!step.actions.iter().any(touches_other), "{:?}", step.actions);

@@ -9,6 +9,8 @@ use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};
 
+use reprieve_scheduler::WaitReason;
+
 use crate::harness::*;
 
 /// Each victim that goes says for whom it yields, and the preemptor once who is to.
@@ -52,7 +54,7 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none(), "what it said is no change that could help");
     assert_eq!(life.failed, ["one NoPlan", "two NoPlan"], "it is recorded, too");
-    let reasons: Vec<_> = life.scheduler.waiting_by_queue().map(|(_, reason)| reason).collect();
+    let reasons: Vec<_> = life.scheduler.waiting_by_queue().map(|(_, reason)| reason.as_str()).collect();
     assert_eq!(reasons, ["NoPlan", "NoPlan"]);
     life.change("full", |pod| pod.spec_mut().priority = Some(11));
     let node = read(&NODE.replace("pods: 10", "pods: 11")).remove(0);
@@ -132,7 +134,11 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
 ";
     let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { law: "Disagreement", .. }), "{:?}", step.verdict);
+    assert!(
+        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("Disagreement"), .. }),
+        "{:?}",
+        step.verdict
+    );
     let mismatch = "gang PodsNotMatchingPriority=true PodsNotMatchingPriority PodsNotMatchingPriority";
     assert!(said(&step).iter().any(|said| said == mismatch), "{:?}", said(&step));
 }

@@ -10,7 +10,7 @@ use reprieve_objects::kueue::KueueWorkload;
 use reprieve_objects::object::Object;
 use reprieve_objects::objects::FullName;
 use reprieve_scheduler::UnitName;
-use reprieve_scheduler::change::is_true;
+use reprieve_scheduler::effects::is_true;
 
 use super::Invariant;
 use crate::world::World;

@@ -8,11 +8,15 @@ use reprieve_engine::hold::may_have_room;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
-use reprieve_engine::{Labels, NamespaceId, NodeId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
+use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
+
+use reprieve_objects::live::Live;
+
+use crate::view::Room;
 
 /// What tells a unit from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Likeness {
+pub(super) struct Likeness {
     /// Its pods that need a place.
     members: Vec<Member>,
     needed: usize,
@@ -50,7 +54,9 @@ struct Look(usize);
 
 /// What shapes look like, but for labels and namespace. Good as long as the tables are not made anew.
 #[derive(Default)]
-pub(crate) struct Looks {
+pub(super) struct Looks {
+    /// For which tables they are good.
+    made: u64,
     by_shape: Vec<Option<Look>>,
     known: BTreeMap<Shape, Look>,
     /// By look: a shape that has it.
@@ -58,6 +64,16 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
+    /// No looks, for the tables as they are.
+    pub fn new(live: &Live) -> Self {
+        Self { made: live.times_made(), ..Self::default() }
+    }
+
+    /// Whether they are good for the tables.
+    pub fn are_of(&self, live: &Live) -> bool {
+        self.made == live.times_made()
+    }
+
     fn of(&mut self, snapshot: &Snapshot, shape: ShapeId) -> Look {
         if self.by_shape.len() <= shape.index() {
             self.by_shape.resize(snapshot.n_shapes(), None);
@@ -80,19 +96,6 @@ impl Looks {
         let (first, rest) = likeness.members.split_first()?;
         rest.iter().all(|member| member.look == first.look).then(|| self.shapes[first.look.0])
     }
-}
-
-/// How the room on nodes changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// Somebody has some more on this node, or can no longer be taken there.
-    Taken(Option<NodeId>),
-    /// It did not; but somebody is no longer to yield.
-    Unmarked,
-    /// Somebody went from a node; any preemptor above this priority could have taken it there.
-    Freed(NodeId, Option<Priority>),
-    /// In another way.
-    Changed,
 }
 
 impl Likeness {

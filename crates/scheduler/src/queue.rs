@@ -8,6 +8,11 @@
 //! Units that are alike stand in a crowd once one of them was refused: the first speaks for all.
 
 mod crowds;
+mod fair_order;
+mod footing;
+mod likeness;
+mod next;
+mod roll;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,22 +21,25 @@ use std::sync::Arc;
 use reprieve_engine::{Priority, Timestamp};
 
 use crate::action::ActionId;
-use crate::footing::Footing;
-use crate::likeness::Likeness;
-use crate::roll::Needy;
-use crate::unit::UnitName;
-use crowds::Crowds;
-pub(crate) use crowds::{CrowdId, Waits};
+use crate::wait_reason::WaitReason;
+pub(crate) use crowds::Waits;
+use crowds::{CrowdId, Crowds};
+use fair_order::FairOrder;
+use footing::Footing;
+use likeness::{Likeness, Looks};
+use reprieve_report::unit_name::UnitName;
+pub(crate) use roll::Needy;
+use roll::Roll;
 
 /// How long a unit of several pods is overtaken before it holds back others, and how long it does so.
 pub const PATIENCE_SECONDS: i64 = 300;
 
 /// Where a unit stands among others.
-pub(crate) type Place = (Reverse<Priority>, Timestamp, UnitName);
+type Place = (Reverse<Priority>, Timestamp, UnitName);
 
 /// All units that wait.
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingQueue {
     units: BTreeMap<UnitName, Waiting>,
     active: BTreeSet<Place>,
     /// Those that wait for a change, each for itself, and where they are to land, if that is known; workloads do not.
@@ -43,6 +51,10 @@ pub(crate) struct Pending {
     holders: BTreeSet<Place>,
     /// Times at which somebody is to be woken.
     timers: BTreeSet<(Timestamp, UnitName)>,
+    /// The pods of units of several that need a place.
+    roll: Roll,
+    looks: Looks,
+    fair_order: FairOrder,
 }
 
 /// A unit that waits.
@@ -58,8 +70,8 @@ pub(crate) struct Waiting {
     pub failures: u32,
     /// Whether it would fit, were nobody there but those above it; `None` while that was not asked.
     pub could_fit: Option<bool>,
-    /// By which law it waits, as of the last decision about it; `None` before the first.
-    pub law: Option<&'static str>,
+    /// Why it waits, as of the last decision about it; `None` before the first.
+    pub reason: Option<WaitReason>,
 }
 
 /// What a unit waits for.
@@ -81,7 +93,7 @@ pub(crate) enum State {
     Busy(BTreeSet<ActionId>),
 }
 
-impl Pending {
+impl PendingQueue {
     /// A unit that is there, or has changed. A new one is active.
     pub fn put(&mut self, unit: &UnitName, needy: Needy) {
         let Needy { priority, since, count } = needy;
@@ -96,12 +108,12 @@ impl Pending {
             }
             return;
         }
-        let (state, failures, law) = match self.remove(unit) {
-            Some(Waiting { state: State::Alike(_), failures, law, .. }) => (State::Active, failures, law),
-            Some(Waiting { state, failures, law, .. }) => (state, failures, law),
+        let (state, failures, reason) = match self.remove(unit) {
+            Some(Waiting { state: State::Alike(_), failures, reason, .. }) => (State::Active, failures, reason),
+            Some(Waiting { state, failures, reason, .. }) => (state, failures, reason),
             None => (State::Active, 0, None),
         };
-        let waiting = Waiting { priority, since, size: count, state: State::Active, failures, could_fit: None, law };
+        let waiting = Waiting { priority, since, size: count, state: State::Active, failures, could_fit: None, reason };
         self.units.insert(unit.clone(), waiting);
         self.set(unit, state);
     }
@@ -200,27 +212,22 @@ impl Pending {
     }
 
     /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be told.
-    pub fn wait_with(&mut self, unit: &UnitName, likeness: Likeness, waits: Waits, now: Timestamp) -> Vec<UnitName> {
+    fn wait_with(&mut self, unit: &UnitName, likeness: Likeness, waits: Waits, now: Timestamp) -> Vec<UnitName> {
         let crowd = self.crowds.of(likeness);
         let untold = self.crowds.lull(crowd, waits, now);
         self.set(unit, State::Alike(crowd));
         untold
     }
 
-    /// The law by which others that are like it wait for a change, and why; then it does so with them.
-    pub fn waits_already(&mut self, unit: &UnitName, likeness: &Likeness) -> Option<(&'static str, Arc<str>)> {
+    /// The reason for which others that are like it wait for a change; then it does so with them.
+    fn waits_already(&mut self, unit: &UnitName, likeness: &Likeness) -> Option<(WaitReason, Arc<str>)> {
         let crowd = self.crowds.asleep(likeness)?;
         self.set(unit, State::Alike(crowd));
-        self.crowds.waits(crowd).map(|waits| (waits.law, Arc::clone(&waits.why)))
-    }
-
-    /// What the members of a crowd have in common.
-    pub fn likeness(&self, crowd: CrowdId) -> &Likeness {
-        self.crowds.likeness(crowd)
+        self.crowds.waits(crowd).map(|waits| (waits.reason, Arc::clone(&waits.why)))
     }
 
     /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
-    pub fn part(&mut self) {
+    fn part(&mut self) {
         self.wake_alone(|footing| footing.is_some());
         for unit in self.crowds.all() {
             self.set(&unit, State::Active);
@@ -236,7 +243,7 @@ impl Pending {
 
     /// Nodes have more or less room: whoever needs a node is active, except for crowds that this is no help to, and those who do not mind
     /// while they wait for others to leave.
-    pub fn wake_pods(&mut self, helps: impl Fn(&Likeness) -> bool, touches: impl Fn(&Footing) -> bool) {
+    fn wake_pods(&mut self, helps: impl Fn(&Likeness) -> bool, touches: impl Fn(&Footing) -> bool) {
         self.wake_alone(|footing| footing.is_none_or(&touches));
         self.crowds.wake(|likeness, waits| waits.held_back || helps(likeness));
     }
@@ -290,18 +297,18 @@ impl Pending {
         }
     }
 
-    /// By which law whoever waits does so; `None` before the first decision.
-    pub fn law(&self, waiting: &Waiting) -> Option<&'static str> {
+    /// Why a unit waits; `None` before the first decision about it.
+    pub fn reason(&self, waiting: &Waiting) -> Option<WaitReason> {
         match waiting.state {
-            State::Alike(crowd) => self.crowds.waits(crowd).map(|waits| waits.law),
-            _ => waiting.law,
+            State::Alike(crowd) => self.crowds.waits(crowd).map(|waits| waits.reason),
+            _ => waiting.reason,
         }
     }
 
-    /// By which law it waits from now on.
-    pub fn refused_by(&mut self, unit: &UnitName, law: &'static str) {
+    /// Why a unit waits from now on.
+    pub fn set_reason(&mut self, unit: &UnitName, reason: WaitReason) {
         if let Some(waiting) = self.units.get_mut(unit) {
-            waiting.law = Some(law);
+            waiting.reason = Some(reason);
         }
     }
 
@@ -323,25 +330,15 @@ impl Pending {
         place(unit).is_some_and(|first| place(other).is_none_or(|second| first < second))
     }
 
-    /// Whose turn it is, in order: units that are active each for itself, and the first of every crowd that is.
-    pub fn turns(&self) -> impl Iterator<Item = (&Place, Option<CrowdId>)> {
-        self.active.iter().map(|place| (place, None)).chain(self.crowds.heads())
-    }
-
-    /// The first of them.
-    pub fn first(&self) -> Option<(UnitName, Option<CrowdId>)> {
+    /// The unit whose turn it is: the first of those that are active each for itself, and of the crowds that are.
+    fn first(&self) -> Option<(UnitName, Option<CrowdId>)> {
         let alone = self.active.first().map(|place| (place, None));
         let (place, crowd) = alone.into_iter().chain(self.crowds.heads().next()).min_by_key(|(place, _)| *place)?;
         Some((place.2.clone(), crowd))
     }
 
-    /// The members of a crowd, in order, if it is its turn.
-    pub fn crowd(&self, crowd: CrowdId) -> impl Iterator<Item = &Place> {
-        self.crowds.turns(crowd)
-    }
-
     /// The unit that holds this one back, and until when.
-    pub fn held_back(&self, unit: &UnitName, now: Timestamp) -> Option<(&UnitName, Timestamp)> {
+    fn held_back(&self, unit: &UnitName, now: Timestamp) -> Option<(&UnitName, Timestamp)> {
         let waiting = self.units.get(unit)?;
         let place = waiting.place(unit);
         self.holders.range(..place).find_map(|(_, _, other)| {
@@ -403,5 +400,63 @@ impl Waiting {
         let patience = PATIENCE_SECONDS * 1_000_000;
         let phase = now.0.saturating_sub(self.since.0) / patience;
         (phase % 2 == 1).then(|| self.since.plus_micros((phase + 1) * patience))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_objects::objects::FullName;
+
+    use super::*;
+
+    fn unit(name: &str) -> UnitName {
+        UnitName::Pod(FullName::new("default", name))
+    }
+
+    fn queue(units: &[(&str, i32, i64)]) -> PendingQueue {
+        let mut queue = PendingQueue::default();
+        for &(name, priority, since) in units {
+            queue.put(&unit(name), Needy { priority: Priority(priority), since: Timestamp(since), count: 1 });
+        }
+        queue
+    }
+
+    fn first(queue: &PendingQueue) -> Option<UnitName> {
+        queue.first().map(|(unit, _)| unit)
+    }
+
+    #[test]
+    fn units_are_ordered_by_priority_then_age_then_name() {
+        let mut queue = queue(&[("c", 1, 1), ("b", 1, 1), ("old", 1, 0), ("high", 2, 5)]);
+        for name in ["high", "old", "b", "c"] {
+            assert_eq!(first(&queue), Some(unit(name)));
+            queue.remove(&unit(name));
+        }
+        assert_eq!(first(&queue), None);
+    }
+
+    #[test]
+    fn a_unit_that_waits_for_a_change_is_woken_by_one_and_a_busy_one_is_not() {
+        let mut queue = queue(&[("waits", 2, 0), ("busy", 1, 0)]);
+        queue.set(&unit("waits"), State::Change { until: None, why: "it waits".into() });
+        queue.busy(&unit("busy"), ActionId(1));
+        assert_eq!(first(&queue), None);
+        queue.wake_all();
+        assert_eq!(first(&queue), Some(unit("waits")));
+        queue.remove(&unit("waits"));
+        assert_eq!(first(&queue), None);
+        assert_eq!(queue.done(&unit("busy"), ActionId(1)), Some(0));
+    }
+
+    #[test]
+    fn back_off_doubles_and_is_woken_by_its_timer() {
+        let mut queue = queue(&[("a", 0, 0)]);
+        for seconds in [1, 2, 4] {
+            queue.back_off(&unit("a"), Timestamp(0));
+            let until = Timestamp(0).plus_seconds(seconds);
+            assert_eq!((first(&queue), queue.next_timer()), (None, Some(until)));
+            queue.wake_due(until);
+            assert_eq!(first(&queue), Some(unit("a")));
+        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::koordinator::job_of;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::groups::group_of;
-use reprieve_objects::koordinator::job_of;
-use reprieve_objects::object::{Key, Kind};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 /// A unit by name: a pod alone, or all that are placed with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,8 @@ impl UnitName {
         }
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Reads what [`fmt::Display`] writes: `KIND NAMESPACE/NAME`. This is a protocol: the annotation `reprieve.dev/preempted-for` of a
+    /// victim has this form, and a scheduler reads it that another one, perhaps of another version, wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(' ')?;
         let (namespace, name) = name.split_once('/')?;

@@ -6,16 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::PodCondition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Timestamp;
-use reprieve_objects::load::time;
 use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::FullName;
 use reprieve_objects::pod::Pod;
 
-use crate::action::{Action, ActionId, PREEMPTED_FOR, SOFT_EVICTION, Said};
-use crate::change::{change_job, change_workload};
+use crate::action::{Action, ActionId, Said};
+use crate::effects::{apply, apply_to_pod};
 
 /// By object: what is assumed of it, in the order in which it was asked for.
 #[derive(Default)]
@@ -121,7 +118,9 @@ impl Assumed {
         }
         let mut pod = Pod::clone(pod);
         for Assumption { action, asked, .. } in assumptions {
-            change_pod(&mut pod, action, *asked);
+            if !matches!(action, Action::Condition { .. }) {
+                apply_to_pod(action, &mut pod, *asked);
+            }
         }
         Arc::new(pod)
     }
@@ -133,70 +132,8 @@ impl Assumed {
             if shows_in.is_none() && matches!(action, Action::Requeue { .. } | Action::Finish { .. }) {
                 continue;
             }
-            match &mut object {
-                Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, *asked),
-                Object::Job(job) => change_job(Arc::make_mut(job), action),
-                _ => false,
-            };
+            apply(action, &mut object, *asked);
         }
         object
     }
-}
-
-fn change_pod(pod: &mut Pod, action: &Action, now: Timestamp) {
-    match action {
-        Action::Bind { node, .. } => bind(pod, node, now),
-        Action::Nominate { node, .. } => pod.status.get_or_insert_default().nominated_node_name = node.clone(),
-        Action::Mark { preemptor, .. } => mark(pod, preemptor),
-        Action::SoftEvict { preemptor, message, .. } => {
-            mark(pod, preemptor);
-            let labels = pod.metadata.labels.get_or_insert_default();
-            labels.insert(SOFT_EVICTION.to_owned(), message.clone());
-        }
-        Action::Unmark { .. } => unmark(pod),
-        Action::Evict { .. } => {
-            let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-            let until = now.plus_seconds(grace.unwrap_or(30));
-            let deletion = &mut pod.metadata.deletion_timestamp;
-            *deletion = deletion.take().or(time(until).map(Time));
-        }
-        _ => {}
-    }
-}
-
-/// Binds a pod to a node: from then on it runs, and tolerates others for as long as its class says.
-pub fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
-    pod.node_name = Some(node.to_owned());
-    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-    conditions.retain(|condition| condition.type_ != "PodScheduled");
-    conditions.push(PodCondition {
-        type_: "PodScheduled".to_owned(),
-        status: "True".to_owned(),
-        last_transition_time: time(now).map(Time),
-        ..PodCondition::default()
-    });
-}
-
-/// Says on a pod that it is to yield, and for whom.
-pub fn mark(pod: &mut Pod, preemptor: &str) {
-    let annotations = pod.metadata.annotations.get_or_insert_default();
-    annotations.insert(PREEMPTED_FOR.to_owned(), preemptor.to_owned());
-    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-    conditions.retain(|condition| condition.type_ != "DisruptionTarget");
-    conditions.push(PodCondition {
-        type_: "DisruptionTarget".to_owned(),
-        status: "True".to_owned(),
-        reason: Some("PreemptionByScheduler".to_owned()),
-        message: Some(format!("preempted for {preemptor}")),
-        ..PodCondition::default()
-    });
-}
-
-/// Takes that back.
-pub fn unmark(pod: &mut Pod) {
-    if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.remove(PREEMPTED_FOR);
-    }
-    let status = pod.status.get_or_insert_default();
-    status.conditions.get_or_insert_default().retain(|condition| condition.type_ != "DisruptionTarget");
 }

@@ -5,7 +5,7 @@ use reprieve_engine::hold::may_have_room;
 use reprieve_engine::snapshot::Snapshot;
 use reprieve_engine::{NodeId, Priority, ShapeId};
 
-use crate::likeness::Room;
+use crate::view::Room;
 
 /// Where a unit is to land. Good as long as the tables are not made anew.
 #[derive(Clone, Debug, PartialEq, Eq)]

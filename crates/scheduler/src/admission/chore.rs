@@ -5,7 +5,7 @@ use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, Po
 
 use super::make::QUEUE;
 use crate::action::Launch;
-use crate::change::is_true;
+use crate::effects::is_true;
 
 /// A Job as it stands.
 pub(super) struct Standing<'a> {
@@ -141,7 +141,7 @@ mod tests {
     use super::super::make::workload;
     use super::*;
     use crate::action::{Action, Target};
-    use crate::change::{change_job, change_workload};
+    use crate::effects::{apply_to_job, apply_to_workload};
 
     fn target() -> Target {
         Target { name: FullName::new("default", "job"), uid: "1".to_owned(), version: 1 }
@@ -183,30 +183,30 @@ mod tests {
         };
         let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![given] };
         let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
-        assert!(change_workload(&mut workload, &admit, Timestamp(0)));
+        assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
         let Some(Chore::Start(launch)) = next(&job, Some(&workload), false) else { panic!("it is not started") };
         assert_eq!(launch.node_selector["gpu"], "new");
         assert_eq!(launch.node_selector["zone"], "a");
-        assert!(change_job(&mut job, &Action::StartJob { job: target(), launch }));
+        assert!(apply_to_job(&Action::StartJob { job: target(), launch }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "it runs");
 
         let preemptor = FullName::new("default", "other");
         let evict = Action::EvictWorkload { workload: target(), preemptor, ground: Ground::InClusterQueue };
-        assert!(change_workload(&mut workload, &evict, Timestamp(1)));
+        assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         let stats = workload.status.as_ref().and_then(|status| status.scheduling_stats.as_ref());
         assert_eq!(
             stats.map(|stats| (stats.evictions[0].reason.as_str(), stats.evictions[0].count)),
             Some(("Preempted", 1))
         );
         assert_eq!(next(&job, Some(&workload), true), Some(Chore::Suspend));
-        assert!(change_job(&mut job, &Action::SuspendJob { job: target() }));
+        assert!(apply_to_job(&Action::SuspendJob { job: target() }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "its pods are still there");
 
         let Some(Chore::Restore(launch)) = next(&job, Some(&workload), false) else { panic!("it is not put back") };
         assert_eq!(launch.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
-        assert!(change_job(&mut job, &Action::RestoreJob { job: target(), launch }));
+        assert!(apply_to_job(&Action::RestoreJob { job: target(), launch }, &mut job));
         assert_eq!(next(&job, Some(&workload), false), Some(Chore::Requeue));
-        assert!(change_workload(&mut workload, &Action::Requeue { workload: target() }, Timestamp(2)));
+        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut workload, Timestamp(2)));
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota again");
     }
 
@@ -215,10 +215,10 @@ mod tests {
         let job = job(json!({"terminating": 1, "conditions": [{"type": "Suspended", "status": "True"}]}));
         let mut workload = workload(&job, 0);
         let admit = Action::Admit { workload: target(), admission: Box::default() };
-        assert!(change_workload(&mut workload, &admit, Timestamp(0)));
+        assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
         let preemptor = FullName::new("default", "other");
         let evict = Action::EvictWorkload { workload: target(), preemptor, ground: Ground::InCohortReclamation };
-        assert!(change_workload(&mut workload, &evict, Timestamp(1)));
+        assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         assert_eq!(next(&job, Some(&workload), false), None);
     }
 

@@ -10,11 +10,11 @@ use reprieve_objects::live::Live;
 use reprieve_objects::object::{Key, Kind, Object};
 use reprieve_objects::objects::FullName;
 
-use crate::change::preempted_for;
+use crate::effects::preempted_for;
 
 /// All workloads that wait for quota.
 #[derive(Default)]
-pub(in crate::scheduler) struct Claims {
+pub(super) struct Claims {
     lines: BTreeMap<Arc<Likeness>, Line>,
     /// Where each stands, if it stands in a line.
     places: BTreeMap<FullName, Option<Place>>,

@@ -6,11 +6,11 @@ use reprieve_engine::{Priority, Timestamp};
 use reprieve_objects::load::timestamp;
 use reprieve_objects::pod::Pod;
 
-use crate::unit::UnitName;
+use reprieve_report::unit_name::UnitName;
 
 /// By unit: how many of its pods have this priority and age.
 #[derive(Default)]
-pub(crate) struct Roll(BTreeMap<UnitName, BTreeMap<(Priority, Timestamp), usize>>);
+pub(super) struct Roll(BTreeMap<UnitName, BTreeMap<(Priority, Timestamp), usize>>);
 
 /// Those of a unit that need a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use reprieve_engine::Timestamp;
 
+use super::likeness::Likeness;
 use super::{PATIENCE_SECONDS, Place};
-use crate::likeness::Likeness;
-use crate::unit::UnitName;
+use crate::wait_reason::WaitReason;
+use reprieve_report::unit_name::UnitName;
 
 /// The number of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +20,7 @@ pub(crate) struct CrowdId(u64);
 pub(crate) struct Waits {
     /// The moment at which it ends at the latest.
     pub until: Option<Timestamp>,
-    /// The law's name.
-    pub law: &'static str,
+    pub reason: WaitReason,
     pub why: Arc<str>,
     /// Whether it waits only for another unit to give way.
     pub held_back: bool,
@@ -47,8 +47,8 @@ struct Crowd {
 /// What the members of a crowd were told.
 #[derive(Clone, Copy)]
 struct Told {
-    law: &'static str,
-    /// When they may be told of another law, and how long they wait for that: twice as long each time.
+    reason: WaitReason,
+    /// When they may be told of another reason, and how long they wait for that: twice as long each time.
     again: Timestamp,
     pause: i64,
 }
@@ -115,18 +115,18 @@ impl Crowds {
         }
     }
 
-    /// From now on the crowd waits for this. Returns its members where they are to be told of another law; that somebody holds them back
+    /// From now on the crowd waits for this. Returns its members where they are to be told of another reason; that somebody holds them back
     /// for a while need not be told to all.
     pub fn lull(&mut self, id: CrowdId, waits: Waits, now: Timestamp) -> Vec<UnitName> {
-        let (law, held_back) = (waits.law, waits.held_back);
+        let (reason, held_back) = (waits.reason, waits.held_back);
         self.set(id, Some(waits));
         let Some(crowd) = self.crowds.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
         let pause = match crowd.told {
             None => PATIENCE_SECONDS,
-            Some(told) if told.law != law && told.again <= now => 2 * told.pause,
+            Some(told) if told.reason != reason && told.again <= now => 2 * told.pause,
             Some(_) => return Vec::new(),
         };
-        crowd.told = Some(Told { law, again: now.plus_seconds(pause), pause });
+        crowd.told = Some(Told { reason, again: now.plus_seconds(pause), pause });
         crowd.members.iter().map(|(_, _, unit)| unit.clone()).collect()
     }
 

@@ -1,0 +1,445 @@
+//! What an action changes in the object that it is about, written once: for the state that the scheduler assumes, for the simulated API
+//! server, and for the patches of the live executor. Preconditions and subresources are left to these three.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PodCondition;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use reprieve_engine::Timestamp;
+use reprieve_objects::kueue::{EvictionStats, KueueWorkload};
+use reprieve_objects::load::{time, timestamp};
+use reprieve_objects::object::Object;
+use reprieve_objects::objects::FullName;
+use reprieve_objects::pod::Pod;
+use reprieve_report::planned_actions::workload_preempted;
+use serde_json::{Map, Value, json};
+
+use crate::action::{Action, Launch, PREEMPTED_FOR, SOFT_EVICTION, Said};
+
+/// The condition of a victim.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// The most characters that the message of a condition has.
+const MAX_MESSAGE: usize = 30_000;
+
+/// Changes an object as the action does; `false` where the action is not about such an object, or its state does not allow it.
+pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
+    match object {
+        Object::Pod(pod) => apply_to_pod(action, Arc::make_mut(pod), now),
+        Object::PodGroup(group) => apply_to_group(action, Arc::make_mut(group)),
+        Object::KueueWorkload(workload) => apply_to_workload(action, Arc::make_mut(workload), now),
+        Object::Job(job) => apply_to_job(action, Arc::make_mut(job)),
+        _ => false,
+    }
+}
+
+/// The strategic merge patch for `/status` of a pod or a PodGroup that makes the change; `None` for an action that is not done by a patch
+/// of this kind.
+pub fn patch(action: &Action) -> Option<Value> {
+    PodChange::of(action).map(|change| change.patch())
+}
+
+/// Changes a pod as the action does.
+pub fn apply_to_pod(action: &Action, pod: &mut Pod, now: Timestamp) -> bool {
+    match action {
+        Action::Bind { node, .. } => bind(pod, node, now),
+        Action::Evict { .. } => terminate(pod, now),
+        _ => match PodChange::of(action) {
+            Some(change) => change.apply(pod),
+            None => return false,
+        },
+    }
+    true
+}
+
+/// Starts the termination of a pod: it is gone at the latest when its grace period is over. One that terminates already is left as it is.
+pub fn terminate(pod: &mut Pod, now: Timestamp) {
+    let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    let until = now.plus_seconds(grace.unwrap_or(30));
+    let deletion = &mut pod.metadata.deletion_timestamp;
+    *deletion = deletion.take().or(time(until).map(Time));
+}
+
+/// Takes back that a pod is a victim.
+pub(crate) fn unmark(pod: &mut Pod) {
+    PodChange::unmarked().apply(pod);
+}
+
+/// What an action changes in the metadata and the status of a pod, or in the status of a PodGroup.
+#[derive(Default)]
+struct PodChange {
+    label: Option<(&'static str, String)>,
+    /// `None` as a value removes the annotation.
+    annotation: Option<(&'static str, Option<String>)>,
+    /// `None` as a value removes the nomination.
+    nominated: Option<Option<String>>,
+    condition: Option<ConditionChange>,
+}
+
+enum ConditionChange {
+    Set(Box<PodCondition>),
+    Remove(&'static str),
+}
+
+impl PodChange {
+    fn of(action: &Action) -> Option<Self> {
+        let marked = |preemptor: &String, message: &str, at: Timestamp| Self {
+            annotation: Some((PREEMPTED_FOR, Some(preemptor.clone()))),
+            condition: Some(ConditionChange::set(DISRUPTION_TARGET, true, "PreemptionByScheduler", message, at)),
+            ..Self::default()
+        };
+        match action {
+            Action::Nominate { node, .. } => Some(Self { nominated: Some(node.clone()), ..Self::default() }),
+            Action::Mark { preemptor, message, at, .. } => Some(marked(preemptor, message, *at)),
+            Action::SoftEvict { preemptor, message, label, at, .. } => {
+                Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
+            }
+            Action::Unmark { .. } => Some(Self::unmarked()),
+            Action::Condition { said, .. } => {
+                let Said { type_, holds, reason, message, since, .. } = said;
+                let condition = ConditionChange::set(type_, *holds, reason, message, *since);
+                Some(Self { condition: Some(condition), ..Self::default() })
+            }
+            _ => None,
+        }
+    }
+
+    fn unmarked() -> Self {
+        Self {
+            annotation: Some((PREEMPTED_FOR, None)),
+            condition: Some(ConditionChange::Remove(DISRUPTION_TARGET)),
+            ..Self::default()
+        }
+    }
+
+    fn apply(self, pod: &mut Pod) {
+        if let Some((key, value)) = self.label {
+            pod.metadata.labels.get_or_insert_default().insert(key.to_owned(), value);
+        }
+        match self.annotation {
+            Some((key, Some(value))) => {
+                pod.metadata.annotations.get_or_insert_default().insert(key.to_owned(), value);
+            }
+            Some((key, None)) => {
+                pod.metadata.annotations.as_mut().map(|annotations| annotations.remove(key));
+            }
+            None => {}
+        }
+        let status = pod.status.get_or_insert_default();
+        if let Some(node) = self.nominated {
+            status.nominated_node_name = node;
+        }
+        if let Some(change) = self.condition {
+            let conditions = status.conditions.get_or_insert_default();
+            conditions.retain(|condition| condition.type_ != change.type_());
+            if let ConditionChange::Set(condition) = change {
+                conditions.push(*condition);
+            }
+        }
+    }
+
+    fn patch(self) -> Value {
+        let (mut metadata, mut status) = (Map::new(), Map::new());
+        if let Some((key, value)) = self.label {
+            metadata.insert("labels".to_owned(), json!({key: value}));
+        }
+        if let Some((key, value)) = self.annotation {
+            metadata.insert("annotations".to_owned(), json!({key: value}));
+        }
+        if let Some(node) = self.nominated {
+            status.insert("nominatedNodeName".to_owned(), json!(node));
+        }
+        if let Some(change) = self.condition {
+            let condition = match change {
+                ConditionChange::Set(condition) => json!(condition),
+                ConditionChange::Remove(type_) => json!({"type": type_, "$patch": "delete"}),
+            };
+            status.insert("conditions".to_owned(), json!([condition]));
+        }
+        json!({"metadata": metadata, "status": status})
+    }
+}
+
+impl ConditionChange {
+    fn set(type_: &str, holds: bool, reason: &str, message: &str, since: Timestamp) -> Self {
+        Self::Set(Box::new(PodCondition {
+            type_: type_.to_owned(),
+            status: status_of(holds).to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.chars().take(MAX_MESSAGE).collect()),
+            last_transition_time: time(whole_seconds(since)).map(Time),
+            ..PodCondition::default()
+        }))
+    }
+
+    fn type_(&self) -> &str {
+        match self {
+            Self::Set(condition) => &condition.type_,
+            Self::Remove(type_) => type_,
+        }
+    }
+}
+
+fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
+    pod.node_name = Some(node.to_owned());
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    conditions.retain(|condition| condition.type_ != "PodScheduled");
+    conditions.push(PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: status_of(true).to_owned(),
+        last_transition_time: time(now).map(Time),
+        ..PodCondition::default()
+    });
+}
+
+fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
+    let Action::Condition { said, .. } = action else { return false };
+    let Some(since) = time(whole_seconds(said.since)).map(Time) else { return false };
+    let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
+    conditions.retain(|condition| condition.type_ != said.type_);
+    conditions.push(Condition {
+        type_: said.type_.to_owned(),
+        status: status_of(said.holds).to_owned(),
+        reason: said.reason.to_owned(),
+        message: said.message.clone(),
+        last_transition_time: since,
+        observed_generation: None,
+    });
+    true
+}
+
+/// The condition of a workload whose message is the preemptor, as `namespace/name`, and nothing else: the status of a Workload has no field
+/// for the preemptor, and an annotation cannot be written together with the status.
+const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
+/// How [`workload_preempted`] begins; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
+const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
+
+/// The workload for which this one was preempted, and has had no quota since; and since when it waits again.
+pub fn preempted_for(workload: &KueueWorkload) -> Option<(FullName, Timestamp)> {
+    let status = workload.status.as_ref().filter(|status| status.admission.is_none())?;
+    let find = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_ && one.status == "True");
+    let preempted = find("Preempted")?;
+    // A condition that is older than the preemption is of an earlier one: another version of the scheduler did not write it.
+    let written = find(PREEMPTED_FOR_WORKLOAD).filter(|one| one.last_transition_time >= preempted.last_transition_time);
+    let preemptor = match written {
+        Some(written) => written.message.as_str(),
+        None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
+    };
+    let (namespace, name) = preemptor.split_once('/')?;
+    Some((FullName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
+}
+
+pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, now: Timestamp) -> bool {
+    let status = workload.status.get_or_insert_default();
+    let Some(now) = time(now).map(Time) else { return false };
+    let set = |conditions: &mut Vec<Condition>, type_: &str, is: bool, reason: &str, message: String| {
+        set_condition(conditions, type_, is, reason, message, &now);
+    };
+    match action {
+        Action::Refuse { message, .. } => {
+            set(&mut status.conditions, "QuotaReserved", false, "Pending", message.clone());
+        }
+        Action::Admit { admission, .. } => {
+            if status.admission.is_some() {
+                return false;
+            }
+            let message = format!("quota reserved in ClusterQueue {}", admission.cluster_queue);
+            for once in ["Evicted", "Preempted", PREEMPTED_FOR_WORKLOAD] {
+                if is_true(&status.conditions, once) {
+                    set(&mut status.conditions, once, false, "QuotaReserved", message.clone());
+                }
+            }
+            set(&mut status.conditions, "QuotaReserved", true, "QuotaReserved", message);
+            set(&mut status.conditions, "Admitted", true, "Admitted", "the workload is admitted".to_owned());
+            status.admission = Some((**admission).clone());
+        }
+        Action::EvictWorkload { preemptor, ground, .. } => {
+            let message = workload_preempted(preemptor, *ground);
+            if !is_true(&status.conditions, "Evicted") {
+                count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
+            }
+            set(&mut status.conditions, "Evicted", true, "Preempted", message.clone());
+            if is_true(&status.conditions, "Requeued") {
+                set(&mut status.conditions, "Requeued", false, "Preempted", message.clone());
+            }
+            set(&mut status.conditions, "Preempted", true, &format!("{ground:?}"), message);
+            set(&mut status.conditions, PREEMPTED_FOR_WORKLOAD, true, "Preempted", preemptor.to_string());
+        }
+        Action::Requeue { .. } => {
+            let message = "its pods are gone, and it waits for quota again".to_owned();
+            for lost in ["QuotaReserved", "Admitted"] {
+                set(&mut status.conditions, lost, false, "Pending", message.clone());
+            }
+            set(&mut status.conditions, "Requeued", true, "Requeued", message);
+            status.admission = None;
+        }
+        Action::Finish { reason, .. } => {
+            set(&mut status.conditions, "Finished", true, reason, "the workload is over".to_owned());
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn count_eviction(evictions: &mut Vec<EvictionStats>) {
+    match evictions.iter_mut().find(|one| one.reason == "Preempted") {
+        Some(known) => known.count += 1,
+        None => evictions.push(EvictionStats { reason: "Preempted".to_owned(), count: 1, ..EvictionStats::default() }),
+    }
+}
+
+/// Only a suspended Job can be changed in how its pods are made.
+pub(crate) fn apply_to_job(action: &Action, job: &mut Job) -> bool {
+    let spec = job.spec.get_or_insert_default();
+    let suspended = spec.suspend == Some(true);
+    match action {
+        Action::SuspendJob { .. } => {
+            spec.suspend = Some(true);
+            true
+        }
+        Action::StartJob { launch, .. } if suspended => {
+            spec.suspend = Some(false);
+            set_launch(job, launch);
+            true
+        }
+        Action::RestoreJob { launch, .. } if suspended => {
+            set_launch(job, launch);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn set_launch(job: &mut Job, launch: &Launch) {
+    let Launch { parallelism, node_selector, tolerations } = launch.clone();
+    let spec = job.spec.get_or_insert_default();
+    spec.parallelism = Some(parallelism);
+    let pod = spec.template.spec.get_or_insert_default();
+    pod.node_selector = Some(node_selector).filter(|selector| !selector.is_empty());
+    pod.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
+}
+
+/// Whether a condition holds.
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    conditions.iter().any(|condition| condition.type_ == type_ && condition.status == "True")
+}
+
+fn set_condition(conditions: &mut Vec<Condition>, type_: &str, is: bool, reason: &str, message: String, now: &Time) {
+    let status = status_of(is);
+    let before = conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
+    let since = before.map_or_else(|| now.clone(), |condition| condition.last_transition_time.clone());
+    conditions.retain(|condition| condition.type_ != type_);
+    conditions.push(Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: since,
+        observed_generation: None,
+    });
+}
+
+fn status_of(holds: bool) -> &'static str {
+    if holds { "True" } else { "False" }
+}
+
+/// The API keeps times in whole seconds.
+fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp(at.0 - at.0.rem_euclid(1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use reprieve_engine::policy::kueue::Ground;
+    use reprieve_objects::object::Kind;
+
+    use super::*;
+    use crate::action::Target;
+
+    const AT: Timestamp = Timestamp(1_767_229_200_900_000);
+
+    fn target() -> Target {
+        Target { name: FullName::new("default", "a"), uid: "u".to_owned(), version: 1 }
+    }
+
+    fn soft_evict() -> Action {
+        let (preemptor, message) = ("Job default/job".to_owned(), "preempted for Job default/job".to_owned());
+        Action::SoftEvict { pod: target(), preemptor, message, label: "preempted-for-Job".to_owned(), at: AT }
+    }
+
+    #[test]
+    fn patch_and_applied_change_say_the_same() {
+        let mut pod = Pod::default();
+        assert!(apply_to_pod(&soft_evict(), &mut pod, AT));
+        let patch = patch(&soft_evict()).unwrap();
+        let metadata = serde_json::to_value(&pod.metadata).unwrap();
+        assert_eq!(patch["metadata"], metadata);
+        assert_eq!(patch["status"], serde_json::to_value(&pod.status).unwrap());
+        assert_eq!(metadata["labels"][SOFT_EVICTION], "preempted-for-Job");
+        assert_eq!(patch["status"]["conditions"][0]["lastTransitionTime"], "2026-01-01T01:00:00Z");
+    }
+
+    #[test]
+    fn unmark_takes_back_what_mark_did() {
+        let (mut pod, message) = (Pod::default(), String::new());
+        let mark = Action::Mark { pod: target(), preemptor: "Pod default/b".to_owned(), message, at: AT };
+        assert!(apply_to_pod(&mark, &mut pod, AT));
+        assert!(apply_to_pod(&Action::Unmark { pod: target() }, &mut pod, AT));
+        assert_eq!(pod.metadata.annotations.unwrap().len(), 0);
+        assert_eq!(pod.status.unwrap().conditions.unwrap(), []);
+        let patch = patch(&Action::Unmark { pod: target() }).unwrap();
+        assert_eq!(patch["metadata"]["annotations"], json!({PREEMPTED_FOR: null}));
+        assert_eq!(patch["status"]["conditions"], json!([{"type": "DisruptionTarget", "$patch": "delete"}]));
+    }
+
+    #[test]
+    fn a_removed_nomination_is_null_in_the_patch() {
+        let patch = patch(&Action::Nominate { pod: target(), node: None }).unwrap();
+        assert_eq!(patch["status"], json!({"nominatedNodeName": null}));
+    }
+
+    #[test]
+    fn every_condition_has_a_transition_time() {
+        let message = "NoPlan: no node has room for it".to_owned();
+        let subject = "NoPlan".into();
+        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", subject, message, since: AT };
+        for kind in [Kind::Pod, Kind::PodGroup] {
+            let patch = patch(&Action::Condition { kind, object: target(), said: said.clone() }).unwrap();
+            let condition = json!({
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "NoPlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",
+            });
+            assert_eq!(patch["status"]["conditions"], json!([condition]));
+        }
+    }
+
+    #[test]
+    fn the_preemptor_of_a_workload_is_found_also_where_an_older_version_evicted_it() {
+        let mut workload = KueueWorkload::default();
+        let evict = |preemptor| Action::EvictWorkload {
+            workload: target(),
+            preemptor: FullName::new("default", preemptor),
+            ground: Ground::InClusterQueue,
+        };
+        assert!(apply_to_workload(&evict("big"), &mut workload, AT));
+        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut workload, AT));
+        assert_eq!(preempted_for(&workload), Some((FullName::new("default", "big"), AT)));
+        let conditions = |workload: &mut KueueWorkload, keep: &dyn Fn(&Condition) -> bool| {
+            workload.status.as_mut().expect("it has one").conditions.retain(keep);
+        };
+
+        let mut by_older = workload.clone();
+        conditions(&mut by_older, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        assert_eq!(preempted_for(&by_older), Some((FullName::new("default", "big"), AT)));
+
+        conditions(&mut workload, &|one| one.type_ == PREEMPTED_FOR_WORKLOAD);
+        let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
+        assert!(apply_to_workload(&evict("other"), &mut again, later));
+        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut again, later));
+        conditions(&mut again, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        let stale = workload.status.expect("it has one").conditions;
+        again.status.as_mut().expect("it has one").conditions.extend(stale);
+        assert_eq!(preempted_for(&again), Some((FullName::new("default", "other"), later)), "the first is over");
+    }
+}

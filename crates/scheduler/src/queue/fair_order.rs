@@ -1,0 +1,66 @@
+//! The order of policy YuniKorn: fair among queues.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reprieve_engine::QueueId;
+use reprieve_objects::load::Loaded;
+
+use super::{CrowdId, PendingQueue, Place, State};
+use crate::view::ClusterView;
+use reprieve_report::unit_name::UnitName;
+
+/// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
+#[derive(Default)]
+pub(super) struct FairOrder {
+    generation: u64,
+    turns: BTreeSet<(usize, Place, Option<CrowdId>)>,
+}
+
+impl PendingQueue {
+    /// The next unit: from the root down, of the queue that uses least of what it is guaranteed; then by priority, age and name.
+    pub(super) fn next_by_queue(&mut self, view: &ClusterView) -> Option<(UnitName, Option<CrowdId>)> {
+        loop {
+            if self.fair_order.generation != view.generation || self.fair_order.turns.is_empty() {
+                self.fair_order = FairOrder { generation: view.generation, turns: self.by_queue(view) };
+            }
+            let (queue, place, crowd) = self.fair_order.turns.pop_first()?;
+            let is_next = match crowd {
+                None => self.get(&place.2).is_some_and(|waiting| waiting.state == State::Active),
+                Some(crowd) => {
+                    let mut turns = self.crowds.turns(crowd);
+                    let is_next = turns.next() == Some(&place);
+                    // The next of the crowd has its turn after this one, if the crowd still has it then.
+                    let next = turns.next().filter(|_| is_next).cloned();
+                    self.fair_order.turns.extend(next.map(|next| (queue, next, Some(crowd))));
+                    is_next
+                }
+            };
+            if is_next {
+                return Some((place.2, crowd));
+            }
+        }
+    }
+
+    fn by_queue(&self, view: &ClusterView) -> BTreeSet<(usize, Place, Option<CrowdId>)> {
+        let Loaded { snapshot, names, .. } = view.loaded();
+        let queues = snapshot.queues();
+        let mut by_queue: BTreeMap<Option<QueueId>, Vec<(Place, Option<CrowdId>)>> = BTreeMap::new();
+        let turns = self.active.iter().map(|place| (place, None)).chain(self.crowds.heads());
+        for (place, crowd) in turns {
+            let queue = match (crowd, &place.2) {
+                (Some(crowd), _) => self.crowds.likeness(crowd).queue(),
+                (None, UnitName::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
+                (None, UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_)) => None,
+            };
+            by_queue.entry(queue).or_default().push((place.clone(), crowd));
+        }
+        let mut order: Vec<_> = by_queue.into_iter().collect();
+        order.sort_by_cached_key(|(queue, _)| {
+            let mut path: Vec<_> = queue.iter().flat_map(|queue| queues.path(*queue)).collect();
+            path.reverse();
+            path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
+        });
+        let numbered = order.into_iter().enumerate();
+        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(place, crowd)| (at, place, crowd))).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What the state of a pod means to a scheduler.
+
+use k8s_openapi::api::core::v1::PodCondition;
+use reprieve_objects::pod::{Pod, PodStatus};
+
+use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
+use reprieve_report::unit_name::UnitName;
+
+/// The condition that says whether a pod has a node.
+pub(crate) const SCHEDULED: &str = "PodScheduled";
+
+/// Whether it has succeeded or failed.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether a scheduler has to find a node for it.
+pub(crate) fn needs_place(pod: &Pod) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+    let gated = gates.is_some_and(|gates| !gates.is_empty());
+    pod.node_name.is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether it was evicted: it terminates, or is labelled for another operator to evict it.
+pub(crate) fn is_evicted(pod: &Pod) -> bool {
+    let labels = pod.metadata.labels.as_ref();
+    pod.metadata.deletion_timestamp.is_some() || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
+}
+
+/// The unit for which it was marked as a victim.
+pub(crate) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
+    UnitName::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
+}
+
+/// A condition of a pod.
+pub(crate) fn condition<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
+    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
+pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let is_bound = condition(after, SCHEDULED).is_some_and(|one| one.status == "True");
+    if is_bound || before.node_name != after.node_name || before.spec != after.spec {
+        return false;
+    }
+    let (empty, none) = (PodStatus::default(), Vec::new());
+    let [was, is] = [before, after].map(|pod| pod.status.as_ref().unwrap_or(&empty));
+    let [were, are] = [was, is].map(|status| {
+        let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
+        conditions.filter(|one| one.type_ != SCHEDULED)
+    });
+    if !were.eq(are) || was.but_conditions() != is.but_conditions() {
+        return false;
+    }
+    let mut metadata = before.metadata.clone();
+    metadata.resource_version.clone_from(&after.metadata.resource_version);
+    metadata.managed_fields.clone_from(&after.metadata.managed_fields);
+    metadata == after.metadata
+}

@@ -1,0 +1,128 @@
+//! Why a unit waits, as a value. Its name is a label of the metric `reprieve_pending_units` and begins the message of a condition.
+
+use std::fmt;
+
+use reprieve_engine::laws::Law;
+use reprieve_engine::policy::kueue::Skip;
+
+/// Why a unit waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitReason {
+    /// A law refuses the unit or makes it wait: the law's name.
+    Law(&'static str),
+    /// No lawful set of victims makes it fit.
+    NoPlan,
+    /// Pods of the unit are missing, or pods of an earlier start are still terminating.
+    Incomplete,
+    /// The outcome of an action on its pods or its victims is not known yet.
+    Unsettled,
+    /// Its victims are leaving, or an action for it is in flight.
+    Underway,
+    /// A unit that has waited longer, or that was preempted, comes first.
+    HeldBack,
+    /// Other workloads of its queue come first.
+    NotFirst,
+    /// The object cannot be understood.
+    Misunderstood,
+    /// Its decision ended with a panic.
+    Fault,
+    /// An action for it failed; it is tried again later.
+    Backoff,
+    /// It waits for its turn.
+    Active,
+    /// Kueue: it would borrow, and a workload of its cohort that need not came first in the cycle.
+    BorrowingStopped,
+    /// Kueue: a victim was taken for another workload in the same cycle.
+    VictimTaken,
+    /// Kueue: workloads before it in the cycle took the quota.
+    RoomTaken,
+}
+
+impl WaitReason {
+    /// All reasons but laws.
+    pub const ALL: [Self; 13] = [
+        Self::NoPlan,
+        Self::Incomplete,
+        Self::Unsettled,
+        Self::Underway,
+        Self::HeldBack,
+        Self::NotFirst,
+        Self::Misunderstood,
+        Self::Fault,
+        Self::Backoff,
+        Self::Active,
+        Self::BorrowingStopped,
+        Self::VictimTaken,
+        Self::RoomTaken,
+    ];
+
+    /// The reason of a law with this name.
+    pub(crate) fn of_law(law: &Law, name: &'static str) -> Self {
+        match law {
+            Law::Underway { .. } => Self::Underway,
+            _ => Self::Law(name),
+        }
+    }
+
+    /// The reason of a workload that a cycle skips.
+    pub(crate) fn of_skip(skip: Skip) -> Self {
+        match skip {
+            Skip::BorrowingStopped { .. } => Self::BorrowingStopped,
+            Skip::VictimTaken { .. } => Self::VictimTaken,
+            Skip::RoomTaken => Self::RoomTaken,
+        }
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Law(name) => name,
+            Self::NoPlan => "NoPlan",
+            Self::Incomplete => "Incomplete",
+            Self::Unsettled => "Unsettled",
+            Self::Underway => "Underway",
+            Self::HeldBack => "HeldBack",
+            Self::NotFirst => "NotFirst",
+            Self::Misunderstood => "Misunderstood",
+            Self::Fault => "Fault",
+            Self::Backoff => "Backoff",
+            Self::Active => "Active",
+            Self::BorrowingStopped => "BorrowingStopped",
+            Self::VictimTaken => "VictimTaken",
+            Self::RoomTaken => "RoomTaken",
+        }
+    }
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether a condition's message is about this subject: it is the subject, or begins with it and `: `. A condition is rewritten only when
+/// its subject changes, so the written message is compared, never parsed.
+pub(crate) fn is_about(message: &str, subject: &str) -> bool {
+    message.strip_prefix(subject).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = WaitReason::ALL.into_iter().map(WaitReason::as_str).collect();
+        assert_eq!(names.len(), WaitReason::ALL.len());
+    }
+
+    #[test]
+    fn a_message_is_about_what_it_begins_with() {
+        assert!(is_about("NoPlan: no node has room for it", "NoPlan"));
+        assert!(is_about("NoPlan", "NoPlan"));
+        assert!(!is_about("NoPlanet: far away", "NoPlan"));
+        assert!(!is_about("Never: NoPlan: x", "NoPlan"));
+    }
+}
