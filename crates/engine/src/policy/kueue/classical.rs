@@ -81,12 +81,11 @@ struct Next {
 impl Pass<'_, '_> {
     fn run<R: Recorder>(&self, quota: &mut Quota<'_>, recorder: &mut R) -> Option<Vec<(WorkloadId, Ground)>> {
         let (search, requests) = (self.search, self.requests);
-        let kind = |queue: QueueId| self.lanes.iter().find(|(_, lane)| lane.queue == queue).map(|(kind, _)| *kind);
-        search.report_spared_in_tree(
-            quota,
-            |queue| kind(queue).map_or(Claim::Reclaim, |kind| self.claim(kind)),
-            recorder,
-        );
+        let claim = |queue: QueueId| {
+            let lane = self.lanes.iter().find(|(_, lane)| lane.queue == queue);
+            lane.map_or(Claim::Reclaim, |(kind, _)| self.claim(*kind))
+        };
+        search.report_spared_in_tree(quota, claim, recorder);
         let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
         let mut nexts: BinaryHeap<Reverse<Next>> = (0..self.lanes.len()).filter_map(first).collect();
         let mut taken: Vec<(WorkloadId, Ground)> = Vec::new();
@@ -97,7 +96,7 @@ impl Pass<'_, '_> {
                 continue; // nor will the queue borrow again for the workloads behind this one
             }
             let workload = candidates.at(at);
-            let ground = self.ground(kind, workload);
+            let ground = search.ground(candidates.queue, search.snapshot.workload(workload), claim);
             debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(ground));
             search.report_candidate(workload, recorder);
             quota.take(workload);
@@ -122,24 +121,12 @@ impl Pass<'_, '_> {
             return None;
         }
         let mut at = candidates.next(self.search, from)?;
-        while only_low && !self.is_low(candidates.at(at)) {
+        let is_low = |at| self.search.borrowing_law(self.search.snapshot.workload(candidates.at(at))).is_none();
+        while only_low && !is_low(at) {
             at = candidates.next(self.search, at + 1)?;
         }
         let order = self.search.order(candidates.at(at));
         Some(Next { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
-    }
-
-    fn ground(&self, kind: Kind, workload: WorkloadId) -> Ground {
-        match kind {
-            Kind::Other if self.is_low(workload) => Ground::InCohortReclaimWhileBorrowing,
-            Kind::Advantage | Kind::Other => Ground::InCohortReclamation,
-            Kind::Own => Ground::InClusterQueue,
-        }
-    }
-
-    /// Whether a workload may be taken even though the preemptor borrows.
-    fn is_low(&self, workload: WorkloadId) -> bool {
-        self.search.borrowing_law(self.search.snapshot.workload(workload)).is_none()
     }
 
     /// How candidates of a kind are claimed in this pass.

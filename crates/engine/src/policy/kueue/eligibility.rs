@@ -36,21 +36,26 @@ impl Search<'_> {
         if let Some(law) = self.workload_law(id) {
             return Err(law);
         }
-        let by_priority = self.priority_law(queue, candidate);
-        if queue == self.queue {
-            return by_priority.map_or(Ok(Ground::InClusterQueue), Err);
+        let mut law = self.priority_law(queue, candidate);
+        if queue != self.queue {
+            law = self.queue_law(usage, queue, claim).or(law).or_else(|| match claim {
+                Claim::Borrowing => self.borrowing_law(candidate),
+                Claim::FairShare(strategy) => compare_shares(usage, self.queue, id, strategy).law(),
+                Claim::Reclaim | Claim::WithoutBorrowing | Claim::FairReclaim => None,
+            });
         }
-        let law = self.queue_law(usage, queue, claim).or(by_priority);
-        law.map_or(Ok(()), Err)?;
+        law.map_or_else(|| Ok(self.ground(queue, candidate, claim)), Err)
+    }
+
+    /// The ground on which a workload that no law spares is preempted.
+    #[inline]
+    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> Ground {
         match claim {
-            Claim::Reclaim | Claim::FairReclaim => Ok(Ground::InCohortReclamation),
-            Claim::WithoutBorrowing if self.borrowing_law(candidate).is_some() => Ok(Ground::InCohortReclamation),
-            Claim::WithoutBorrowing => Ok(Ground::InCohortReclaimWhileBorrowing),
-            Claim::Borrowing => self.borrowing_law(candidate).map_or(Ok(Ground::InCohortReclaimWhileBorrowing), Err),
-            Claim::FairShare(strategy) => {
-                let compared = compare_shares(usage, self.queue, id, strategy);
-                if compared.allows() { Ok(Ground::InCohortFairSharing) } else { Err(compared.law()) }
-            }
+            _ if queue == self.queue => Ground::InClusterQueue,
+            Claim::FairShare(_) => Ground::InCohortFairSharing,
+            Claim::Borrowing => Ground::InCohortReclaimWhileBorrowing,
+            Claim::WithoutBorrowing if self.borrowing_law(candidate).is_none() => Ground::InCohortReclaimWhileBorrowing,
+            Claim::WithoutBorrowing | Claim::Reclaim | Claim::FairReclaim => Ground::InCohortReclamation,
         }
     }
 

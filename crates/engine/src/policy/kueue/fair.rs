@@ -231,18 +231,12 @@ impl<R: Recorder> Tournament<'_, '_, R> {
             while let Some(at) = next {
                 let workload = field.lanes[lane].at(at);
                 next = field.lanes[lane].next(self.search, at + 1);
-                let ground = if target == self.search.queue {
-                    Ground::InClusterQueue
-                } else if claim == Claim::FairReclaim {
-                    Ground::InCohortReclamation
-                } else if self.shares_allow(quota, workload, strategy) {
-                    Ground::InCohortFairSharing
-                } else {
+                let compares = target != self.search.queue && claim != Claim::FairReclaim;
+                if compares && !self.shares_allow(quota, workload, strategy) {
                     failed.entry(lane).or_insert(at);
                     continue;
-                };
-                debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
-                if self.take(quota, workload, ground) {
+                }
+                if self.take(quota, workload, claim) {
                     return None;
                 }
                 break;
@@ -260,12 +254,8 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     fn second_round(&mut self, quota: &mut Quota<'_>, field: &mut Field<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
             let workload = field.lanes[lane].at(at);
-            if !self.shares_allow(quota, workload, strategy) {
-                continue;
-            }
-            let (claim, ground) = (Claim::FairShare(strategy), Ground::InCohortFairSharing);
-            debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
-            if self.take(quota, workload, ground) {
+            let allowed = self.shares_allow(quota, workload, strategy);
+            if allowed && self.take(quota, workload, Claim::FairShare(strategy)) {
                 return true;
             }
         }
@@ -296,15 +286,19 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Whether the strategy allows to take a workload; if it does not, reports the shares.
     fn shares_allow(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
         let compared = compare_shares(quota, self.search.queue, workload, strategy);
-        let allows = compared.allows();
-        if R::RECORDS && !allows {
-            self.recorder.spared(self.search.unit(workload), compared.law());
+        if R::RECORDS
+            && let Some(law) = compared.law()
+        {
+            self.recorder.spared(self.search.unit(workload), law);
         }
-        allows
+        compared.allows()
     }
 
     /// Takes a workload; whether the requests fit now.
-    fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, ground: Ground) -> bool {
+    fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, claim: Claim) -> bool {
+        let candidate = quota.snapshot.workload(workload);
+        let ground = self.search.ground(candidate.queue.expect("a candidate is in a queue"), candidate, claim);
+        debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
         self.search.report_candidate(workload, self.recorder);
         quota.take(workload);
         self.taken.push((workload, ground));
@@ -360,13 +354,10 @@ impl Compared {
     }
 
     /// The law, where they do not allow it.
-    pub fn law(&self) -> Law {
-        Law::FairShare {
-            own: self.own.thousandths(),
-            queue: self.queue,
-            theirs: self.theirs.thousandths(),
-            is_final: self.strategy == Strategy::LessThanOrEqualToFinalShare,
-        }
+    pub fn law(&self) -> Option<Law> {
+        let (own, theirs) = (self.own.thousandths(), self.theirs.thousandths());
+        let is_final = self.strategy == Strategy::LessThanOrEqualToFinalShare;
+        (!self.allows()).then_some(Law::FairShare { own, queue: self.queue, theirs, is_final })
     }
 }
 
