@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../crates/objects/tests/ask/mod.rs"]
+#[path = "../../crates/cli/tests/ask/mod.rs"]
 mod ask;
 
 use libfuzzer_sys::fuzz_target;

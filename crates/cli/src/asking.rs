@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use crate::complete;
 use clap::Args;
 use jiff::Timestamp;
 use reprieve_cluster::client::Cluster;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::Placing;
-use reprieve_objects::complete;
 use reprieve_objects::load::Strictness;
 use reprieve_objects::objects::Objects;
 use reprieve_objects::source::{InputError, Source};

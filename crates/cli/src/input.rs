@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::complete::EXPORT_ALL;
 use indicatif::{ProgressBar, ProgressStyle};
-use reprieve_objects::complete::EXPORT_ALL;
 use reprieve_objects::objects::Objects;
 use reprieve_objects::read::{Document, documents};
 use reprieve_objects::source::{InputError, Sourced};

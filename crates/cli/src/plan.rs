@@ -8,13 +8,14 @@ use reprieve_engine::Outcome;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::cycle::cycle_report;
-use reprieve_objects::fields::{self, UnknownField};
+use reprieve_objects::fields;
 use reprieve_objects::load::{Loaded, load_as, timestamp};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
-use reprieve_objects::record::record_assuming;
+use reprieve_objects::record::record;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::InputError;
+use reprieve_objects::source::UnknownField;
 use reprieve_objects::submit::submit;
 use reprieve_objects::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use reprieve_objects::unsupported::{Requirement, assume};
@@ -284,7 +285,13 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
         }
         Output::Test => {
             note_warnings(&report.warnings, &report.assumed);
-            output::print(&record_assuming(objects, loaded, spec, &report.answer, &report.assumed)?)
+            output::print(&record(
+                objects,
+                |pod| loaded.names.pod_id(pod).is_some(),
+                spec,
+                &report.answer,
+                &report.assumed,
+            )?)
         }
     }
 }

@@ -7,6 +7,7 @@ use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_report::answer::answer;
 
 use OutcomeName::{Preempt, Schedule, Unschedulable};
 
@@ -392,7 +393,7 @@ fn a_policy_answers_here_as_it_does_alone() {
         let scheduler_name = spec.profile.scheduler_name.as_deref();
         let loaded = load_as(&input.objects, Strictness::Files, &policy, scheduler_name);
         let mut loaded = loaded.expect("cases can be loaded");
-        let alone = Question::new(&spec, &loaded).expect("cases can be asked").answer(&mut loaded);
+        let alone = answer(&Question::new(&spec, &loaded).expect("cases can be asked"), &mut loaded);
         let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {
             "kube-scheduler"
         } else {

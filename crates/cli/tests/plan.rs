@@ -8,6 +8,7 @@ use reprieve::input::{self, Input};
 use reprieve_objects::load::{Strictness, load_as};
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::record::record;
+use reprieve_report::answer::answer;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -72,8 +73,9 @@ fn every_recorded_case_decides_as_it_did() {
         let scheduler_name = spec.profile.scheduler_name.as_deref();
         let mut loaded = load_as(&objects, Strictness::Test, &policy, scheduler_name).expect("a case can be loaded");
         let question = Question::new(&spec, &loaded).expect("a case asks something");
-        let answer = question.answer(&mut loaded);
-        let text = record(&objects, &loaded, &spec, &answer).expect("a case can be recorded");
+        let answer = answer(&question, &mut loaded);
+        let text = record(&objects, |pod| loaded.names.pod_id(pod).is_some(), &spec, &answer, &[])
+            .expect("a case can be recorded");
         recorded += 1;
         std::fs::write(folder.path().join(format!("{recorded}.yaml")), text).expect("it is written");
     }

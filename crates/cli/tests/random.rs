@@ -7,6 +7,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::source::InputError;
+use reprieve_report::answer::answer;
 use reprieve_scenarios::random::{Options, cluster};
 
 const SEEDS: u64 = 2_000;
@@ -61,7 +62,7 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
     let policy = policy(&spec.profile)?;
     let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
     let mut loaded = load_for(&objects, Strictness::Test, &policy)?;
-    let answer = Question::new(&spec, &loaded)?.answer(&mut loaded);
+    let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
     let claim = Claim {
         objects: &objects,
         now: parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?,

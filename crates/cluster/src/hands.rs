@@ -27,7 +27,6 @@ use tracing::warn;
 use crate::config::{ClientLimits, Configuration};
 use crate::error::problem;
 use crate::metrics::Metrics;
-use crate::resources::resource;
 use crate::turns::Turn;
 use crate::watch::get;
 
@@ -194,7 +193,7 @@ impl Hands {
             Action::Condition { kind, object, said } => {
                 let mut patch = condition(said);
                 patch["metadata"] = json!({"uid": object.uid});
-                let path = Request::new(resource(*kind).path(Some(&object.name.namespace)));
+                let path = Request::new(kind.resource().path(Some(&object.name.namespace)));
                 let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
                 let request = path.patch_subresource("status", &object.name.name, &params, &patch);
                 self.changed(request).await
@@ -213,7 +212,7 @@ impl Hands {
                 Ok(ActionResult::Ok { version: answer.version().unwrap_or(pod.version + 1) })
             }
             Action::CreateWorkload { workload } => {
-                let path = resource(Kind::Workload).path(workload.metadata.namespace.as_deref());
+                let path = Kind::KueueWorkload.resource().path(workload.metadata.namespace.as_deref());
                 let answer = self.post(&path, workload).await?;
                 Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
             }
@@ -226,8 +225,8 @@ impl Hands {
             | Action::SuspendJob { .. }
             | Action::RestoreJob { .. } => self.change_work(action).await,
             Action::Record { about, related, reason, message } => {
-                let about = resource(about.kind).reference(about, uids.about.clone());
-                let related = related.as_ref().map(|key| resource(key.kind).reference(key, uids.related.clone()));
+                let about = about.kind.resource().reference(about, uids.about.clone());
+                let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
                 self.record(reason, message, &about, related.as_ref()).await?;
                 Ok(ActionResult::Ok { version: 0 })
             }
@@ -250,7 +249,7 @@ impl Hands {
         }
         let mut after = before.clone();
         let changed = match &mut after {
-            Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, now()),
+            Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, now()),
             Object::Job(job) => change_job(Arc::make_mut(job), action),
             _ => false,
         };
@@ -261,10 +260,10 @@ impl Hands {
             return Ok(ActionResult::Ok { version: target.version });
         };
         patch.insert("metadata".to_owned(), json!({"uid": target.uid, "resourceVersion": target.version.to_string()}));
-        let path = Request::new(resource(kind).path(Some(&target.name.namespace)));
+        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
         let (params, patch) = (PatchParams::default(), Patch::Merge(Value::Object(patch)));
         let request = match kind {
-            Kind::Workload => path.patch_subresource("status", &target.name.name, &params, &patch),
+            Kind::KueueWorkload => path.patch_subresource("status", &target.name.name, &params, &patch),
             _ => path.patch(&target.name.name, &params, &patch),
         };
         self.changed(request).await
@@ -344,7 +343,7 @@ fn is_change(action: &Action) -> bool {
 }
 
 fn pods(pod: &Target) -> String {
-    resource(Kind::Pod).path(Some(&pod.name.namespace))
+    Kind::Pod.resource().path(Some(&pod.name.namespace))
 }
 
 fn mark(preemptor: &str, message: &str) -> Value {
@@ -391,7 +390,7 @@ fn now() -> Timestamp {
 
 fn value_of(object: &Object) -> Value {
     let value = match object {
-        Object::Workload(workload) => serde_json::to_value(&**workload),
+        Object::KueueWorkload(workload) => serde_json::to_value(&**workload),
         Object::Job(job) => serde_json::to_value(&**job),
         _ => Ok(Value::Null),
     };

@@ -13,10 +13,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use reprieve_objects::object::Kind;
+use reprieve_api::kinds::{Kind, Resource};
 use reprieve_scheduler::{Step, Verdict};
 
-use crate::resources::{Resource, resource};
 use crate::watch::Pulse;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -191,7 +190,7 @@ impl Metrics {
 
     /// How many objects of a kind cannot be decoded.
     pub fn undecodable(&self, kind: Kind) -> Gauge {
-        let Resource { kind, group, .. } = resource(kind);
+        let Resource { kind, group, .. } = kind.resource();
         self.undecodable.get_or_create_owned(&KindLabels { kind, group })
     }
 

@@ -237,7 +237,7 @@ fn profiles(config: &Configuration) -> Vec<Profile> {
         if config.audit_folder.is_some() {
             scheduler = scheduler.recording(profile.policy_profile());
         }
-        let kinds = kinds(&policy).into_iter().collect();
+        let kinds = kinds(&policy).collect();
         Profile { scheduler, kinds, policy: policy_name(&policy), name: profile.name.clone() }
     };
     config.profiles.iter().map(profile).collect()

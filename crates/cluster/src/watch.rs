@@ -26,7 +26,6 @@ use self::undecodable::LeftOut;
 use crate::error::problem;
 use crate::inbox::Inbox;
 use crate::messages::Input;
-use crate::resources::resource;
 use crate::slim::Slim;
 
 pub use self::list::{Listed, get, is_unknown_kind, list, list_all, probe};
@@ -142,7 +141,7 @@ impl Watch {
             field_selector: selector(self.kind),
             ..WatchParams::default()
         };
-        let path = Request::new(resource(self.kind).path(None));
+        let path = Request::new(self.kind.resource().path(None));
         let mut request = path.watch(&params, &at.to_string()).map_err(kube::Error::BuildRequest)?;
         // Each line would be compressed by itself, and not all that takes it apart knows that.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -1,56 +1,36 @@
-//! Kubernetes objects in, snapshot out. All YAML, labels, annotations and quantities are understood here, once.
-
-#![warn(missing_docs)]
-#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]
-
-pub mod accounts;
-pub mod answer;
-pub mod budget_report;
-mod classes;
-pub mod complete;
+//! The former paths of what is now in `api`, `loader`, `report` and `translate`, for one step only.
 #[cfg(feature = "crds")]
-pub mod crds;
-pub mod cycle;
-pub mod decode;
-mod defaults;
-mod disturbance;
-pub mod fields;
-pub mod groups;
-mod intern;
-mod joint;
-pub mod koordinator;
-pub mod kueue;
-pub mod live;
-pub mod load;
-mod loader;
-pub mod made_up;
-pub mod names;
-mod namespace_selector;
-pub mod object;
-pub mod objects;
-mod place_report;
-pub mod pod;
-pub mod preemption_priority;
-pub mod protected;
-pub mod quantity;
-pub mod question;
-pub mod queue_report;
-mod quota;
-pub mod quota_report;
-pub mod read;
-pub mod record;
-pub mod report;
-pub mod request;
-pub mod schedulers;
-mod shape;
-pub mod source;
-pub mod submit;
-pub mod test_file;
-mod tree;
-pub mod unsupported;
-mod volumes;
-pub mod words;
-pub mod workload;
-mod workload_classes;
-mod workload_report;
-mod yunikorn;
+pub use reprieve_api::crds;
+pub use reprieve_api::{
+    answer, decode, fields, koordinator, kueue, pod, quantity, read, record, source, test_file, workload,
+};
+pub use reprieve_loader::{live, names, preemption_priority, protected, request, schedulers, unsupported};
+pub use reprieve_report::{budget_report, cycle, queue_report, quota_report, words};
+pub use reprieve_translate::{accounts, made_up};
+pub mod groups {
+    pub use reprieve_api::membership::*;
+    pub use reprieve_loader::groups::*;
+}
+pub mod load {
+    pub use reprieve_loader::load::*;
+    pub use reprieve_loader::time::{time, timestamp};
+}
+pub mod object {
+    pub use reprieve_api::kinds::*;
+}
+pub mod objects {
+    pub use reprieve_api::meta::FullName;
+    pub use reprieve_api::object_set::Objects;
+}
+pub mod question {
+    pub use reprieve_loader::question::*;
+    pub use reprieve_loader::time::parse_time;
+}
+pub mod report {
+    pub use reprieve_report::plural::count;
+    pub use reprieve_report::report::*;
+}
+pub mod submit {
+    pub use reprieve_api::controlled::Controlled;
+    pub use reprieve_loader::submit::*;
+}

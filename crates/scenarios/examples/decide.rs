@@ -12,6 +12,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::VictimRef;
+use reprieve_report::answer::answer;
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -50,7 +51,7 @@ fn decide(path: &Path) -> Result<Value, String> {
     let test = test.ok_or("there is no PreemptionTest in it")?;
     let mut loaded = load(&objects, Strictness::Test).map_err(|error| error.to_string())?;
     let question = Question::new(&test.spec, &loaded).map_err(|error| error.to_string())?;
-    let answer = question.answer(&mut loaded);
+    let answer = answer(&question, &mut loaded);
     let victim = |victim: &VictimRef| match &victim.workload {
         Some(workload) => json!({"workload": workload, "reason": victim.reason}),
         None => json!(victim.pod),

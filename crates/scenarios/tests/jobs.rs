@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reprieve_api::answer::Answer;
 use reprieve_engine::explain::explain;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
-use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load_for};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::Pod as ApiPod;
 use reprieve_objects::question::{Question, parse_time, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};
+use reprieve_report::answer::named;
 use reprieve_scenarios::random_jobs::{NOW, Options, cluster};
 
 const SEEDS: u64 = 1_000;
@@ -73,7 +74,7 @@ impl Asked {
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
-        let answer = Answer::new(&loaded, &question.ask(&loaded).members, &outcome);
+        let answer = named(&loaded, &question.ask(&loaded).members, &outcome);
         Self { seed, spec, objects, loaded, question, before, outcome, answer }
     }
 

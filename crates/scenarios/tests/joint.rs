@@ -11,6 +11,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_report::answer::answer;
 use reprieve_scenarios::random::Rng;
 
 const NODE: usize = 8;
@@ -163,7 +164,7 @@ impl World {
         let spec = TestSpec { now: None, profile, preemptor, expect: None };
         let policy: Policy = reprieve_objects::question::policy(&spec.profile).expect("it is a policy");
         let mut loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");
-        Question::new(&spec, &loaded).expect("it is a question").answer(&mut loaded)
+        answer(&Question::new(&spec, &loaded).expect("it is a question"), &mut loaded)
     }
 }
 

@@ -11,6 +11,7 @@ use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
 use reprieve_objects::test_file::TestSpec;
+use reprieve_report::answer::answer;
 use reprieve_scenarios::random::{self, Options};
 use reprieve_scenarios::random_queues::Rng;
 use reprieve_scenarios::{random_cohorts, random_jobs, random_queues};
@@ -55,11 +56,12 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
-    let expected = (question.answer(&mut made), cycle(&question, &made));
+    let expected = (answer(&question, &mut made), cycle(&question, &made));
 
     let mut rng = Rng::new(seed);
-    let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
-    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.into_each().into_iter().partition(moves);
+    let moves =
+        |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::KueueWorkload);
+    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.iter().partition(moves);
     rng.shuffle(&mut moving);
     let mut live = Live::default().for_scheduler(SCHEDULER, &policy);
     // The tables know all namespaces and resources before they change in place.
@@ -85,7 +87,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let in_place = !live.is_stale();
     live.refresh().expect("it is well formed");
     let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
-    let answer = (question.answer(live.loaded_mut()), cycle(&question, live.loaded()));
+    let answer = (answer(&question, live.loaded_mut()), cycle(&question, live.loaded()));
     assert_eq!(answer, expected, "seed {seed}");
     in_place
 }
@@ -108,7 +110,7 @@ fn changed(object: &Object, rng: &mut Rng) -> Object {
             (status.nominated_node_name, status.start_time) = (None, None);
         }
     }
-    if let Object::Workload(workload) = &mut object
+    if let Object::KueueWorkload(workload) = &mut object
         && rng.chance(50)
     {
         Arc::make_mut(workload).status = None;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use reprieve_api::answer::Answer;
 use reprieve_engine::choose::Difference;
 use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, explain, node_plans};
 use reprieve_engine::filters::Misfit;
@@ -11,7 +12,6 @@ use reprieve_engine::one_domain::DomainRefusal;
 use reprieve_engine::one_node::NodeRefusal;
 use reprieve_engine::what_if::WhatIf;
 use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
-use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::{FullName, Objects};
 use reprieve_objects::pod::Pod as ApiPod;
@@ -19,6 +19,7 @@ use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
 use reprieve_objects::report::report;
 use reprieve_objects::test_file::{OutcomeName, TestSpec};
+use reprieve_report::answer::named;
 use reprieve_scenarios::random::{Case, Options, Rng, cluster};
 
 const SEEDS: u64 = 2_000;
@@ -96,7 +97,7 @@ impl Asked {
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
-        let answer = Answer::new(&loaded, &Ask::new(&before, question.preemptor).members, &outcome);
+        let answer = named(&loaded, &Ask::new(&before, question.preemptor).members, &outcome);
         Self { seed, objects, loaded, question, before, outcome, answer }
     }
 

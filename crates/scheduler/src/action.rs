@@ -216,7 +216,7 @@ impl Action {
             | Self::Admit { workload, .. }
             | Self::EvictWorkload { workload, .. }
             | Self::Requeue { workload }
-            | Self::Finish { workload, .. } => Some((Kind::Workload, workload)),
+            | Self::Finish { workload, .. } => Some((Kind::KueueWorkload, workload)),
             Self::StartJob { job, .. } | Self::SuspendJob { job } | Self::RestoreJob { job, .. } => {
                 Some((Kind::Job, job))
             }

@@ -134,7 +134,7 @@ impl Assumed {
                 continue;
             }
             match &mut object {
-                Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, *asked),
+                Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, *asked),
                 Object::Job(job) => change_job(Arc::make_mut(job), action),
                 _ => false,
             };

@@ -317,11 +317,7 @@ impl Scheduler {
 
     /// The object that an error names; the namespace `default` stands for those that are not known.
     fn culprit(&self, error: &InputError) -> Key {
-        let named = error.object.as_deref().and_then(|object| object.split_once(' '));
-        let is_meant = |key: &&Key| {
-            let parts = (format!("{:?}", key.kind), key.name.to_string());
-            named.is_some_and(|(kind, name)| kind == parts.0 && (name == parts.1 || name == key.name.name))
-        };
+        let is_meant = |key: &&Key| error.object.as_ref().is_some_and(|object| object.is(key));
         let known = self.live.all().map(|(key, _)| key).find(is_meant).cloned();
         known.unwrap_or_else(|| Key::new(Kind::Namespace, FullName::new("", "default")))
     }
@@ -336,7 +332,7 @@ impl Scheduler {
                 false
             }
             Settling::Quiet(until) if now >= until => {
-                let changed = [Kind::Pod, Kind::Workload, Kind::Job];
+                let changed = [Kind::Pod, Kind::KueueWorkload, Kind::Job];
                 let kinds = changed.into_iter().take(if self.is_kueue() { changed.len() } else { 1 });
                 self.settling = Settling::Listing(kinds.clone().collect());
                 for kind in kinds {

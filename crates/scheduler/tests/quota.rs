@@ -78,7 +78,7 @@ fn read(text: &str) -> Vec<Object> {
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
-    objects.into_each()
+    objects.iter().collect()
 }
 
 /// A scheduler that knows all these, at rest.
@@ -100,7 +100,7 @@ fn settled(text: &str, placement: Placing) -> Scheduler {
     while scheduler.step(early).is_some() {}
     scheduler.observe(Event::Timer, NOW);
     assert!(scheduler.step(NOW).is_some(), "it lists again what it changes itself");
-    for kind in [Kind::Pod, Kind::Workload, Kind::Job] {
+    for kind in [Kind::Pod, Kind::KueueWorkload, Kind::Job] {
         list(&mut scheduler, kind);
     }
     scheduler

@@ -231,7 +231,7 @@ impl Api {
             return ActionResult::Conflict;
         }
         let changed = match &mut object {
-            Object::Workload(workload) => change_workload(Arc::make_mut(workload), action, now),
+            Object::KueueWorkload(workload) => change_workload(Arc::make_mut(workload), action, now),
             Object::Job(job) => change_job(Arc::make_mut(job), action),
             _ => false,
         };

@@ -18,11 +18,11 @@ use reprieve_objects::read::documents;
 use reprieve_objects::report::{Report, report};
 use reprieve_objects::source::{InputError, Sourced};
 use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
+use reprieve_report::answer::answer;
 use serde::Serialize;
 
 use crate::input;
 use crate::render::{self, Detail};
-use crate::shuffle::shuffled;
 
 /// What came of one file.
 #[derive(Debug, Serialize)]
@@ -165,9 +165,9 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         problems.push("deciding changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_as(&shuffled(objects, round), Strictness::Test, &policy, scheduler_name)?;
+        let mut other = load_as(&objects.shuffled(round), Strictness::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
-        let answer = question.answer(&mut other);
+        let answer = answer(&question, &mut other);
         if answer != report.answer {
             problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
         }

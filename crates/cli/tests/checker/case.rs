@@ -12,6 +12,7 @@ use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time};
 use reprieve_objects::read::documents;
 use reprieve_objects::source::InputError;
 use reprieve_objects::test_file::{OutcomeName, TestSpec, VictimRef};
+use reprieve_report::answer::answer;
 
 pub struct Case {
     pub objects: Objects,
@@ -32,7 +33,7 @@ impl Case {
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());
         let mut loaded = load(&objects, Strictness::Test)?;
-        let answer = Question::new(&spec, &loaded)?.answer(&mut loaded);
+        let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?;
         Ok(Self { objects, spec, now, priority_cut, answer })
     }

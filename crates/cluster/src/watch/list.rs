@@ -4,13 +4,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::ListParams;
-use reprieve_objects::object::{Kind, Object};
+use reprieve_api::kinds::{Kind, Need, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::undecodable::{Identity, Undecodable};
 use crate::error::Error;
-use crate::resources::{QUEUES, resource};
+use crate::resources::QUEUES;
 use crate::slim::Slim;
 
 /// How many objects are read at a time.
@@ -20,7 +20,7 @@ const NAMED: usize = 10;
 
 /// One object, as the API has it.
 pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
-    let request = Request::new(resource(kind).path(Some(namespace)));
+    let request = Request::new(kind.resource().path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
     let object = Object::from_json(kind, &client.request_text(request).await?).map_err(kube::Error::SerdeError)?;
     Ok(Slim::default().keep(object))
@@ -64,7 +64,7 @@ pub async fn list(
     slim: &mut Slim,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<Listed, kube::Error> {
-    let path = Request::new(resource(kind).path(None));
+    let path = Request::new(kind.resource().path(None));
     let mut undecodable = Vec::new();
     let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
     loop {
@@ -100,21 +100,21 @@ fn is_forbidden(error: &kube::Error) -> bool {
 
 /// All objects of these kinds, or why they cannot be read; and warnings about those that are left out. Kinds that the cluster does not
 /// know have none.
-pub async fn list_all(client: &Client, kinds: &[Kind], optional: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
+pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
         match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
             Ok(listed) => Ok((objects, warnings(kind, &listed.undecodable))),
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new())),
-            Err(error) if is_forbidden(&error) && optional.contains(&kind) => {
-                let plural = resource(kind).plural;
+            Err(error) if is_forbidden(&error) && kind.resource().need == Need::Completes => {
+                let plural = kind.resource().plural;
                 let warning = format!(
                     "no right to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
                      ClusterRole reprieve-plan of deploy/manifests"
                 );
                 Ok((Vec::new(), vec![warning]))
             }
-            Err(error) => Err(Error::api(format!("reading {}", resource(kind).plural), &error)),
+            Err(error) => Err(Error::api(format!("reading {}", kind.resource().plural), &error)),
         }
     });
     let (objects, warnings): (Vec<_>, Vec<_>) = futures::future::try_join_all(lists).await?.into_iter().unzip();
@@ -127,14 +127,14 @@ fn warnings(kind: Kind, undecodable: &[Undecodable]) -> Vec<String> {
         format!("{object} cannot be decoded and is left out: {error}; correct it, or delete it")
     });
     let more = undecodable.len().saturating_sub(NAMED);
-    let rest = (more > 0).then(|| format!("{more} more {} cannot be decoded and are left out", resource(kind).plural));
+    let rest = (more > 0).then(|| format!("{more} more {} cannot be decoded and are left out", kind.resource().plural));
     named.chain(rest).collect()
 }
 
 /// Whether the objects of a kind can be listed.
 pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
     let params = ListParams { limit: Some(1), field_selector: selector(kind), ..ListParams::default() };
-    let request = Request::new(resource(kind).path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
+    let request = Request::new(kind.resource().path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
 }
 
@@ -198,7 +198,7 @@ mod tests {
             async move { Ok::<_, BoxError>(http::Response::new(Body::from(page.to_string().into_bytes()))) }
         };
         let client = Client::new(tower::service_fn(answer), "default");
-        let (objects, warnings) = list_all(&client, &[Kind::Node, Kind::Pod], &[]).await.expect("lists");
+        let (objects, warnings) = list_all(&client, &[Kind::Node, Kind::Pod]).await.expect("lists");
         let names: Vec<String> = objects.iter().map(|object| object.key().to_string()).collect();
         assert_eq!(names, ["Node default/n", "Pod team/a", "Pod team/c"]);
         assert_eq!(warnings.len(), 1);

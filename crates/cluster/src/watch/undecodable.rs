@@ -9,8 +9,6 @@ use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use tracing::warn;
 
-use crate::resources::resource;
-
 /// An object that cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
@@ -34,7 +32,7 @@ impl Undecodable {
         Self {
             name: identity.full_name(),
             version: resource_version.clone(),
-            object: format!("{} {named}", resource(kind).kind),
+            object: format!("{} {named}", kind.resource().kind),
             error: error.to_owned(),
         }
     }

@@ -81,7 +81,7 @@ impl Scheduler {
                 self.pods.insert(key.name.clone(), pod);
                 self.reconsider(&key.name, now);
             }
-            Object::Workload(_) | Object::Job(_) => self.work_seen(key, object, now),
+            Object::KueueWorkload(_) | Object::Job(_) => self.work_seen(key, object, now),
             Object::PodGroup(group) => {
                 self.assumed.seen(
                     Kind::PodGroup,
@@ -122,7 +122,7 @@ impl Scheduler {
             self.assumed.gone(Kind::Pod, &key.name);
             self.pods.remove(&key.name);
             self.reconsider(&key.name, now);
-        } else if matches!(key.kind, Kind::Workload | Kind::Job) {
+        } else if matches!(key.kind, Kind::KueueWorkload | Kind::Job) {
             self.work_gone(key, now);
         } else {
             self.assumed.gone(key.kind, &key.name);
@@ -336,7 +336,7 @@ impl Scheduler {
             }
             (ActionResult::Forbidden(_), None) if matches!(action, Action::CreateWorkload { .. }) => failed = true,
             (_, None) if let Action::CreateWorkload { workload } = &action => {
-                self.find_out(Key::new(Kind::Workload, FullName::of(&workload.metadata)), None, unit.clone());
+                self.find_out(Key::new(Kind::KueueWorkload, FullName::of(&workload.metadata)), None, unit.clone());
             }
             (ActionResult::Read(object), _) => self.changed(object, now),
             (ActionResult::NotFound, _) if let Action::Read { key } = &action => {
@@ -358,7 +358,7 @@ impl Scheduler {
         if let Action::Read { key } = &action {
             self.settled(key, settles, now);
         }
-        if matches!(action.changes(), Some((Kind::Workload, _))) {
+        if matches!(action.changes(), Some((Kind::KueueWorkload, _))) {
             self.pending.wake_workloads();
         }
         if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, &unit) {

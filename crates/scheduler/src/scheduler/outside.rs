@@ -7,6 +7,7 @@ use reprieve_objects::object::Object;
 use reprieve_objects::question::Question;
 use reprieve_objects::record::record;
 use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_report::answer::answer;
 
 use super::{Scheduler, Settling};
 use crate::action::Action;
@@ -69,7 +70,7 @@ impl Scheduler {
                 loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
             }
             UnitName::Workload(_) => match self.live.get(&unit.key())? {
-                Object::Workload(workload) => Some(workload.spec.queue_name.clone()),
+                Object::KueueWorkload(workload) => Some(workload.spec.queue_name.clone()),
                 _ => None,
             },
             UnitName::BatchJob(_) => None,
@@ -104,8 +105,10 @@ impl Scheduler {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: key.name.namespace.clone(), name: key.name.name.clone() };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
-        let answer: Answer = question.answer(self.live.loaded_mut());
-        let text = record(&self.live.everything(), self.live.loaded(), &spec, &answer).ok()?;
+        let answer: Answer = answer(question, self.live.loaded_mut());
+        let text =
+            record(&self.live.everything(), |pod| self.live.loaded().names.pod_id(pod).is_some(), &spec, &answer, &[])
+                .ok()?;
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");
         Some(Recorded { name: format!("{moment}-{}-{}", key.name.namespace, key.name.name), text })
     }

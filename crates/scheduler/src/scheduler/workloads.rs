@@ -47,7 +47,7 @@ impl Scheduler {
     /// A workload or a Job is there, or has changed.
     pub(super) fn work_seen(&mut self, key: Key, object: Object, now: Timestamp) {
         self.assumed.seen(key.kind, &key.name, object.uid(), object.version());
-        if let (Kind::Workload, Some((_, uid))) = (key.kind, owner(object.metadata())) {
+        if let (Kind::KueueWorkload, Some((_, uid))) = (key.kind, owner(object.metadata())) {
             self.work.workload_of.insert(uid.to_owned(), key.name.clone());
         }
         self.work.seen.insert(key.clone(), object);
@@ -76,7 +76,7 @@ impl Scheduler {
     pub(super) fn reconsider_work(&mut self, key: &Key, now: Timestamp) {
         let before = self.live.get(key).cloned();
         let mut after = self.work.seen.get(key).map(|object| self.assumed.apply_to(&key.name, object));
-        if let Some(Object::Workload(workload)) = &mut after
+        if let Some(Object::KueueWorkload(workload)) = &mut after
             && self.has(Bug::EarlyQuota)
             && let Some(status) = &mut Arc::make_mut(workload).status
             && is_true(&status.conditions, "Evicted")
@@ -117,7 +117,7 @@ impl Scheduler {
             !off && status.is_none_or(waits)
         };
         match workload {
-            Some(Object::Workload(workload)) if claims(workload) => {
+            Some(Object::KueueWorkload(workload)) if claims(workload) => {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
@@ -180,13 +180,13 @@ impl Scheduler {
         let Some(Object::Job(job)) = self.work.seen.get(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
         let name = self.work.workload_of.get(&uid).cloned();
-        let workload = name.as_ref().map(|name| Key::new(Kind::Workload, name.clone()));
+        let workload = name.as_ref().map(|name| Key::new(Kind::KueueWorkload, name.clone()));
         let is_seen = |key: &Key| self.assumed.is_seen(key.kind, &key.name) && !self.work.unsettled.contains(key);
         if !is_seen(key) || !workload.as_ref().is_none_or(is_seen) {
             return None;
         }
         let seen = match workload.as_ref().and_then(|key| self.work.seen.get(key)) {
-            Some(Object::Workload(workload)) => Some(workload),
+            Some(Object::KueueWorkload(workload)) => Some(workload),
             _ => None,
         };
         let standing =
@@ -197,7 +197,7 @@ impl Scheduler {
         match chore(&standing, |flavor| self.flavor(flavor))? {
             Chore::Create => {
                 let made = make::workload(job, self.priority_of(job));
-                let about = Key::new(Kind::Workload, FullName::of(&made.metadata));
+                let about = Key::new(Kind::KueueWorkload, FullName::of(&made.metadata));
                 if self.work.unsettled.contains(&about) || self.work.seen.contains_key(&about) {
                     return None;
                 }
@@ -267,7 +267,7 @@ impl Scheduler {
 
 /// Whether two states of a workload are the same to others. Since when it knows that it has no quota is its own business.
 fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
-    let (Some(Object::Workload(before)), Some(Object::Workload(after))) = (before, after) else {
+    let (Some(Object::KueueWorkload(before)), Some(Object::KueueWorkload(after))) = (before, after) else {
         return before.is_none() && after.is_none();
     };
     let [was, is] = [before, after].map(|workload| workload.status.as_ref());

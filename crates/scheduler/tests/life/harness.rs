@@ -62,7 +62,7 @@ pub fn read(text: &str) -> Vec<Object> {
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
-    objects.into_each()
+    objects.iter().collect()
 }
 
 /// A scheduler and the objects as the API has them.

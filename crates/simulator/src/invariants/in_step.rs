@@ -44,7 +44,7 @@ impl Invariant for InStep {
         let mut jobs: Vec<&Job> = Vec::new();
         for object in world.api.all() {
             match object {
-                Object::Workload(workload) => {
+                Object::KueueWorkload(workload) => {
                     workloads.insert(owner(&workload.metadata).unwrap_or_default(), workload);
                 }
                 Object::Job(job) => jobs.push(job),

@@ -151,7 +151,7 @@ impl JobController {
 
     /// The job of a workload.
     pub fn of_workload(&self, api: &Api, workload: &FullName) -> Option<usize> {
-        let object = api.get(&Key::new(Kind::Workload, workload.clone()))?;
+        let object = api.get(&Key::new(Kind::KueueWorkload, workload.clone()))?;
         let owner = object.metadata().owner_references.as_ref()?.first()?;
         let name = FullName::new(&workload.namespace, &owner.name);
         self.names.get(&name).copied()

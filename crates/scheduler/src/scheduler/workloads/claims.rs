@@ -119,8 +119,8 @@ impl Claims {
 }
 
 fn was_preempted(live: &Live, workload: &FullName) -> bool {
-    match live.get(&Key::new(Kind::Workload, workload.clone())) {
-        Some(Object::Workload(workload)) => preempted_for(workload).is_some(),
+    match live.get(&Key::new(Kind::KueueWorkload, workload.clone())) {
+        Some(Object::KueueWorkload(workload)) => preempted_for(workload).is_some(),
         _ => false,
     }
 }

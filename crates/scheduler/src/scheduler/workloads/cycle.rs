@@ -134,7 +134,7 @@ impl Scheduler {
         let loaded = self.live.loaded();
         let mut held = BTreeMap::new();
         for unit in &self.work.claims.alone().cloned().map(UnitName::Workload).collect::<Vec<_>>() {
-            let Some(Object::Workload(workload)) = self.live.get(&unit.key()) else { continue };
+            let Some(Object::KueueWorkload(workload)) = self.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preempted_for(workload) else { continue };
             let until = since.plus_seconds(PATIENCE_SECONDS);
             if until <= now || self.pending.get(&UnitName::Workload(preemptor)).is_none() {
@@ -231,7 +231,7 @@ impl Scheduler {
         let staying: Vec<(Key, Ground)> = victims
             .iter()
             .filter(|(name, _)| !self.is_evicted(name))
-            .map(|(name, ground)| (Key::new(Kind::Workload, name.clone()), *ground))
+            .map(|(name, ground)| (Key::new(Kind::KueueWorkload, name.clone()), *ground))
             .collect();
         let target = |key: &Key| self.work_target(key).filter(|_| self.assumed.is_settled(key.kind, &key.name));
         let targets = staying.iter().map(|(key, ground)| Some((key.clone(), target(key)?, *ground)));
@@ -263,7 +263,7 @@ impl Scheduler {
 
     /// Whether it says on the workload that it has no quota by this law, and since when it has none.
     fn was_refused(&self, key: &Key, law: &str) -> bool {
-        let Some(Object::Workload(workload)) = self.live.get(key) else { return true };
+        let Some(Object::KueueWorkload(workload)) = self.live.get(key) else { return true };
         let conditions = workload.status.iter().flat_map(|status| &status.conditions);
         let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
         quota.is_some_and(|condition| condition.status == "False" && matter(&condition.message) == law)

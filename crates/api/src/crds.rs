@@ -1,0 +1,65 @@
+//! The custom resources that a cluster needs: their schemas are those of the types that are read here. What Kubernetes itself defines
+//! within them (pod templates, taints, conditions) is taken as it comes.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use kube::CustomResourceExt;
+
+use crate::koordinator::{ElasticQuotaCrd, PodGroupCrd};
+use crate::kueue::{
+    ClusterQueueCrd, CohortCrd, LocalQueueCrd, ResourceFlavorCrd, WorkloadCrd, WorkloadPriorityClassCrd,
+};
+
+/// All of them, each with the name of its file.
+pub fn crds() -> Vec<(String, CustomResourceDefinition)> {
+    let all = [
+        ResourceFlavorCrd::crd(),
+        ClusterQueueCrd::crd(),
+        CohortCrd::crd(),
+        LocalQueueCrd::crd(),
+        WorkloadCrd::crd(),
+        without_spec(WorkloadPriorityClassCrd::crd()),
+        ElasticQuotaCrd::crd(),
+        PodGroupCrd::crd(),
+    ];
+    let named = |mut crd: CustomResourceDefinition| {
+        schemas(&mut crd).for_each(say_what_it_is);
+        say_who_approved(&mut crd);
+        (format!("{}.yaml", crd.metadata.name.clone().unwrap_or_default()), crd)
+    };
+    all.map(named).into()
+}
+
+fn schemas(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSONSchemaProps> {
+    let versions = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    versions.filter_map(|schema| schema.open_api_v3_schema.as_mut())
+}
+
+/// An object may lack its spec, as a ResourceFlavor does that is about any node.
+fn say_what_it_is(schema: &mut JSONSchemaProps) {
+    let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
+    schema.description = spec.and_then(|spec| spec.description.clone());
+    (schema.title, schema.required) = (None, None);
+    // What others read of the same objects, and Reprieve does not, is kept.
+    for part in schema.properties.iter_mut().flatten().filter(|(name, _)| *name == "spec" || *name == "status") {
+        part.1.x_kubernetes_preserve_unknown_fields = Some(true);
+    }
+}
+
+/// The API server takes a resource of Kubernetes' own groups only if it says where the group was approved.
+fn say_who_approved(crd: &mut CustomResourceDefinition) {
+    if crd.spec.group.ends_with(".k8s.io") {
+        let approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50".to_owned();
+        let annotations = crd.metadata.annotations.get_or_insert_default();
+        annotations.insert("api-approved.kubernetes.io".to_owned(), approval);
+    }
+}
+
+/// A class has its fields at the top.
+fn without_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for properties in schemas(&mut crd).filter_map(|schema| schema.properties.as_mut()) {
+        if let Some(spec) = properties.remove("spec") {
+            properties.extend(spec.properties.unwrap_or_default());
+        }
+    }
+    crd
+}

@@ -1,0 +1,301 @@
+//! Unknown fields of a preemptor: typing errors such as `toleration`, which the API server refuses and a decision would ignore in silence.
+//!
+//! Only objects that may be a preemptor are checked, while their tree is at hand; what is found is kept in
+//! [`Objects::unknown_fields`](crate::object_set::Objects), so that nothing is read twice and no tree is kept. The names come from a table
+//! rather than from the types: the decoders of the complete types are large, and nothing else needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::koordinator::job_of;
+use crate::membership::group_of;
+use crate::meta::FullName;
+use crate::object_set::Objects;
+use crate::source::UnknownField;
+use crate::test_file::PreemptorRef;
+
+/// The types of the API that Reprieve is built with.
+const API: &str = include_str!("fields.txt");
+
+/// Other types, and fields that other versions of the API have. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both versions of
+/// its API), scheduler-plugins, and Reprieve's own fields of a Workload.
+const OTHERS: &str = "
+PodSpec workloadRef:PodWorkloadReference
+PodWorkloadReference name podGroup podGroupReplicaKey
+PodGroupSpec podGroupTemplateRef
+JobGroup apiVersion kind metadata:ObjectMeta spec:JobGroupSpec status
+JobGroupSpec minMember minResources scheduleTimeoutSeconds
+KueueWorkload apiVersion kind metadata:ObjectMeta spec:KueueWorkloadSpec status
+KueueWorkloadSpec active maximumExecutionTimeSeconds podSets:KueuePodSet preemptionGates:KueuePreemptionGate priority \
+    priorityClassName priorityClassRef:KueueClassReference priorityClassSource queueName
+KueueWorkloadSpec preemption:KueuePreemption onPreemption
+KueuePodSet count minCount name template:PodTemplateSpec topologyRequest:KueueTopologyRequest
+KueueTopologyRequest podIndexLabel podSetGroupName podSetSliceRequiredTopology podSetSliceSize \
+    podsetSliceRequiredTopologyConstraints:KueueSliceConstraint preferred required subGroupCount subGroupIndexLabel unconstrained
+KueueSliceConstraint size topology
+KueuePreemptionGate name
+KueueClassReference group kind name
+KueuePreemption disruptionCostMilestones:KueueMilestone
+KueueMilestone seconds cost
+";
+
+/// A name with less likeness than this, of at most 1, is no suggestion.
+const ALIKE: f64 = 0.7;
+
+/// More unknown fields of one object than this are only counted.
+const MOST_FOUND: usize = 20;
+
+/// A longer key is cut in a warning.
+const LONGEST_KEY: usize = 100;
+
+fn shortened(key: &str) -> String {
+    match key.char_indices().nth(LONGEST_KEY) {
+        Some((end, _)) => format!("{}…", &key[..end]),
+        None => key.to_owned(),
+    }
+}
+
+/// By type: its fields, and the type of each that has fields itself.
+type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>;
+
+/// Finds the unknown fields of an object of a type in the table.
+pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let name = FullName::new(text("/metadata/namespace"), text("/metadata/name"));
+    let mut found = Vec::new();
+    let mut walk = Walk { types: types(), found: &mut found, more: 0 };
+    walk.value(value, type_name, &Place { above: None, step: Step::Start });
+    let more = walk.more;
+    if more > 0 {
+        found.push((format!("and {more} more"), None));
+    }
+    let unknown = |(path, nearest)| UnknownField { kind: kind.to_owned(), name: name.clone(), path, nearest };
+    found.into_iter().map(unknown).collect()
+}
+
+/// The warnings about the objects that make up a preemptor: it, a pod's group or a group's pods, and all pods of a Koordinator job where
+/// the job is placed as a whole.
+pub fn warnings_about(preemptor: &PreemptorRef, objects: &Objects, whole_job: bool) -> Vec<String> {
+    if objects.unknown_fields.is_empty() {
+        return Vec::new();
+    }
+    let name = preemptor.full_name();
+    let mut parts = BTreeSet::from([(preemptor.kind.as_str(), name.clone())]);
+    let pods = || objects.pods.iter().map(|pod| (FullName::of(&pod.object.metadata), &*pod.object));
+    match preemptor.kind.as_str() {
+        "Pod" => {
+            for (_, pod) in pods().filter(|(pod, _)| *pod == name) {
+                parts.extend(group_of(pod).map(|group| ("PodGroup", group)));
+                let Some(job) = job_of(pod) else { continue };
+                if whole_job {
+                    let members = pods().filter(|(_, pod)| job_of(pod).as_ref() == Some(&job));
+                    parts.extend(members.map(|(pod, _)| ("Pod", pod)));
+                }
+                parts.insert(("PodGroup", job));
+            }
+        }
+        "PodGroup" => {
+            let members = pods().filter(|(_, pod)| group_of(pod).as_ref() == Some(&name));
+            parts.extend(members.map(|(pod, _)| ("Pod", pod)));
+        }
+        _ => {}
+    }
+    let of_parts = |unknown: &&UnknownField| parts.contains(&(unknown.kind.as_str(), unknown.name.clone()));
+    warnings(objects.unknown_fields.iter().filter(of_parts))
+}
+
+/// The warnings about unknown fields; objects of one kind with the same one share a warning.
+pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<String> {
+    let mut alike: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
+    for unknown in unknown {
+        let (first, count) = alike.entry((&unknown.kind, &unknown.path)).or_insert((unknown, 0));
+        if unknown.name < first.name {
+            *first = unknown;
+        }
+        *count += 1;
+    }
+    let warning = |(UnknownField { kind, name, path, nearest }, count): (&UnknownField, usize)| {
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let meant = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
+        format!("{kind} {name}{more}: {path}: unknown field, ignored{meant}")
+    };
+    alike.into_values().map(warning).collect()
+}
+
+fn types() -> &'static Types {
+    static TYPES: OnceLock<Types> = OnceLock::new();
+    TYPES.get_or_init(|| {
+        let mut types = Types::new();
+        for line in API.lines().chain(OTHERS.lines()).filter(|line| !line.starts_with('#')) {
+            let mut words = line.split_ascii_whitespace();
+            let Some(name) = words.next() else { continue };
+            let field = |word: &'static str| word.split_once(':').map_or((word, None), |(key, of)| (key, Some(of)));
+            types.entry(name).or_default().extend(words.map(field));
+        }
+        types
+    })
+}
+
+/// A place in the tree that is being walked; its path is written only where something is wrong.
+struct Place<'p> {
+    above: Option<&'p Place<'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Start,
+    Field(&'p str),
+    Item(usize),
+}
+
+impl Place<'_> {
+    fn write(&self, path: &mut String) {
+        if let Some(above) = self.above {
+            above.write(path);
+        }
+        match self.step {
+            Step::Start => {}
+            Step::Field(key) if path.is_empty() => path.push_str(key),
+            Step::Field(key) => path.extend([".", key]),
+            Step::Item(at) => path.push_str(&format!("[{at}]")),
+        }
+    }
+
+    fn path(&self, key: &str) -> String {
+        let mut path = String::new();
+        Place { above: Some(self), step: Step::Field(key) }.write(&mut path);
+        path
+    }
+}
+
+struct Walk<'w> {
+    types: &'static Types,
+    found: &'w mut Vec<(String, Option<String>)>,
+    /// How many were found beyond the most that are named.
+    more: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value, type_name: &str, place: &Place<'_>) {
+        match value {
+            Value::Object(fields) => {
+                let Some(known) = self.types.get(type_name) else { return };
+                for (key, value) in fields {
+                    match known.get(key.as_str()) {
+                        Some(Some(below)) => {
+                            self.value(value, below, &Place { above: Some(place), step: Step::Field(key) });
+                        }
+                        Some(None) => {}
+                        // Volume sources that are not known are refused elsewhere, not ignored.
+                        None if type_name == "Volume" => {}
+                        None if self.found.len() >= MOST_FOUND => self.more += 1,
+                        None => {
+                            let nearest = nearest(key, known.keys().copied());
+                            self.found.push((place.path(&shortened(key)), nearest.map(|nearest| place.path(nearest))));
+                        }
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.value(item, type_name, &Place { above: Some(place), step: Step::Item(at) });
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// The known name that is most alike; of two that are equally alike the first.
+fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let name = name.to_ascii_lowercase();
+    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
+    let mut best: Option<(f64, &str)> = None;
+    // The distance takes time in proportion to the length of the key, which may be megabytes.
+    let comparable = |known: &&str| known.len().abs_diff(name.len()) * 2 <= known.len().max(name.len());
+    for known in known.filter(comparable) {
+        let likeness = likeness(known);
+        if likeness >= ALIKE && best.is_none_or(|(most, _)| likeness > most) {
+            best = Some((likeness, known));
+        }
+    }
+    best.map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(type_name: &str, value: &Value) -> Vec<(String, Option<String>)> {
+        unknown_fields(type_name, "Pod", value).into_iter().map(|unknown| (unknown.path, unknown.nearest)).collect()
+    }
+
+    #[test]
+    fn every_type_that_a_field_has_is_in_the_table() {
+        for (name, fields) in types() {
+            for (field, below) in fields {
+                assert!(below.is_none_or(|below| types().contains_key(below)), "{name}.{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_typing_error_is_found_with_the_nearest_name() {
+        let container =
+            json!({"name": "c", "resource": {}, "ports": [{"containerport": 1}], "resources": {"request": {}}});
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "label": {"any": "x"}, "labels": {"any": "x"}},
+            "spec": {"toleration": [], "priorityClass": "x", "gpus": 8, "containers": [{"name": "d"}, container]},
+            "status": {"phse": "Pending"},
+        });
+        let expected = [
+            ("metadata.label", Some("metadata.labels")),
+            ("spec.containers[1].ports[0].containerport", Some("spec.containers[1].ports[0].containerPort")),
+            ("spec.containers[1].resource", Some("spec.containers[1].resources")),
+            ("spec.containers[1].resources.request", Some("spec.containers[1].resources.requests")),
+            ("spec.gpus", None),
+            ("spec.priorityClass", Some("spec.priorityClassName")),
+            ("spec.toleration", Some("spec.tolerations")),
+        ];
+        let expected = expected.map(|(path, nearest)| (path.to_owned(), nearest.map(str::to_owned)));
+        assert_eq!(found("Pod", &pod), expected);
+    }
+
+    #[test]
+    fn fields_of_other_versions_are_known() {
+        let reference = json!({"name": "w", "podGroup": "g", "podGroupReplicaKey": "0"});
+        assert_eq!(found("Pod", &json!({"spec": {"workloadRef": reference}})), []);
+        let group = json!({"spec": {"podGroupTemplateRef": {"workload": {}}, "workloadRef": {"workloadName": "w"}}});
+        assert_eq!(found("PodGroup", &group), []);
+        let set =
+            json!({"name": "main", "count": 1, "topologyRequest": {"required": "rack"}, "template": {"spec": {}}});
+        let workload = json!({
+            "spec": {"queueName": "q", "priorityClassSource": "", "maximumExecutionTimeSeconds": 5, "podSets": [set]},
+            "status": {"anything": {}},
+        });
+        assert_eq!(found("KueueWorkload", &workload), []);
+        let wrong =
+            json!({"spec": {"queue": "q", "podSets": [{"template": {"spec": {"tolerations": [{"keys": ""}]}}}]}});
+        let paths: Vec<String> = found("KueueWorkload", &wrong).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["spec.podSets[0].template.spec.tolerations[0].keys", "spec.queue"]);
+    }
+
+    #[test]
+    fn objects_with_the_same_typing_error_share_a_warning() {
+        let unknown = |name: &str| UnknownField {
+            kind: "Pod".to_owned(),
+            name: FullName::new("", name),
+            path: "spec.toleration".to_owned(),
+            nearest: Some("spec.tolerations".to_owned()),
+        };
+        let three = ["b", "a", "c"].map(unknown);
+        let rest = "spec.toleration: unknown field, ignored; did you mean spec.tolerations?";
+        assert_eq!(warnings(three.iter()), [format!("Pod default/a and 2 more: {rest}")]);
+        assert_eq!(warnings(three[..1].iter()), [format!("Pod default/b: {rest}")]);
+    }
+}

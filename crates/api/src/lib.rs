@@ -1,0 +1,29 @@
+//! The objects of Kubernetes and of Reprieve as data. This crate decodes them and names what is wrong with them; it decides nothing.
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same objects, on every machine")]
+
+pub mod answer;
+pub mod controlled;
+#[cfg(feature = "crds")]
+pub mod crds;
+pub mod decode;
+pub mod fields;
+pub mod kinds;
+pub mod koordinator;
+pub mod kueue;
+pub mod membership;
+pub mod meta;
+pub mod object_set;
+pub mod pod;
+pub mod quantity;
+pub mod read;
+pub mod record;
+pub mod requests;
+#[cfg(feature = "crds")]
+mod schema;
+pub mod source;
+pub mod test_file;
+mod tree;
+pub mod volumes;
+pub mod workload;

@@ -1,0 +1,61 @@
+//! How an object is named.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// A namespace and a name; the namespace is `default` where none is given.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FullName {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl FullName {
+    /// Of an object.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+    }
+
+    /// From its parts.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for FullName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The name of an object: with its namespace, or alone.
+pub trait Name {
+    /// The namespace, where it has one.
+    fn namespace(&self) -> Option<&str>;
+    /// The name.
+    fn name(&self) -> &str;
+}
+
+impl Name for FullName {
+    fn namespace(&self) -> Option<&str> {
+        Some(&self.namespace)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Name for String {
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        self
+    }
+}

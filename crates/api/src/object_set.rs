@@ -1,0 +1,96 @@
+//! The objects that a decision reads, by kind. What this file does for one kind it does for all: see the table in [`crate::kinds`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+
+use crate::kinds::{Kind, Object, kind_table};
+use crate::koordinator::{ElasticQuota, JobGroup};
+use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
+use crate::pod::Pod;
+use crate::source::{Source, Sourced, UnknownField};
+use crate::workload::Workload;
+
+macro_rules! object_set {
+    (
+        stored { $($kind:ident($type:ty) $list:ident:
+            $name:literal $group:literal $version:literal $plural:literal $scope:ident $reader:ident $need:ident;)+ }
+        watched { $($live:ident($live_type:ty): $($where:literal)+ $($how:ident)+;)+ }
+    ) => {
+        /// The objects that a decision reads, a list for each kind.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Objects {
+            $(#[doc = concat!($name, " of group `", $group, "`.")] pub $list: Vec<Sourced<$type>>,)+
+            /// Kinds that no decision reads, and how many objects of each there were.
+            pub skipped: BTreeMap<String, usize>,
+            /// Fields that the API does not have, of objects that may be a preemptor.
+            pub unknown_fields: Vec<UnknownField>,
+        }
+
+        impl Objects {
+            /// Adds all of `other`.
+            pub fn extend(&mut self, other: Self) {
+                $(self.$list.extend(other.$list);)+
+                for (kind, count) in other.skipped {
+                    *self.skipped.entry(kind).or_default() += count;
+                }
+                self.unknown_fields.extend(other.unknown_fields);
+            }
+
+            /// Adds one object. Kinds that only a scheduler reads are not stored.
+            pub fn push(&mut self, object: &Object, source: &Source) {
+                match object {
+                    $(Object::$kind(object) => {
+                        self.$list.push(Sourced { object: Arc::clone(object), source: source.clone() });
+                    })+
+                    $(Object::$live(_) => {})+
+                }
+            }
+
+            /// All objects, in the order of the table of kinds.
+            pub fn iter(&self) -> impl Iterator<Item = Object> {
+                std::iter::empty()$(.chain(self.$list.iter().map(|sourced| Object::from(Arc::clone(&sourced.object)))))+
+            }
+
+            /// Removes the objects of all kinds but these.
+            pub fn retain_kinds(&mut self, keeps: impl Fn(Kind) -> bool) {
+                $(if !keeps(Kind::$kind) {
+                    self.$list.clear();
+                })+
+            }
+
+            /// The number of objects.
+            pub fn len(&self) -> usize {
+                0 $(+ self.$list.len())+
+            }
+
+            /// The same objects in another order, the same on every machine; rounds differ. No decision may depend on it.
+            pub fn shuffled(&self, round: u64) -> Self {
+                let mut objects = self.clone();
+                let mut state = round.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                $(shuffle(&mut objects.$list, &mut state);)+
+                objects
+            }
+        }
+    };
+}
+kind_table!(object_set);
+
+impl Objects {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn shuffle<T>(items: &mut [T], state: &mut u64) {
+    for at in (1..items.len()).rev() {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        items.swap(at, (*state >> 33) as usize % (at + 1));
+    }
+}

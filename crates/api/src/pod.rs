@@ -1,0 +1,381 @@
+//! A pod, as far as decisions read it. In a large cluster there are many: whatever else they say is skipped as it is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::api::core::v1::{
+    Affinity, ContainerPort, ContainerRestartRule, PodCondition, PodResourceClaim, PodSchedulingGate,
+    PodSchedulingGroup, ResourceRequirements, Toleration, TopologySpreadConstraint,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::requests::fill_container_requests;
+use crate::volumes::{BoundMounts, Volumes};
+
+/// `v1` Pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Read")]
+pub struct Pod {
+    /// Its metadata, without what says who changed what.
+    pub metadata: ObjectMeta,
+    /// What it asks for: often the very same as others do.
+    pub spec: Option<Arc<PodSpec>>,
+    /// The node that it is bound to: `spec.nodeName` in the API.
+    pub node_name: Option<String>,
+    /// How it is.
+    pub status: Option<PodStatus>,
+}
+
+/// What a pod asks for. Each field is the one of that name in the API.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct PodSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
+    #[serde(deserialize_with = "or_default")]
+    pub containers: Vec<Container>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_network: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_users: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_containers: Option<Vec<Container>>,
+    #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
+    pub node_name: OnTheWay,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_selector: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<BTreeMap<String, Quantity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemption_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_claims: Option<Vec<PodResourceClaim>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceRequirements>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_class_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling_gates: Option<Vec<PodSchedulingGate>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling_group: Option<PodSchedulingGroup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination_grace_period_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerations: Option<Vec<Toleration>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
+    /// Only the volumes that a scheduler has to consider.
+    #[serde(skip_serializing_if = "Volumes::is_empty")]
+    pub volumes: Volumes,
+}
+
+/// The name of a node, from and to the API. What is known of a pod has it in [`Pod::node_name`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct OnTheWay(Option<String>);
+
+impl OnTheWay {
+    fn is_nowhere(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl From<Option<String>> for OnTheWay {
+    fn from(node: Option<String>) -> Self {
+        Self(node)
+    }
+}
+
+impl From<OnTheWay> for Option<String> {
+    fn from(node: OnTheWay) -> Self {
+        node.0
+    }
+}
+
+/// A container of a pod. Each field is the one of that name in the API.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct Container {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Vec<ContainerPort>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceRequirements>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_policy_rules: Option<Vec<ContainerRestartRule>>,
+    /// Only the mounts with bind mount options.
+    #[serde(skip_serializing_if = "BoundMounts::is_empty")]
+    pub volume_mounts: BoundMounts,
+}
+
+/// How a pod is. Each field is the one of that name in the API.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct PodStatus {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_resources: Option<BTreeMap<String, Quantity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<PodCondition>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_statuses: Option<Vec<ContainerStatus>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_container_statuses: Option<Vec<ContainerStatus>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nominated_node_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceRequirements>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+}
+
+impl PodStatus {
+    /// All but the conditions.
+    pub fn but_conditions(&self) -> impl PartialEq + '_ {
+        let Self {
+            allocated_resources,
+            conditions: _,
+            container_statuses,
+            init_container_statuses,
+            nominated_node_name,
+            phase,
+            resources,
+            start_time,
+        } = self;
+        let containers = (container_statuses, init_container_statuses);
+        (allocated_resources, containers, nominated_node_name, phase, resources, start_time)
+    }
+}
+
+/// How a container is. Each field is the one of that name in the API.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct ContainerStatus {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_resources: Option<BTreeMap<String, Quantity>>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceRequirements>,
+}
+
+/// A pod as it is in the API.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Read {
+    #[serde(deserialize_with = "metadata")]
+    metadata: ObjectMeta,
+    spec: Option<PodSpec>,
+    status: Option<PodStatus>,
+}
+
+impl From<Read> for Pod {
+    fn from(Read { metadata, spec, status }: Read) -> Self {
+        match spec {
+            Some(mut spec) => {
+                fill_container_requests(&mut spec);
+                Self { status, ..Self::new(metadata, spec) }
+            }
+            None => Self { metadata, status, ..Self::default() },
+        }
+    }
+}
+
+impl Pod {
+    /// A pod of which nothing is known but what it asks for. Its limits are not copied to its requests, unlike those of a pod that is
+    /// decoded: `defaults.rs` completes the pods that are made from a template.
+    pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
+        let node_name = std::mem::take(&mut spec.node_name).0;
+        Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
+    }
+
+    /// Whether all its containers have ended for good: it takes no room any more.
+    pub fn is_finished(&self) -> bool {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    }
+
+    /// What it asks for, to be changed.
+    pub fn spec_mut(&mut self) -> &mut PodSpec {
+        Arc::make_mut(self.spec.get_or_insert_default())
+    }
+}
+
+impl Serialize for Pod {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { metadata, spec, node_name, status } = self;
+        let bound = node_name.as_ref().map(|node| {
+            let spec = spec.as_deref().cloned().unwrap_or_default();
+            PodSpec { node_name: OnTheWay(Some(node.clone())), ..spec }
+        });
+        let spec = bound.as_ref().or(spec.as_deref());
+        let fields = 3 + usize::from(spec.is_some()) + usize::from(status.is_some());
+        let mut pod = serializer.serialize_struct("Pod", fields)?;
+        pod.serialize_field("apiVersion", "v1")?;
+        pod.serialize_field("kind", "Pod")?;
+        pod.serialize_field("metadata", metadata)?;
+        if let Some(spec) = spec {
+            pod.serialize_field("spec", spec)?;
+        }
+        if let Some(status) = status {
+            pod.serialize_field("status", status)?;
+        }
+        pod.end()
+    }
+}
+
+impl k8s_openapi::Resource for Pod {
+    const API_VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::API_VERSION;
+    const GROUP: &'static str = <api::Pod as k8s_openapi::Resource>::GROUP;
+    const KIND: &'static str = <api::Pod as k8s_openapi::Resource>::KIND;
+    const VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::VERSION;
+    const URL_PATH_SEGMENT: &'static str = <api::Pod as k8s_openapi::Resource>::URL_PATH_SEGMENT;
+    type Scope = <api::Pod as k8s_openapi::Resource>::Scope;
+}
+
+impl Metadata for Pod {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Makes one of the API's of ours, and the other way round.
+macro_rules! both_ways {
+    ($type:ident { $($same:ident),+ $(; $each:ident, $some:ident)? }) => {
+        impl From<api::$type> for $type {
+            fn from(from: api::$type) -> Self {
+                Self {
+                    $($each: each(from.$each), $some: from.$some.map(each),)?
+                    $($same: from.$same.into(),)+
+                }
+            }
+        }
+
+        impl From<$type> for api::$type {
+            fn from(from: $type) -> Self {
+                Self {
+                    $($each: each(from.$each), $some: from.$some.map(each),)?
+                    $($same: from.$same.into(),)+
+                    ..Self::default()
+                }
+            }
+        }
+    };
+}
+
+both_ways!(PodSpec {
+    affinity, host_network, host_users, node_name, node_selector, overhead, preemption_policy, priority,
+    priority_class_name, resource_claims, resources, runtime_class_name, scheduler_name, scheduling_gates,
+    scheduling_group, termination_grace_period_seconds, tolerations, topology_spread_constraints, volumes; containers,
+    init_containers
+});
+both_ways!(Container { image, name, ports, resources, restart_policy, restart_policy_rules, volume_mounts });
+
+fn each<T: Into<U>, U>(all: Vec<T>) -> Vec<U> {
+    all.into_iter().map(Into::into).collect()
+}
+
+/// Nothing, where the API has nothing.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Metadata without the managed fields, which are larger than all the rest.
+fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default, expecting = "metadata")]
+    struct Read {
+        annotations: Option<BTreeMap<String, String>>,
+        creation_timestamp: Option<Time>,
+        deletion_grace_period_seconds: Option<i64>,
+        deletion_timestamp: Option<Time>,
+        finalizers: Option<Vec<String>>,
+        generate_name: Option<String>,
+        generation: Option<i64>,
+        labels: Option<BTreeMap<String, String>>,
+        name: Option<String>,
+        namespace: Option<String>,
+        owner_references: Option<Vec<OwnerReference>>,
+        resource_version: Option<String>,
+        uid: Option<String>,
+    }
+    let read: Read = or_default(deserializer)?;
+    Ok(ObjectMeta {
+        annotations: read.annotations,
+        creation_timestamp: read.creation_timestamp,
+        deletion_grace_period_seconds: read.deletion_grace_period_seconds,
+        deletion_timestamp: read.deletion_timestamp,
+        finalizers: read.finalizers,
+        generate_name: read.generate_name,
+        generation: read.generation,
+        labels: read.labels,
+        name: read.name,
+        namespace: read.namespace,
+        owner_references: read.owner_references,
+        resource_version: read.resource_version,
+        uid: read.uid,
+        ..ObjectMeta::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_what_the_api_has() {
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "labels": {"app": "a"}},
+            "spec": {
+                "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}],
+                "nodeName": "node",
+                "priority": 5,
+                "schedulerName": "reprieve",
+                "tolerations": [{"key": "gpu", "operator": "Exists"}],
+            },
+            "status": {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]},
+        });
+        let mut full = pod.clone();
+        full["metadata"]["managedFields"] = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        full["spec"]["volumes"] = json!([{"name": "tmp", "emptyDir": {}}]);
+        full["spec"]["containers"][0]["command"] = json!(["sleep"]);
+        let read: Pod = serde_json::from_value(full.clone()).expect("a pod");
+        assert_eq!(serde_json::to_value(&read).expect("a value"), pod);
+        let same: api::Pod = serde_json::from_value(full).expect("a pod of the API");
+        assert_eq!(read.node_name.as_deref(), Some("node"));
+        let same = Pod::new(ObjectMeta::default(), same.spec.map(PodSpec::from).unwrap_or_default());
+        assert_eq!((read.spec, read.node_name), (same.spec, same.node_name));
+        let empty: Pod =
+            serde_json::from_value(json!({"metadata": null, "spec": {"containers": null}})).expect("a pod");
+        assert_eq!(empty, Pod { spec: Some(Arc::default()), ..Pod::default() });
+    }
+}

@@ -1,0 +1,562 @@
+//! Text in, objects out: YAML streams, JSON, and lists, as `kubectl get` prints them. Kinds that no decision reads are counted and
+//! skipped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::controlled::Controlled;
+use crate::decode::{Misfit, decode, decode_as_kubectl};
+use crate::fields::unknown_fields;
+use crate::kinds::{Kind, Scope, kind_table};
+use crate::membership::name_group_of;
+use crate::object_set::Objects;
+use crate::source::{InputError, ObjectRef, Source, Sourced};
+use crate::test_file::PreemptionTest;
+use crate::tree::{Counter, Node};
+use crate::volumes::Volumes;
+
+/// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// One document of a stream.
+#[derive(Clone, Debug)]
+pub struct Document<'t> {
+    /// Where it came from.
+    pub source: Source,
+    /// The line of the file on which it begins, from 0.
+    line: usize,
+    text: &'t str,
+}
+
+/// Splits a stream into its documents. Those with nothing but comments and white space are passed over.
+pub fn documents<'t>(file: &str, text: &'t str) -> Vec<Document<'t>> {
+    let file: Arc<str> = file.into();
+    let mut documents = Vec::new();
+    let (mut start, mut start_line) = (0, 0);
+    let mut offset = 0;
+    let push = |documents: &mut Vec<Document<'t>>, text: &'t str, line: usize| {
+        let source = Source { file: file.clone(), document: documents.len() + 1, item: None };
+        if text.lines().any(|line| !matches!(line.trim_start().bytes().next(), None | Some(b'#'))) {
+            documents.push(Document { source, line, text });
+        }
+    };
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if let Some(rest) = line.strip_prefix("---")
+            && rest.chars().next().is_none_or(char::is_whitespace)
+        {
+            push(&mut documents, &text[start..offset], start_line);
+            (start, start_line) = (offset + 3, number);
+        }
+        offset += line.len();
+    }
+    push(&mut documents, &text[start..], start_line);
+    documents
+}
+
+impl Document<'_> {
+    /// How many bytes of text it has.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The `apiVersion` and `kind` that it says it has.
+    pub fn kind(&self) -> Result<TypeMeta, InputError> {
+        Ok(TypeMeta::of(&self.parse(&mut Read {
+            objects: &mut Objects::default(),
+            controlled: None,
+            namespace: None,
+        })?))
+    }
+
+    /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
+    pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
+        let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
+        if TypeMeta::of(&value).is_test() {
+            let object = reference(&value);
+            let test = Arc::new(typed(&value, &self.source, &object)?);
+            return Ok(Some(Sourced { object: test, source: self.source.clone() }));
+        }
+        if !TypeMeta::of(&value).kind.ends_with("List") {
+            accept(value, &self.source, &mut Read { objects, controlled: None, namespace: None })?;
+        }
+        Ok(None)
+    }
+
+    /// Reads it as something of Reprieve's own that is no PreemptionTest.
+    pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
+        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
+        let object = reference(&value);
+        Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
+    }
+
+    /// Reads what somebody means to submit: objects, and those whose controllers make pods. As with kubectl, `namespace` is the namespace
+    /// of objects that name none, and an object that names another one is an error.
+    pub fn read_submitted(
+        &self,
+        objects: &mut Objects,
+        controlled: &mut Vec<Sourced<Controlled>>,
+        namespace: Option<&str>,
+    ) -> Result<(), InputError> {
+        let mut read = Read { objects, controlled: Some(controlled), namespace };
+        let value = self.parse(&mut read)?;
+        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
+    }
+
+    /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
+    fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
+        let mut counter = Counter::first_pass(looks_like_json(self.text));
+        let mut parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+        if counter.needs_second_pass() {
+            counter = Counter::second_pass(counter);
+            parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+        }
+        let (value, items, controlled) = parsed?;
+        read.objects.extend(items);
+        if let Some(all) = &mut read.controlled {
+            all.extend(controlled);
+        }
+        Ok(value)
+    }
+
+    /// The tree, and what the items of a list are.
+    fn parse_once(&self, counter: &Counter, submitted: bool, namespace: Option<&str>) -> Result<Parsed, InputError> {
+        let (mut objects, mut controlled) = (Objects::default(), Vec::new());
+        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled), namespace };
+        let mut tree =
+            Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
+        let parsed = if looks_like_json(self.text) {
+            let mut json = serde_json::Deserializer::from_str(self.text);
+            let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+            parsed.map_err(|error| self.json_problem(&error))
+        } else {
+            self.refuse_endless_lines()?;
+            let options = yaml_options(self.text.len());
+            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| {
+                tree.by_ref().deserialize(yaml)
+            })
+            .map_err(|error| self.yaml_problem(&error))
+        };
+        if let Some(error) = tree.error {
+            return Err(error);
+        }
+        let kindless = std::mem::take(&mut tree.kindless);
+        let value = parsed.map_err(|problem| InputError::new(problem).at(&self.source))?;
+        let list = TypeMeta::of(&value);
+        for (item, mut value) in kindless {
+            list.give_to_item(&mut value);
+            accept(value, &Source { item: Some(item), ..self.source.clone() }, &mut read)?;
+        }
+        Ok((value, objects, controlled))
+    }
+
+    fn refuse_endless_lines(&self) -> Result<(), InputError> {
+        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE);
+        longest.map_or(Ok(()), |(at, line)| {
+            let (number, bytes) = (at + self.line + 1, line.len());
+            let problem = format!(
+                "line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line"
+            );
+            Err(InputError::new(problem).at(&self.source))
+        })
+    }
+
+    /// What is wrong, with the line in the file rather than in the document.
+    fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
+        let error = error.without_snippet();
+        let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
+        let message = error.to_string();
+        self.problem("YAML", at, &message)
+    }
+
+    fn json_problem(&self, error: &serde_json::Error) -> String {
+        self.problem("JSON", Some((error.line(), error.column())), &error.to_string())
+    }
+
+    fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
+        let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
+        let first = message.lines().next().unwrap_or_default();
+        let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
+            problem if problem.starts_with("cannot deserialize null into string") => {
+                "a key is null; quote it".to_owned()
+            }
+            problem => plain_problem(problem),
+        };
+        format!("{at}this is not valid {language}: {problem}")
+    }
+}
+
+/// What a parser found wrong, without what it advises the programmer to do.
+fn plain_problem(problem: &str) -> String {
+    const SEPARATE: &str = "put --- between two documents, on a line of its own";
+    if let Some(rest) = problem.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split_once(", set ").map_or(rest, |(key, _)| key);
+        let advice = if matches!(key, "apiVersion" | "kind") { SEPARATE } else { "remove one of the two" };
+        return format!("the key {key} is there twice; {advice}");
+    }
+    if problem.contains("trailing characters") || problem.contains("from_str_multiple") {
+        return format!("there is more text after the end of the object; {SEPARATE}");
+    }
+    if problem.contains("budget breached") {
+        return "it is nested too deep, or its aliases repeat too much; write it out without aliases".to_owned();
+    }
+    problem.to_owned()
+}
+
+/// A flow mapping of YAML begins with a brace too, but hardly ever with a quoted key.
+fn looks_like_json(text: &str) -> bool {
+    text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
+}
+
+/// The parser's limits, in proportion to the text: no text of honest size reaches them, no bomb of aliases passes them. Which scalars
+/// without quotes are text is explained in [`crate::tree`]; `010` is 8, as kubectl reads it.
+fn yaml_options(bytes: usize) -> serde_saphyr::Options {
+    let most = bytes.saturating_mul(2).saturating_add(10_000);
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: most,
+            max_nodes: most,
+            max_total_scalar_bytes: most,
+            max_depth: 128,
+        },
+        strict_booleans: true,
+        legacy_octal_numbers: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
+    }
+}
+
+/// `apiVersion` and `kind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeMeta {
+    /// The group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl TypeMeta {
+    fn of(value: &Value) -> Self {
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { api_version: text("apiVersion"), kind: text("kind") }
+    }
+
+    /// Whether it is a PreemptionTest.
+    pub fn is_test(&self) -> bool {
+        self.api_version.starts_with("reprieve.dev/") && self.kind == "PreemptionTest"
+    }
+
+    /// The items of a typed list do not say what they are; the list does.
+    fn give_to_item(&self, item: &mut Value) {
+        if let (Value::Object(fields), Some(kind)) = (item, self.kind.strip_suffix("List")) {
+            fields.insert("apiVersion".to_owned(), self.api_version.clone().into());
+            fields.insert("kind".to_owned(), kind.into());
+        }
+    }
+}
+
+/// What a document becomes: the tree, the objects of a list, and those of them whose controllers make pods.
+type Parsed = (Value, Objects, Vec<Sourced<Controlled>>);
+
+/// What was read.
+struct Read<'r> {
+    objects: &'r mut Objects,
+    /// Objects whose controllers make pods; `None` where they are passed over, because their pods are in the input themselves.
+    controlled: Option<&'r mut Vec<Sourced<Controlled>>>,
+    /// The namespace of submitted objects, if one is given.
+    namespace: Option<&'r str>,
+}
+
+/// Builds the tree of a document, all but the items of a list.
+struct Tree<'a, 'r> {
+    source: &'a Source,
+    read: &'a mut Read<'r>,
+    counter: &'a Counter,
+    /// Items that do not say what they are, and where they stood.
+    kindless: Vec<(usize, Value)>,
+    items: usize,
+    error: Option<InputError>,
+}
+
+impl<'a, 'r> Tree<'a, 'r> {
+    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a, 'r> {
+        TreeRef(self)
+    }
+}
+
+struct TreeRef<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
+
+impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a Kubernetes object with apiVersion and kind")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "items" {
+                map.next_value_seed(Items(self.0))?;
+            } else {
+                fields.insert(key, map.next_value_seed(Node(self.0.counter))?);
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+struct Items<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects under items")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let tree = self.0;
+        while let Some(value) = items.next_element_seed(Node(tree.counter))? {
+            tree.items += 1;
+            if tree.counter.needs_second_pass() {
+                continue;
+            }
+            if value.get("kind").is_none() {
+                tree.kindless.push((tree.items, value));
+                continue;
+            }
+            let source = Source { item: Some(tree.items), ..tree.source.clone() };
+            if let Err(error) = accept(value, &source, tree.read) {
+                tree.error = Some(error);
+                return Err(serde::de::Error::custom("an item cannot be read"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts an object where it belongs.
+fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), InputError> {
+    if value.is_null() {
+        return Ok(());
+    }
+    let TypeMeta { api_version, kind } = TypeMeta::of(&value);
+    if kind.is_empty() || api_version.is_empty() {
+        let field = if kind.is_empty() { "kind" } else { "apiVersion" };
+        let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
+        return Err(InputError::new(problem).at(source).field(field));
+    }
+    let group = group_of_version(&api_version);
+    if let Some(controlled) = &mut read.controlled {
+        name_submitted(&mut value);
+        if let Some(namespace) = read.namespace {
+            place_submitted(&mut value, namespace, source)?;
+        }
+        let made = match (group, kind.as_str()) {
+            ("batch", "Job") => {
+                let job = sourced(&value, source)?;
+                let volumes = template_volumes(&value);
+                Some(job.map(|job| Controlled::Job(Box::new(job), volumes)))
+            }
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
+                let keeper = sourced(&value, source)?;
+                let volumes = template_volumes(&value);
+                Some(keeper.map(|keeper| Controlled::Keeper(Box::new(keeper), volumes)))
+            }
+            _ => None,
+        };
+        if let Some(made) = made {
+            controlled.push(made);
+            read.objects.unknown_fields.extend(unknown_fields(&kind, &kind, &value));
+            return Ok(());
+        }
+    }
+    let objects = &mut *read.objects;
+    if let Some(type_name) = preemptor_type(group, &kind, &value) {
+        objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
+    }
+    let of_table = Kind::stored(group, &kind);
+    // Of ConfigMaps only the one with YuniKorn's queues is read.
+    let other_config_map = of_table == Some(Kind::ConfigMap) && !name_of(&value).ends_with("yunikorn-configs");
+    let Some(of_table) = of_table.filter(|_| !other_config_map) else {
+        *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
+        return Ok(());
+    };
+    match of_table {
+        Kind::Pod => name_group_of(&mut value),
+        Kind::PodGroup => value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(), // the fields are the same in every version
+        _ => {}
+    }
+    store(objects, of_table, &value, source)
+}
+
+macro_rules! store {
+    (
+        stored { $($kind:ident($type:ty) $list:ident: $($where:literal)+ $($how:ident)+;)+ }
+        watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
+    ) => {
+        /// Decodes an object and adds it to those of its kind.
+        fn store(objects: &mut Objects, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
+            match kind {
+                $(Kind::$kind => objects.$list.push(sourced(value, source)?),)+
+                $(Kind::$live => {})+
+            }
+            Ok(())
+        }
+    };
+}
+kind_table!(store);
+
+/// The group of an API version: none of `v1`, `batch` of `batch/v1`.
+fn group_of_version(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
+}
+
+/// The API server makes up the end of a name that is only begun by `metadata.generateName`; here it is always the same.
+fn name_submitted(value: &mut Value) {
+    let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return };
+    if !matches!(metadata.get("name"), None | Some(Value::Null)) {
+        return;
+    }
+    if let Some(start) = metadata.get("generateName").and_then(Value::as_str).filter(|start| !start.is_empty()) {
+        let name = format!("{start}new");
+        metadata.insert("name".to_owned(), name.into());
+    }
+}
+
+/// Gives a submitted object the namespace that was asked for.
+fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Result<(), InputError> {
+    let (TypeMeta { api_version, kind }, object) = (TypeMeta::of(value), reference(value));
+    let of_table = Kind::stored(group_of_version(&api_version), &kind);
+    let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return Ok(()) };
+    if kind == "PersistentVolume" || of_table.is_some_and(|kind| kind.resource().scope == Scope::Cluster) {
+        return Ok(());
+    }
+    match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
+        "" => {
+            metadata.insert("namespace".to_owned(), namespace.into());
+            Ok(())
+        }
+        own if own == namespace => Ok(()),
+        own => {
+            let problem = format!("{own:?} is not the namespace {namespace:?} given with -n; remove one of the two");
+            Err(InputError::new(problem).at(source).object(object).field("metadata.namespace"))
+        }
+    }
+}
+
+/// The volumes of an object's pod template. The types of the API drop volume sources that they do not know.
+fn template_volumes(value: &Value) -> Volumes {
+    let volumes = value.pointer("/spec/template/spec/volumes");
+    volumes.and_then(|volumes| decode(volumes).ok()).unwrap_or_default()
+}
+
+/// The type whose fields an object has, if it may be a preemptor or a part of one: it is not where it wants to be yet.
+fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str> {
+    let is_set = |pointer: &str| match value.pointer(pointer) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
+    };
+    match (group, kind) {
+        ("", "Pod") => (!is_set("/spec/nodeName")).then_some("Pod"),
+        ("scheduling.k8s.io", "PodGroup") => Some("PodGroup"),
+        ("scheduling.sigs.k8s.io", "PodGroup") => Some("JobGroup"),
+        ("kueue.x-k8s.io", "Workload") => (!is_set("/status/admission")).then_some("KueueWorkload"),
+        _ => None,
+    }
+}
+
+fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
+    let object = reference(value);
+    let problem = match value.pointer("/metadata/name") {
+        None | Some(Value::Null) => Some("is missing; every object has a name".to_owned()),
+        Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object has a name".to_owned()),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding says what is wrong
+    };
+    if let Some(problem) = problem {
+        return Err(InputError::new(problem).at(source).object(object.clone()).field("metadata.name"));
+    }
+    Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
+}
+
+/// The object of a document, as far as it says what it is.
+fn reference(value: &Value) -> ObjectRef {
+    let TypeMeta { api_version, kind } = TypeMeta::of(value);
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
+}
+
+fn name_of(value: &Value) -> String {
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    text("/metadata/namespace").map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+/// Decodes a tree.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &ObjectRef) -> Result<T, InputError> {
+    decode(value).or_else(|_| {
+        let mut quoted = value.clone();
+        quote_quantities(&mut quoted);
+        decode_as_kubectl(quoted).map_err(|Misfit { field, problem }| {
+            InputError::new(problem).at(source).object(object.clone()).field(field)
+        })
+    })
+}
+
+/// Kubernetes takes `cpu: 2` for `cpu: "2"`.
+fn quote_quantities(value: &mut Value) {
+    const OF_PODS: [&str; 4] = ["requests", "limits", "overhead", "allocatedResources"];
+    const OF_NODES: [&str; 3] = ["allocatable", "capacity", "podFixed"];
+    const OF_LIMIT_RANGES: [&str; 5] = ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"];
+    let is_list =
+        |key: &str| [&OF_PODS[..], &OF_NODES, &OF_LIMIT_RANGES].into_iter().flatten().any(|list| *list == key);
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::Object(quantities) if is_list(key) => {
+                        for quantity in quantities.values_mut().filter(|quantity| quantity.is_number()) {
+                            *quantity = Value::String(quantity.to_string());
+                        }
+                    }
+                    _ => quote_quantities(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(quote_quantities),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

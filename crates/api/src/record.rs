@@ -1,0 +1,76 @@
+//! A question with its answer as a PreemptionTest file, so that it can be asked again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::kinds::Object;
+use crate::meta::FullName;
+use crate::object_set::Objects;
+use crate::source::InputError;
+use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
+
+/// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
+pub fn record(
+    objects: &Objects,
+    seen: impl Fn(&FullName) -> bool,
+    spec: &TestSpec,
+    answer: &Answer,
+    assumed: &[&str],
+) -> Result<String, InputError> {
+    let mut origin = BTreeMap::from([("reprieve.dev/origin".to_owned(), "reprieve plan -o test".to_owned())]);
+    if !assumed.is_empty() {
+        origin.insert("reprieve.dev/assumed".to_owned(), assumed.join(","));
+    }
+    let test = PreemptionTest {
+        api_version: "reprieve.dev/v1alpha1".to_owned(),
+        kind: "PreemptionTest".to_owned(),
+        metadata: TestMetadata {
+            name: format!("plan-for-{}", spec.preemptor.name),
+            annotations: origin,
+            ..TestMetadata::default()
+        },
+        spec: TestSpec {
+            expect: Some(Expectation {
+                outcome: answer.outcome,
+                victims: Some(answer.victims.clone()),
+                any_of: None,
+                nominated: (!answer.nominated.is_empty()).then(|| answer.nominated.clone()),
+                candidates: None,
+            }),
+            ..spec.clone()
+        },
+    };
+    let mut text = yaml(&test)?;
+    // Pods are complete; only the templates of workloads are completed each time that they are read.
+    let completes = !objects.kueue_workloads.is_empty();
+    let is_needed = |object: &Object| match object {
+        Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
+        Object::Pod(pod) => seen(&FullName::of(&pod.metadata)),
+        _ => true,
+    };
+    for object in objects.iter().filter(is_needed) {
+        text.push_str("---\n");
+        text.push_str(&without_managed_fields(&object)?);
+    }
+    Ok(text)
+}
+
+/// Who wrote which field when is of no use to a decision, and most of the text.
+fn without_managed_fields<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let mut value = serde_json::to_value(object).map_err(unwritable)?;
+    if let Some(metadata) = value.get_mut("metadata").and_then(|metadata| metadata.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    yaml(&value)
+}
+
+fn yaml<T: Serialize>(object: &T) -> Result<String, InputError> {
+    let text = serde_saphyr::to_string(object).map_err(unwritable)?;
+    Ok(if text.ends_with('\n') { text } else { text + "\n" })
+}
+
+fn unwritable(error: impl std::fmt::Display) -> InputError {
+    InputError::new(format!("an object cannot be written: {error}"))
+}

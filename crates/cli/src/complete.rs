@@ -1,0 +1,135 @@
+//! Input that lacks what a decision needs, because not everything was exported from the cluster. A PreemptionTest is complete by
+//! definition, and so is a live cluster.
+
+use std::collections::BTreeMap;
+
+use reprieve_api::kinds::Kind;
+use reprieve_api::source::ObjectRef;
+use reprieve_objects::objects::{FullName, Objects};
+use reprieve_objects::pod::Pod;
+use reprieve_objects::report::count;
+use reprieve_objects::source::{InputError, Source};
+
+/// The command that exports all that a decision under policy Kubernetes reads.
+pub const EXPORT_ALL: &str =
+    "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
+const EXPORT_NODES: &str = "kubectl get nodes -o yaml";
+const EXPORT_PODS: &str = "kubectl get pods -A -o yaml";
+const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";
+
+/// The classes that every cluster has.
+const BUILT_IN: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+
+/// Refuses input without nodes, and input whose objects name PriorityClasses if it has none. The warnings are about single classes that
+/// are missing. `files` names the input.
+pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> {
+    if objects.nodes.is_empty() {
+        let problem = format!("{files}: there is no Node in the input; add the output of: {EXPORT_NODES}");
+        return Err(InputError::new(problem));
+    }
+    let named = named_classes(objects);
+    let has =
+        |class: &str| objects.priority_classes.iter().any(|one| one.object.metadata.name.as_deref() == Some(class));
+    if objects.priority_classes.is_empty()
+        && let Some(first) = named.values().flatten().min_by_key(|naming| naming.source)
+    {
+        let kinds = named.values().flatten().map(|naming| naming.kind.resource().kind);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
+        let counts: Vec<String> = counts.into_iter().map(|(kind, n)| count(n, kind, &format!("{kind}s"))).collect();
+        let problem = format!(
+            "PriorityClass {:?} is not in the input; PriorityClasses are named by {}, and the input has none; add the output \
+             of: {EXPORT_CLASSES}",
+            first.class,
+            counts.join(" and ")
+        );
+        let object = ObjectRef::of(first.kind, &first.name);
+        return Err(InputError::new(problem).at(first.source).object(object).field(first.field));
+    }
+    let mut warnings = Vec::new();
+    if !objects.pods.iter().any(|pod| is_running(&pod.object)) {
+        warnings.push(format!(
+            "there is no running Pod in the input; if the cluster runs any, add the output of: {EXPORT_PODS}"
+        ));
+    }
+    for (class, naming) in named.iter().filter(|(class, _)| !has(class)) {
+        let Some(first) = naming.iter().min_by_key(|naming| (naming.kind.resource().kind, &naming.name)) else {
+            continue;
+        };
+        let more = if naming.len() > 1 { format!(" and {} more", naming.len() - 1) } else { String::new() };
+        warnings.push(format!(
+            "{} {}{more}: {}: PriorityClass {class:?} is not in the input; add the output of: {EXPORT_CLASSES}",
+            first.kind.resource().kind,
+            first.name,
+            first.field
+        ));
+    }
+    Ok(warnings)
+}
+
+/// Whether the pod is on a node and has not ended.
+fn is_running(pod: &Pod) -> bool {
+    let is_bound = pod.node_name.as_deref().is_some_and(|node| !node.is_empty());
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    is_bound && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// An object that names a class.
+struct Naming<'o> {
+    kind: Kind,
+    name: FullName,
+    source: &'o Source,
+    field: &'static str,
+    class: &'o str,
+}
+
+/// By class: the objects that name it. Pods that have ended no longer count.
+fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
+    let mut all: Vec<Naming<'_>> = Vec::new();
+    for pod in &objects.pods {
+        let phase = pod.object.status.as_ref().and_then(|status| status.phase.as_deref());
+        let class = pod.object.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
+        if let Some(class) = class.filter(|_| !matches!(phase, Some("Succeeded" | "Failed"))) {
+            let name = FullName::of(&pod.object.metadata);
+            all.push(Naming { kind: Kind::Pod, name, source: &pod.source, field: "spec.priorityClassName", class });
+        }
+    }
+    for group in &objects.pod_groups {
+        if let Some(class) = group.object.spec.priority_class_name.as_deref() {
+            let name = FullName::of(&group.object.metadata);
+            all.push(Naming {
+                kind: Kind::PodGroup,
+                name,
+                source: &group.source,
+                field: "spec.priorityClassName",
+                class,
+            });
+        }
+    }
+    for workload in &objects.workloads {
+        let spec = &workload.object.spec;
+        let fields = [
+            ("spec.priorityClassName", &spec.priority_class_name),
+            ("spec.preemptionPriorityClassName", &spec.preemption_priority_class_name),
+        ];
+        for (field, class) in fields {
+            if let Some(class) = class.as_deref() {
+                let name = FullName::of(&workload.object.metadata);
+                all.push(Naming { kind: Kind::Workload, name, source: &workload.source, field, class });
+            }
+        }
+    }
+    for workload in &objects.kueue_workloads {
+        let classes = workload.object.spec.pod_sets.iter().filter_map(|set| set.template.spec.as_ref());
+        if let Some(class) = classes.filter_map(|spec| spec.priority_class_name.as_deref()).next() {
+            let name = FullName::of(&workload.object.metadata);
+            let field = "spec.podSets[].template.spec.priorityClassName";
+            all.push(Naming { kind: Kind::KueueWorkload, name, source: &workload.source, field, class });
+        }
+    }
+    let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();
+    for naming in all.into_iter().filter(|naming| !naming.class.is_empty() && !BUILT_IN.contains(&naming.class)) {
+        named.entry(naming.class).or_default().push(naming);
+    }
+    named
+}

@@ -1,0 +1,236 @@
+//! What the API server, or Kueue, fills into a pod before anything decides about it.
+//!
+//! | what | the API server, when a pod is created | Kueue, for the pod sets of a Workload |
+//! | --- | --- | --- |
+//! | a limit without a request | is copied to the requests first | is copied to the requests last |
+//! | LimitRange | defaults of type `Container`, where the container still has none | the same, and before the limits are copied |
+//! | RuntimeClass | overhead, node selector and tolerations | overhead |
+//! | global default PriorityClass | where the pod names no class | – |
+//!
+//! The order matters: with a limit of 4 and a default request of 1 the pod requests 4, and Kueue counts 1.
+
+mod limit_range;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::index::{by_name, plain_name};
+use crate::request::{self, pod_level_requests};
+use limit_range::LimitRanges;
+use reprieve_api::kinds::Kind;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Container, Pod, PodSpec};
+use reprieve_api::requests::{fill_container_requests, fill_requests};
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Sourced};
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// The objects that complete a pod.
+pub struct Defaults {
+    /// By namespace.
+    limit_ranges: BTreeMap<String, LimitRanges>,
+    runtime_classes: BTreeMap<String, Arc<RuntimeClass>>,
+    /// Name and value of the global default PriorityClass.
+    default_class: Option<(String, i32)>,
+    /// What is wrong with a LimitRange, by namespace, and with a RuntimeClass, by name: an error for those that it is about.
+    broken_ranges: BTreeMap<String, InputError>,
+    broken_classes: BTreeMap<String, InputError>,
+}
+
+impl Defaults {
+    /// The defaults of a cluster.
+    pub fn new(objects: &Objects) -> Result<Self, InputError> {
+        let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
+        let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
+        for (name, Sourced { object, source }) in
+            by_name(Kind::LimitRange, &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
+        {
+            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::LimitRange, &name));
+            if let Err(error) = limit_ranges.entry(name.namespace.clone()).or_default().add(object) {
+                broken_ranges.entry(name.namespace.clone()).or_insert_with(|| located(error));
+            }
+        }
+        let mut runtime_classes = BTreeMap::new();
+        for (name, Sourced { object, source }) in by_name(Kind::RuntimeClass, &objects.runtime_classes, plain_name)? {
+            let fixed = object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
+            if let Some(fixed) = fixed {
+                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::RuntimeClass, &name));
+                if let Err(error) = request::amounts(fixed, "overhead.podFixed") {
+                    broken_classes.insert(name.clone(), located(error));
+                    continue;
+                }
+            }
+            runtime_classes.insert(name, Arc::clone(object));
+        }
+        let classes = objects.priority_classes.iter().map(|class| &class.object);
+        let classes = classes.filter(|class| class.global_default == Some(true));
+        // There should be one. The API server takes the lowest where a race made several.
+        let default_class = classes
+            .map(|class| (class.value.unwrap_or_default(), plain_name(&**class)))
+            .min()
+            .map(|(value, name)| (name, value));
+        Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
+    }
+
+    /// An error where a pod depends on a LimitRange or a RuntimeClass that cannot be read. Others are not affected.
+    pub fn check(&self, namespace: &str, runtime_class: Option<&str>) -> Result<(), InputError> {
+        let broken = self.broken_ranges.get(namespace);
+        let broken = broken.or_else(|| self.broken_classes.get(runtime_class?));
+        broken.map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Completes a pod as the API server does when the pod is created. Returns why the API server would refuse the pod, if it would.
+    pub fn admit(&self, pod: &mut Pod) -> Vec<String> {
+        let namespace = FullName::of(&pod.metadata).namespace;
+        let spec = pod.spec_mut();
+        self.fill_class(&mut spec.priority_class_name, spec.priority);
+        self.admit_spec(&namespace, spec)
+    }
+
+    /// The same for a PodGroup.
+    pub fn admit_group(&self, group: &mut PodGroup) {
+        self.fill_class(&mut group.spec.priority_class_name, group.spec.priority);
+    }
+
+    /// The same for the pods of a template, without their priority.
+    pub fn admit_spec(&self, namespace: &str, spec: &mut PodSpec) -> Vec<String> {
+        fill_container_requests(spec);
+        let mut problems = self.apply_runtime_class(spec);
+        if let Some(limits) = self.limit_ranges.get(namespace) {
+            limits.fill_containers(spec);
+        }
+        if let Cow::Owned(requests) = pod_level_requests(spec)
+            && let Some(resources) = &mut spec.resources
+        {
+            resources.requests = Some(requests);
+        }
+        // What cannot be read is an error once the pod is loaded.
+        problems.extend(self.violations(namespace, spec).unwrap_or_default());
+        problems
+    }
+
+    /// Completes the pods of a Kueue Workload as Kueue does before it counts what they request.
+    pub fn adjust(&self, namespace: &str, spec: &mut PodSpec) {
+        if spec.overhead.as_ref().is_none_or(BTreeMap::is_empty)
+            && let Some(class) = self.runtime_class(spec)
+        {
+            spec.overhead = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.clone());
+        }
+        if let Some(limits) = self.limit_ranges.get(namespace) {
+            limits.fill_containers(spec);
+            limits.fill_pod(spec);
+        }
+        fill_container_requests(spec);
+        if let Some(resources) = &mut spec.resources {
+            fill_requests(resources);
+        }
+    }
+
+    /// Why no such pod may be created: a request above its limit, or what a LimitRange forbids. Each begins with the field.
+    pub fn violations(&self, namespace: &str, spec: &PodSpec) -> Result<Vec<String>, InputError> {
+        let mut violations = Vec::new();
+        for (path, resources) in resources_of(spec).filter(|(_, resources)| resources.limits.is_some()) {
+            let (requests, limits) = limit_range::amounts_of(resources, &path)?;
+            for (resource, request) in requests {
+                if limits.get(&resource).is_some_and(|limit| request > *limit) {
+                    violations.push(format!("{path}: the request of {resource} exceeds its limit"));
+                }
+            }
+        }
+        if let Some(limits) = self.limit_ranges.get(namespace) {
+            limits.violations(spec, &mut violations)?;
+        }
+        Ok(violations)
+    }
+
+    /// The RuntimeClass that a pod names and that the input does not have.
+    pub fn missing_runtime_class<'s>(&self, spec: &'s PodSpec) -> Option<&'s str> {
+        let name = spec.runtime_class_name.as_deref()?;
+        (!self.runtime_classes.contains_key(name) && !self.broken_classes.contains_key(name)).then_some(name)
+    }
+
+    fn runtime_class(&self, spec: &PodSpec) -> Option<&RuntimeClass> {
+        self.runtime_classes.get(spec.runtime_class_name.as_deref()?).map(AsRef::as_ref)
+    }
+
+    /// A pod that names no class gets the default one. The API server refuses a pod whose own priority differs from its class's: such
+    /// a pod is taken as it is written.
+    fn fill_class(&self, class: &mut Option<String>, priority: Option<i32>) {
+        if let Some((name, value)) = &self.default_class
+            && class.as_ref().is_none_or(String::is_empty)
+            && priority.is_none_or(|priority| priority == *value)
+        {
+            *class = Some(name.clone());
+        }
+    }
+
+    /// Overhead, node selector and tolerations of the pod's RuntimeClass. What the pod says itself stays.
+    fn apply_runtime_class(&self, spec: &mut PodSpec) -> Vec<String> {
+        if let Some(name) = self.missing_runtime_class(spec) {
+            let problem = format!(
+                "spec.runtimeClassName: RuntimeClass {name:?} is not in the input, so that its overhead, node selector and tolerations \
+                 are unknown; add the output of kubectl get runtimeclasses -o yaml"
+            );
+            return vec![problem];
+        }
+        let Some(class) = self.runtime_class(spec).cloned() else { return Vec::new() };
+        let name = plain_name(&class);
+        let mut problems = Vec::new();
+        if let Some(fixed) = class.overhead.and_then(|overhead| overhead.pod_fixed) {
+            match spec.overhead.as_ref().filter(|own| !own.is_empty()) {
+                None => spec.overhead = Some(fixed),
+                Some(own) if request::amounts(own, "").ok() != request::amounts(&fixed, "").ok() => {
+                    problems.push(format!(
+                        "spec.overhead: it is not the overhead of RuntimeClass {name:?}; the API server refuses such a pod, leave it out"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let scheduling = class.scheduling.unwrap_or_default();
+        for (key, value) in scheduling.node_selector.into_iter().flatten() {
+            let selector = spec.node_selector.get_or_insert_default();
+            let own = selector.entry(key.clone()).or_insert_with(|| value.clone());
+            if *own != value {
+                problems.push(format!(
+                    "spec.nodeSelector.{key}: {own:?} conflicts with {value:?} of RuntimeClass {name:?}; the API server refuses such a pod"
+                ));
+            }
+        }
+        for toleration in scheduling.tolerations.into_iter().flatten() {
+            let tolerations = spec.tolerations.get_or_insert_default();
+            if !tolerations.contains(&toleration) {
+                tolerations.push(toleration);
+            }
+        }
+        problems
+    }
+}
+
+/// The resources of each container and of the pod as a whole, with their field.
+fn resources_of(spec: &PodSpec) -> impl Iterator<Item = (String, &ResourceRequirements)> {
+    let whole = spec.resources.iter().map(|resources| ("spec.resources".to_owned(), resources));
+    let containers = containers_of(spec).filter_map(|(path, container)| {
+        let resources = container.resources.as_ref()?;
+        Some((format!("{path}.resources"), resources))
+    });
+    containers.chain(whole)
+}
+
+/// Each container, init containers first, with its field.
+fn containers_of(spec: &PodSpec) -> impl Iterator<Item = (String, &Container)> {
+    let named = |list: &str, container: &Container| format!("spec.{list}[{}]", container.name);
+    let init = spec.init_containers.iter().flatten().map(move |one| (named("initContainers", one), one));
+    init.chain(spec.containers.iter().map(move |one| (named("containers", one), one)))
+}
+
+#[cfg(test)]
+mod tests;

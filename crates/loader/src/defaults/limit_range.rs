@@ -1,0 +1,149 @@
+//! The LimitRanges of one namespace: what they give to containers that ask for nothing, and what they forbid.
+
+use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use reprieve_api::requests::fill;
+
+use super::{Quantities, containers_of};
+use crate::request::{self, Amounts};
+use reprieve_api::pod::{Pod, PodSpec};
+use reprieve_api::quantity::written;
+use reprieve_api::source::InputError;
+
+/// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
+#[derive(Default)]
+pub(super) struct LimitRanges {
+    container: Item,
+    pod: Item,
+}
+
+#[derive(Default)]
+struct Item {
+    default: Option<Quantities>,
+    default_request: Option<Quantities>,
+    max: Amounts,
+    min: Amounts,
+}
+
+impl LimitRanges {
+    /// Takes in one more, which comes behind the others in the order of names.
+    pub fn add(&mut self, object: &LimitRange) -> Result<(), InputError> {
+        for (at, item) in object.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
+            let item = completed(item);
+            let own = match item.type_.as_str() {
+                "Container" => &mut self.container,
+                "Pod" => &mut self.pod,
+                _ => continue,
+            };
+            let amounts = |list: &Option<Quantities>, field: &str| {
+                let list = list.as_ref().map(|list| request::amounts(list, &format!("spec.limits[{at}].{field}")));
+                list.unwrap_or_else(|| Ok(Amounts::new()))
+            };
+            for (resource, amount) in amounts(&item.max, "max")? {
+                own.max.entry(resource).and_modify(|max| *max = amount.min(*max)).or_insert(amount);
+            }
+            for (resource, amount) in amounts(&item.min, "min")? {
+                own.min.entry(resource).and_modify(|min| *min = amount.max(*min)).or_insert(amount);
+            }
+            amounts(&item.default, "default")?;
+            amounts(&item.default_request, "defaultRequest")?;
+            fill(&mut own.default, item.default.as_ref());
+            fill(&mut own.default_request, item.default_request.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Gives each container the default limits and requests that it lacks.
+    pub fn fill_containers(&self, spec: &mut PodSpec) {
+        if self.container.gives_nothing() {
+            return;
+        }
+        for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+            self.container.fill(container.resources.get_or_insert_default());
+        }
+    }
+
+    /// The same for a pod with resources of its own. Only Kueue does so.
+    pub fn fill_pod(&self, spec: &mut PodSpec) {
+        if let Some(resources) = &mut spec.resources {
+            self.pod.fill(resources);
+        }
+    }
+
+    /// What a pod has that is forbidden. Each begins with the field.
+    pub fn violations(&self, spec: &PodSpec, violations: &mut Vec<String>) -> Result<(), InputError> {
+        if self.container.forbids() {
+            for (path, container) in containers_of(spec) {
+                let Some(resources) = &container.resources else { continue };
+                let (requests, limits) = amounts_of(resources, &format!("{path}.resources"))?;
+                let mut most = limits.clone();
+                for (resource, amount) in &requests {
+                    most.entry(resource.clone()).and_modify(|most| *most = (*most).max(*amount)).or_insert(*amount);
+                }
+                let mut least = limits;
+                for (resource, amount) in requests {
+                    least.entry(resource).and_modify(|least| *least = (*least).min(amount)).or_insert(amount);
+                }
+                self.container.violations(&path, "container", &least, &most, violations);
+            }
+        }
+        if self.pod.forbids() {
+            let total = request::requests(&Pod::new(ObjectMeta::default(), spec.clone()))?;
+            self.pod.violations("spec", "pod", &total, &total, violations);
+        }
+        Ok(())
+    }
+}
+
+impl Item {
+    fn gives_nothing(&self) -> bool {
+        self.default.is_none() && self.default_request.is_none()
+    }
+
+    fn forbids(&self) -> bool {
+        !self.max.is_empty() || !self.min.is_empty()
+    }
+
+    fn fill(&self, resources: &mut ResourceRequirements) {
+        fill(&mut resources.limits, self.default.as_ref());
+        fill(&mut resources.requests, self.default_request.as_ref());
+    }
+
+    fn violations(&self, path: &str, of: &str, least: &Amounts, most: &Amounts, violations: &mut Vec<String>) {
+        let mut compare = |bounds: &Amounts, amounts: &Amounts, above: bool| {
+            for (resource, bound) in bounds {
+                let Some(amount) = amounts.get(resource) else { continue };
+                if if above { amount > bound } else { amount < bound } {
+                    let (amount, bound) = (written(resource, *amount), written(resource, *bound));
+                    let word = if above { "above the max" } else { "below the min" };
+                    violations.push(format!(
+                        "{path}: {amount} {resource} is {word} of {bound} that a LimitRange has for a {of}"
+                    ));
+                }
+            }
+        };
+        compare(&self.max, most, true);
+        compare(&self.min, least, false);
+    }
+}
+
+/// Requests and limits as numbers; `path` names them in an error.
+pub(super) fn amounts_of(resources: &ResourceRequirements, path: &str) -> Result<(Amounts, Amounts), InputError> {
+    let amounts = |list: &Option<Quantities>, field: &str| {
+        let list = list.as_ref().map(|list| request::amounts(list, &format!("{path}.{field}")));
+        list.unwrap_or_else(|| Ok(Amounts::new()))
+    };
+    Ok((amounts(&resources.requests, "requests")?, amounts(&resources.limits, "limits")?))
+}
+
+/// An item as the API server stores it: for containers a max is a default limit, that a default request, and so is a min.
+fn completed(item: &LimitRangeItem) -> LimitRangeItem {
+    let mut item = item.clone();
+    if item.type_ == "Container" {
+        fill(&mut item.default, item.max.as_ref());
+        fill(&mut item.default_request, item.default.as_ref());
+        fill(&mut item.default_request, item.min.as_ref());
+    }
+    item
+}

@@ -1,0 +1,186 @@
+//! PodGroups, and the Workloads that say the same in older words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::TextId;
+use reprieve_engine::snapshot::{DisruptionMode, Group};
+
+use crate::classes::Classes;
+use crate::index::by_name;
+use crate::intern::Interner;
+use crate::preemption_priority::{RefusedPriority, preemption_priority};
+use crate::unsupported::field_of_group;
+use reprieve_api::kinds::Kind;
+use reprieve_api::membership::{group_of, member_group};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Source, Sourced};
+use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
+
+/// On a PodGroup: the class of its priority when it is asked to yield.
+pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
+
+/// A group without its members, and the label that its members must share.
+pub(crate) struct NamedGroup {
+    pub(crate) group: Group,
+    pub(crate) topology_key: Option<String>,
+}
+
+/// All groups by name.
+pub(crate) fn groups(
+    objects: &Objects,
+    classes: &Classes,
+    texts: &mut Interner,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
+    let workloads = by_name(Kind::Workload, &objects.workloads, |workload| FullName::of(&workload.metadata))?;
+    let pod_groups = by_name(Kind::PodGroup, &objects.pod_groups, |group| FullName::of(&group.metadata))?;
+    let mut groups = BTreeMap::new();
+    for (name, Sourced { object: workload, source }) in &workloads {
+        for part in &workload.spec.pod_groups {
+            let part_name = FullName::new(&name.namespace, &member_group(&name.name, &part.name, None));
+            for replica in replicas(objects, &part_name) {
+                let read = Reading { classes, texts, warnings, kind: Kind::Workload, name, source };
+                groups.insert(replica, read.workload_group(workload, part)?);
+            }
+        }
+    }
+    for (name, Sourced { object: group, source }) in &pod_groups {
+        let workload = group.spec.workload_ref.as_ref().and_then(|reference| {
+            let workload = workloads.get(&FullName::new(&name.namespace, &reference.workload_name))?;
+            Some((
+                &*workload.object,
+                workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
+            ))
+        });
+        let read = Reading { classes, texts, warnings, kind: Kind::PodGroup, name, source };
+        groups.insert(name.clone(), read.pod_group(group, workload)?);
+    }
+    Ok(groups)
+}
+
+/// A group that stands for itself; `None` where a Workload has a say, or there is something to warn of.
+pub(crate) fn lone_group(
+    name: &FullName,
+    object: &PodGroup,
+    classes: &Classes,
+    texts: &mut Interner,
+) -> Result<Option<NamedGroup>, InputError> {
+    let mut warnings = Vec::new();
+    let source = Source { file: "the cluster".into(), document: 1, item: None };
+    let read = Reading { classes, texts, warnings: &mut warnings, kind: Kind::PodGroup, name, source: &source };
+    let group = read.pod_group(object, None)?;
+    Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
+}
+
+/// Why the preemption priority that a group asks for is refused, if it is.
+pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<RefusedPriority> {
+    let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
+    preemption_priority(yielding_class(object), priority, classes).err()
+}
+
+fn yielding_class(object: &PodGroup) -> Option<&str> {
+    object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(String::as_str)
+}
+
+/// The group itself, and each replica of it that a pod names.
+fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
+    let prefix = format!("{}-", part.name);
+    let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
+    let replicas = named.filter(|group| group.namespace == part.namespace && group.name.starts_with(&prefix));
+    replicas.chain(std::iter::once(part.clone())).collect()
+}
+
+struct Reading<'a> {
+    classes: &'a Classes,
+    texts: &'a mut Interner,
+    warnings: &'a mut Vec<String>,
+    kind: Kind,
+    name: &'a FullName,
+    source: &'a Source,
+}
+
+impl Reading<'_> {
+    fn pod_group(
+        mut self,
+        object: &PodGroup,
+        workload: Option<(&Workload, &WorkloadGroup)>,
+    ) -> Result<NamedGroup, InputError> {
+        let spec = &object.spec;
+        let workload_spec = workload.map(|(workload, _)| &workload.spec);
+        let class = spec.priority_class_name.as_deref();
+        let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
+        let gang = spec.scheduling_policy.gang.as_ref();
+        let yielding_class =
+            yielding_class(object).or_else(|| workload_spec?.preemption_priority_class_name.as_deref());
+        let whole = match &spec.disruption_mode {
+            Some(mode) => mode.all.is_some(),
+            None => workload.is_some_and(|(_, part)| yields_whole(part)),
+        };
+        let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
+        let unsupported = field_of_group(object);
+        let unsupported = unsupported.map(|field| TextId(self.texts.id(&format!("PodGroup {}: {field}", self.name))));
+        let group = self.group(GroupWords {
+            priority: spec.priority,
+            class,
+            yielding_class,
+            preemption_policy: spec.preemption_policy.as_deref(),
+            min_count: gang.map_or(1, |gang| gang.min_count),
+            whole,
+        })?;
+        let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
+        Ok(NamedGroup { group: Group { unsupported, ..group }, topology_key })
+    }
+
+    fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<NamedGroup, InputError> {
+        let group = self.group(GroupWords {
+            priority: None,
+            class: workload.spec.priority_class_name.as_deref(),
+            yielding_class: workload.spec.preemption_priority_class_name.as_deref(),
+            preemption_policy: None,
+            min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
+            whole: yields_whole(part),
+        })?;
+        Ok(NamedGroup { group, topology_key: None })
+    }
+
+    fn group(&mut self, words: GroupWords<'_>) -> Result<Group, InputError> {
+        let object = ObjectRef::of(self.kind, self.name);
+        let located = |error: InputError| error.at(self.source).object(object.clone());
+        let priority = self.classes.priority(words.priority, words.class).map_err(located)?;
+        let min_count = usize::try_from(words.min_count)
+            .map_err(|_| InputError::new(format!("{} is negative; a gang needs at least 1", words.min_count)))
+            .map_err(|error| located(error.field("minCount")))?;
+        let victim_priority =
+            preemption_priority(words.yielding_class, priority, self.classes).unwrap_or_else(|refused| {
+                self.warnings.push(format!("{object}: {refused}"));
+                priority
+            });
+        Ok(Group {
+            min_count,
+            priority,
+            victim_priority,
+            preempts: self.classes.preempts(words.preemption_policy, words.class),
+            mode: if words.whole { DisruptionMode::All } else { DisruptionMode::Single },
+            topology: None,
+            unsupported: None,
+            members: Vec::new(),
+        })
+    }
+}
+
+/// What an object says of a group.
+struct GroupWords<'a> {
+    priority: Option<i32>,
+    class: Option<&'a str>,
+    yielding_class: Option<&'a str>,
+    preemption_policy: Option<&'a str>,
+    min_count: i32,
+    whole: bool,
+}
+
+fn yields_whole(part: &WorkloadGroup) -> bool {
+    part.policy.gang.as_ref().and_then(|gang| gang.preemption_mode) == Some(PreemptionMode::PodGroup)
+}

@@ -1,0 +1,240 @@
+//! Which pods are a workload's, and the pods that it will have: what `placement: Joint` reads beyond quota.
+//!
+//! Kueue writes the workload's name as the annotation `kueue.x-k8s.io/workload` into the pods that it starts, and the pod set as the
+//! label `kueue.x-k8s.io/podset`. Pods without them are found by their owner: the workload has the same one, or they own the
+//! workload themselves. Pods that are not there yet are made from the pod set's template.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use reprieve_engine::snapshot::{Pod, Snapshot};
+use reprieve_engine::workloads::{FlavorNodes, Workload};
+use reprieve_engine::{PodId, WorkloadId};
+
+use crate::defaults::Defaults;
+use crate::index::by_name;
+use crate::loader::Loader;
+use crate::names::Names;
+use crate::order::nth_rank;
+use crate::request::Amounts;
+use reprieve_api::kinds::Kind;
+use reprieve_api::kueue::{KueueWorkload, PodSetSpec};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod as ApiPod, PodSpec};
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Sourced};
+
+/// The annotation that names a pod's workload.
+pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
+/// The label that names its pod set.
+pub const POD_SET: &str = "kueue.x-k8s.io/podset";
+/// More pods than this are in no cluster.
+const MOST_PODS: i64 = 1_000_000;
+
+/// By pod: its workload, and which of the workload's pod sets.
+pub type Ties = BTreeMap<FullName, (FullName, usize)>;
+
+/// Finds the workload of every pod that has one.
+pub fn ties(objects: &Objects) -> Ties {
+    let workloads: BTreeMap<FullName, &KueueWorkload> =
+        objects.kueue_workloads.iter().map(|one| (FullName::of(&one.object.metadata), &*one.object)).collect();
+    let mut owned: BTreeMap<(String, String, String), &FullName> = BTreeMap::new();
+    for (name, workload) in &workloads {
+        for owner in workload.metadata.owner_references.iter().flatten() {
+            owned.insert((name.namespace.clone(), owner.kind.clone(), owner.name.clone()), name);
+        }
+    }
+    let owned_by = |namespace: &str, kind: &str, name: &str| {
+        owned.get(&(namespace.to_owned(), kind.to_owned(), name.to_owned())).map(|name| (*name).clone())
+    };
+    let mut ties = Ties::new();
+    for pod in &objects.pods {
+        let metadata = &pod.object.metadata;
+        let name = FullName::of(metadata);
+        let written = metadata.annotations.as_ref().and_then(|annotations| annotations.get(WORKLOAD));
+        let named = written.map(|workload| FullName::new(&name.namespace, workload));
+        let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let by_owner = |owner: &OwnerReference| owned_by(&name.namespace, &owner.kind, &owner.name);
+        let workload =
+            named.or_else(|| controller.and_then(by_owner)).or_else(|| owned_by(&name.namespace, "Pod", &name.name));
+        if let Some((workload, object)) = workload.and_then(|name| workloads.get_key_value(&name)) {
+            ties.insert(name, (workload.clone(), pod_set_of(metadata, object)));
+        }
+    }
+    ties
+}
+
+/// The bound pods of every admitted workload, found as [`ties`] does.
+pub fn bound_pods(objects: &Objects, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
+    let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
+    for (pod, (workload, _)) in ties(objects) {
+        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else {
+            continue;
+        };
+        if snapshot.home(pod).is_some() && snapshot.workload(workload).admission.is_some() {
+            pods.entry(workload).or_default().push(pod);
+        }
+    }
+    pods
+}
+
+fn pod_set_of(metadata: &ObjectMeta, workload: &KueueWorkload) -> usize {
+    let named = metadata.labels.as_ref().and_then(|labels| labels.get(POD_SET));
+    let position = |name: &String| workload.spec.pod_sets.iter().position(|set| set.name == *name);
+    named.and_then(position).unwrap_or_default()
+}
+
+/// A pod set of a pending workload, and how many pods of it are not there yet.
+struct Missing {
+    /// A pod of it; its name is filled in for each.
+    template: ApiPod,
+    workload: FullName,
+    set: String,
+    count: usize,
+}
+
+/// The pods that pending workloads lack. Of a pod set that has more than all nodes could hold none are made: it fits nowhere.
+fn missing(
+    objects: &Objects,
+    ties: &Ties,
+    pods: &[(FullName, Pod)],
+    slots: i64,
+    defaults: &Defaults,
+) -> Result<Vec<Missing>, InputError> {
+    let mut there: BTreeMap<(&FullName, usize), i64> = BTreeMap::new();
+    for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
+        if let Some((workload, set)) = ties.get(name) {
+            *there.entry((workload, *set)).or_default() += 1;
+        }
+    }
+    let mut all = Vec::new();
+    let mut total = 0_i64;
+    for sourced in &objects.kueue_workloads {
+        let workload = &sourced.object;
+        let name = FullName::of(&workload.metadata);
+        if workload.status.as_ref().is_some_and(|status| status.admission.is_some()) {
+            continue;
+        }
+        for (at, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
+            let count = set.count - there.get(&(&name, at)).copied().unwrap_or_default();
+            total = total.saturating_add(count.max(0));
+            if total > MOST_PODS {
+                let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
+                return Err(InputError::new(problem)
+                    .at(&sourced.source)
+                    .object(ObjectRef::of(Kind::KueueWorkload, &name)));
+            }
+            let count = usize::try_from(count).unwrap_or_default();
+            let template = template(&name, set, defaults);
+            all.push(Missing { template, workload: name.clone(), set: set.name.clone(), count });
+        }
+    }
+    Ok(all)
+}
+
+impl Missing {
+    /// Names that no object can have: `workload/set-0`.
+    fn names(&self) -> impl Iterator<Item = FullName> + '_ {
+        let FullName { namespace, name } = &self.workload;
+        (0..self.count).map(move |at| FullName::new(namespace, &format!("{name}/{}-{at}", self.set)))
+    }
+}
+
+/// The pod as the API server will complete it.
+fn template(workload: &FullName, set: &PodSetSpec, defaults: &Defaults) -> ApiPod {
+    let mut metadata = set.template.metadata.clone().unwrap_or_default();
+    metadata.namespace = Some(workload.namespace.clone());
+    metadata.name = Some(format!("{}/{}", workload.name, set.name));
+    metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), set.name.clone());
+    metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
+    let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+    defaults.admit_spec(&workload.namespace, &mut spec);
+    ApiPod { node_name: None, ..ApiPod::new(metadata, spec) }
+}
+
+impl Loader {
+    /// The pods that pending workloads will have, among those that there are, in the order of names.
+    pub fn make_up_pods(
+        &mut self,
+        objects: &Objects,
+        ties: &Ties,
+        allocatable: &[Amounts],
+        pods: &mut Vec<(FullName, Pod)>,
+    ) -> Result<(), InputError> {
+        let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
+        let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
+        for missing in missing(objects, ties, pods, slots, &Defaults::new(objects)?)? {
+            let made = self.pod(&missing.workload, &missing.template, None);
+            let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
+            if let Some(pod) = made {
+                pods.extend(missing.names().map(|name| (name, pod.clone())));
+            }
+        }
+        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (at, (_, pod)) in pods.iter_mut().enumerate() {
+            pod.rank = nth_rank(at);
+        }
+        Ok(())
+    }
+
+    /// By flavor, in the order of names: the nodes that have its labels, and what it tolerates.
+    pub fn flavors(
+        &mut self,
+        objects: &Objects,
+        nodes: &BTreeMap<String, &Sourced<Node>>,
+    ) -> Result<Vec<FlavorNodes>, InputError> {
+        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
+            flavor.metadata.name.clone().unwrap_or_default()
+        })?;
+        let mut flavors = Vec::new();
+        for (name, Sourced { object, source }) in named {
+            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ResourceFlavor, &name));
+            let has_labels = |node: &&Sourced<Node>| {
+                let labels = node.object.metadata.labels.as_ref();
+                let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
+                object.spec.node_labels.iter().all(has)
+            };
+            let tolerations = object.spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = tolerations.collect::<Result<_, _>>().map_err(located)?;
+            flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
+        }
+        Ok(flavors)
+    }
+}
+
+fn is_pending(pod: &Pod) -> bool {
+    pod.node.is_none() && pod.leaving.is_none()
+}
+
+/// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.
+pub fn tie(
+    workloads: &mut [Workload],
+    names: &[FullName],
+    set_names: &[Vec<String>],
+    ties: &Ties,
+    pods: &[(FullName, Pod)],
+) {
+    for (at, (name, pod)) in pods.iter().enumerate() {
+        let (owner, set) = match ties.get(name) {
+            Some((workload, set)) => (names.binary_search(workload).ok(), Some(*set)),
+            None => {
+                let Some((workload, rest)) = name.name.split_once('/') else { continue };
+                let owner = names.binary_search(&FullName::new(&name.namespace, workload)).ok();
+                let set = rest.rsplit_once('-').map(|(set, _)| set);
+                let position = |owner: usize| set_names[owner].iter().position(|name| Some(name.as_str()) == set);
+                (owner, owner.and_then(position))
+            }
+        };
+        let Some((owner, set)) = owner.zip(set) else {
+            continue;
+        };
+        let admitted = workloads[owner].admission.is_some();
+        if let Some(set) = workloads[owner].pod_sets.get_mut(set)
+            && (is_pending(pod) || admitted && pod.node.is_some())
+        {
+            set.pods.push(PodId::new(at));
+        }
+    }
+}

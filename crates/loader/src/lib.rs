@@ -1,0 +1,42 @@
+//! Objects in, snapshot out. All labels, annotations and amounts are understood here, once.
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]
+
+mod classes;
+mod defaults;
+mod disturbance;
+pub mod groups;
+mod index;
+mod intern;
+mod joint;
+mod koordinator;
+pub mod live;
+pub mod load;
+mod loader;
+pub mod names;
+mod namespace_selector;
+mod order;
+pub mod preemption_priority;
+pub mod protected;
+pub mod question;
+pub mod queue_spec;
+mod quota;
+pub mod request;
+pub mod schedulers;
+mod shape;
+mod strictness;
+pub mod submit;
+pub mod time;
+pub mod unsupported;
+mod workload_classes;
+mod yunikorn;
+
+// What `translate` reads queues and workloads with.
+pub use defaults::Defaults;
+pub use index::{by_name, plain_name};
+pub use joint::{POD_SET, WORKLOAD, ties};
+pub use koordinator::quota_tree;
+pub use quota::{accounts, is_finished};
+pub use workload_classes::WorkloadClasses;
+pub use yunikorn::{queue_of, queue_tree};

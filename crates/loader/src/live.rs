@@ -1,0 +1,493 @@
+//! A snapshot that lives on: objects come and go one at a time.
+//!
+//! Pods, groups, jobs, workloads and the counts of budgets change it in place, at a cost in proportion to what they touch. What they are
+//! measured against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
+//! cannot be understood is left out; where it is one of those, the last that could be stays in force.
+
+mod pods;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1beta1::PodGroup;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::kueue::Placing;
+use reprieve_engine::snapshot::Job;
+use reprieve_engine::workloads::Workload;
+use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp, WorkloadId};
+
+use crate::groups::{lone_group, refused_priority};
+use crate::load::{Loaded, build_for};
+use crate::loader::Loader;
+use crate::names::Names;
+use crate::order::nth_rank;
+use crate::preemption_priority::RefusedPriority;
+use crate::quota::{is_finished, ranked_by};
+use crate::shape::Vocabulary;
+use crate::strictness::Strictness;
+use crate::unsupported::field_of_job;
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::koordinator::JobGroup;
+use reprieve_api::kueue::KueueWorkload;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod as ApiPod;
+use reprieve_api::source::{InputError, Source, Sourced};
+
+/// How many shapes, groups and jobs that nobody has any more are kept at least.
+const FORGOTTEN: usize = 1_000;
+
+/// How far behind its neighbour a name is put at most. Names often come in order: the rest is for those who follow.
+const STEP: u64 = 1 << 16;
+
+/// A snapshot that lives on.
+pub struct Live {
+    /// Everything but pods, as it is now.
+    wanted: BTreeMap<Key, Object>,
+    /// Everything but pods, as it was understood last.
+    good: BTreeMap<Key, Object>,
+    pods: BTreeMap<FullName, Arc<ApiPod>>,
+    loaded: Loaded,
+    loader: Loader,
+    /// Ids of pods that are gone.
+    free: Vec<PodId>,
+    /// Ids of workloads that are gone.
+    free_workloads: Vec<WorkloadId>,
+    /// By application: its pods, the oldest first.
+    applications: BTreeMap<ApplicationId, BTreeSet<(Timestamp, u64, PodId)>>,
+    /// By the group or job that they name.
+    members: BTreeMap<Key, BTreeSet<FullName>>,
+    /// How many resources, topologies, namespaces and keys of labels that are read the tables are made for.
+    sizes: [usize; 4],
+    stale: bool,
+    /// Whether some of what is wanted could not be understood.
+    behind: bool,
+    /// Whose settings say what is read.
+    policy: Policy,
+    /// The scheduler that decides.
+    scheduler_name: Option<String>,
+    times_made: u64,
+    /// Workloads that cannot be understood, as things are, and why.
+    left_out: BTreeMap<Key, InputError>,
+    /// Those of which nobody was told yet.
+    untold: Vec<(Key, InputError)>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let policy = Policy::Kubernetes(Kubernetes::default());
+        let (loaded, loader) =
+            build_for(&Objects::default(), Strictness::Live, &policy, None).expect("nothing has no faults");
+        let mut live = Self {
+            wanted: BTreeMap::new(),
+            good: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            sizes: sizes(&loader),
+            loaded,
+            loader,
+            free: Vec::new(),
+            free_workloads: Vec::new(),
+            applications: BTreeMap::new(),
+            members: BTreeMap::new(),
+            stale: false,
+            behind: false,
+            policy,
+            scheduler_name: None,
+            times_made: 0,
+            left_out: BTreeMap::new(),
+            untold: Vec::new(),
+        };
+        live.index();
+        live
+    }
+}
+
+impl Live {
+    /// The same for the scheduler of this name, with all that the policy reads. Where quota and nodes are decided together, every change
+    /// makes the tables anew.
+    pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
+        self.policy = *policy;
+        self.scheduler_name = Some(name.to_owned());
+        self.stale = true;
+        self
+    }
+
+    /// Whether quota and nodes are decided together.
+    fn is_joint(&self) -> bool {
+        matches!(self.policy, Policy::Kueue(kueue) if kueue.placement == Placing::Joint)
+    }
+
+    /// Takes in an object, or its new state. An error says why a pod is left out.
+    pub fn put(&mut self, object: Object) -> Result<(), InputError> {
+        self.stale |= self.is_joint();
+        self.look_again(&object.key(), Some(&object));
+        if let Object::Pod(pod) = object {
+            return self.put_pod(pod);
+        }
+        let key = object.key();
+        let old = self.wanted.insert(key.clone(), object.clone());
+        if self.stale {
+            return Ok(());
+        }
+        match (&object, old.as_ref()) {
+            (Object::Node(new), Some(Object::Node(old))) => self.stale = matters(new) != matters(old),
+            (Object::Namespace(new), Some(Object::Namespace(old))) => {
+                self.stale = new.metadata.labels != old.metadata.labels;
+            }
+            (Object::Budget(new), Some(Object::Budget(old))) if same_budget(new, old) => {
+                let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
+                let at = self.loader.budgets.iter().position(|rule| rule.name == key.name);
+                let at = at.expect("a budget that is known has a rule");
+                self.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
+            }
+            (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
+                self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
+            }
+            (Object::PodGroup(group), None) => self.add_group(&key, group),
+            (Object::JobGroup(new), Some(Object::JobGroup(old))) => {
+                self.stale = new.spec != old.spec || field_of_job(new) != field_of_job(old);
+            }
+            (Object::JobGroup(group), None) => self.add_job(&key, group),
+            (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
+            (Object::KueueWorkload(workload), _) => self.put_workload(&key, workload),
+            (Object::Job(_), _) => {}
+            (_, old) => self.stale = old != Some(&object),
+        }
+        Ok(())
+    }
+
+    /// A pod is as it was, but for what is not read.
+    pub fn renew(&mut self, name: &FullName, pod: Arc<ApiPod>) {
+        if let Some(known) = self.pods.get_mut(name) {
+            *known = pod;
+        }
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, key: &Key) {
+        self.stale |= self.is_joint();
+        self.look_again(key, None);
+        match key.kind {
+            Kind::Pod => self.remove_pod(&key.name),
+            Kind::Job => {
+                self.wanted.remove(key);
+            }
+            Kind::PodGroup if !self.members.contains_key(key) => {
+                self.wanted.remove(key);
+                self.loader.groups.remove(&key.name);
+                self.loaded.names.group_ids.remove(&key.name);
+            }
+            Kind::KueueWorkload => {
+                self.stale |= self.wanted.remove(key).is_some() && self.behind;
+                self.remove_workload(key);
+            }
+            Kind::JobGroup if !self.members.contains_key(key) => {
+                self.wanted.remove(key);
+                self.loader.jobs.remove(&key.name);
+            }
+            _ => self.stale |= self.wanted.remove(key).is_some(),
+        }
+    }
+
+    /// The snapshot as of now. An error says why what pods are measured against is still what it was.
+    pub fn refresh(&mut self) -> Result<(), InputError> {
+        if !std::mem::replace(&mut self.stale, false) {
+            return Ok(());
+        }
+        let mut refused = Ok(());
+        let (loaded, loader) = loop {
+            let understood = self.wanted.iter().filter(|(key, _)| !self.left_out.contains_key(key));
+            let understood: BTreeMap<Key, Object> = understood.map(|(key, one)| (key.clone(), one.clone())).collect();
+            match self.build(&understood) {
+                Ok(built) => {
+                    self.good = understood;
+                    break built;
+                }
+                Err(error) => match self.workload_of(&error).filter(|key| understood.contains_key(key)) {
+                    Some(key) => {
+                        self.untold.push((key.clone(), error.clone()));
+                        self.left_out.insert(key, error);
+                    }
+                    None => {
+                        refused = Err(error);
+                        break self.build(&self.good).expect("it was understood before");
+                    }
+                },
+            }
+        };
+        (self.loaded, self.loader) = (loaded, loader);
+        self.behind = refused.is_err();
+        self.times_made += 1;
+        self.index();
+        refused
+    }
+
+    fn build(&self, others: &BTreeMap<Key, Object>) -> Result<(Loaded, Loader), InputError> {
+        build_for(&self.objects(others), Strictness::Live, &self.policy, self.scheduler_name.as_deref())
+    }
+
+    /// The workload that an error is about.
+    fn workload_of(&self, error: &InputError) -> Option<Key> {
+        error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
+    }
+
+    /// What was left out may be understood now: it has changed, or what it is measured against.
+    fn look_again(&mut self, key: &Key, now: Option<&Object>) {
+        let what_matters = |object: Option<&Object>| match object {
+            Some(Object::KueueWorkload(workload)) => {
+                let status = workload.status.as_ref();
+                Some((workload.spec.clone(), status.and_then(|status| status.admission.clone())))
+            }
+            _ => None,
+        };
+        match key.kind {
+            _ if self.left_out.is_empty() => {}
+            Kind::KueueWorkload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
+            Kind::KueueWorkload => {
+                self.left_out.remove(key);
+            }
+            Kind::Pod | Kind::Job => {}
+            _ => self.left_out.clear(),
+        }
+    }
+
+    /// Why a workload is left out, if it is.
+    pub fn fault_of(&self, workload: &Key) -> Option<&InputError> {
+        self.left_out.get(workload)
+    }
+
+    /// The workloads that were left out since this was last asked, and why.
+    pub fn take_faults(&mut self) -> Vec<(Key, InputError)> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// The tables may be wrong: the next refresh makes them anew.
+    pub fn distrust(&mut self) {
+        self.stale = true;
+    }
+
+    /// How often the snapshot was made anew: numbers from before mean nothing now.
+    pub fn times_made(&self) -> u64 {
+        self.times_made
+    }
+
+    /// Whether the next refresh has something to do.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// The snapshot and its names, as of the last refresh and with all pods since.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The same, for a question.
+    pub fn loaded_mut(&mut self) -> &mut Loaded {
+        &mut self.loaded
+    }
+
+    /// An object that is no pod.
+    pub fn get(&self, key: &Key) -> Option<&Object> {
+        self.wanted.get(key)
+    }
+
+    /// All objects that are no pods.
+    pub fn all(&self) -> impl Iterator<Item = (&Key, &Object)> {
+        self.wanted.iter()
+    }
+
+    /// All objects of a kind other than Pod.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        let first = Key::new(kind, FullName { namespace: String::new(), name: String::new() });
+        self.wanted.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, object)| object)
+    }
+
+    /// A pod.
+    pub fn pod(&self, name: &FullName) -> Option<&Arc<ApiPod>> {
+        self.pods.get(name)
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> impl Iterator<Item = (&FullName, &Arc<ApiPod>)> {
+        self.pods.iter()
+    }
+
+    /// The pods that name a group or a job.
+    pub fn members(&self, group: &Key) -> &BTreeSet<FullName> {
+        static NOBODY: BTreeSet<FullName> = BTreeSet::new();
+        self.members.get(group).unwrap_or(&NOBODY)
+    }
+
+    /// Why the preemption priority that a group asks for is refused, if it is.
+    pub fn refused_priority(&self, group: &FullName) -> Option<RefusedPriority> {
+        let Object::PodGroup(group) = self.wanted.get(&Key::new(Kind::PodGroup, group.clone()))? else { return None };
+        refused_priority(group, &self.loader.classes)
+    }
+
+    /// Everything, as a file would have it.
+    pub fn everything(&self) -> Objects {
+        self.objects(&self.wanted)
+    }
+
+    fn objects(&self, others: &BTreeMap<Key, Object>) -> Objects {
+        let mut objects = Objects::default();
+        let source = Source { file: "the cluster".into(), document: 1, item: None };
+        for object in others.values() {
+            objects.push(object, &source);
+        }
+        for pod in self.pods.values() {
+            objects.pods.push(Sourced { object: Arc::clone(pod), source: source.clone() });
+        }
+        objects
+    }
+
+    fn add_group(&mut self, key: &Key, object: &PodGroup) {
+        let Loader { classes, texts, .. } = &mut self.loader;
+        let named = lone_group(&key.name, object, classes, texts);
+        self.keep_texts();
+        let Ok(named) = named else {
+            self.stale = true;
+            return;
+        };
+        let Some(named) = named.filter(|named| named.topology_key.is_none()) else {
+            self.stale = true;
+            return;
+        };
+        let id = self.loaded.snapshot.add_group(named.group);
+        self.loader.groups.insert(key.name.clone(), id);
+        self.loaded.names.groups.push(key.name.clone());
+        self.loaded.names.group_ids.insert(key.name.clone(), id);
+        self.enter_members(key);
+    }
+
+    fn add_job(&mut self, key: &Key, object: &JobGroup) {
+        self.stale |= field_of_job(object).is_some();
+        match usize::try_from(object.spec.min_member) {
+            Ok(needed) if !self.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
+            _ => self.stale = true,
+        }
+        self.enter_members(key);
+    }
+
+    fn new_job(&mut self, name: &FullName, min_member: usize) {
+        let snapshot = &mut self.loaded.snapshot;
+        match between(&self.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
+            Some(rank) => {
+                let id = snapshot.add_job(Job { rank, min_member, members: Vec::new() });
+                self.loader.jobs.insert(name.clone(), (id, min_member));
+                self.loaded.names.jobs.push(name.clone());
+            }
+            None => self.stale = true,
+        }
+    }
+
+    /// Puts a workload into the tables. What cannot be understood is told with the next refresh.
+    fn put_workload(&mut self, key: &Key, object: &Arc<KueueWorkload>) {
+        if self.left_out.contains_key(key) {
+            return;
+        }
+        self.stale |= self.behind;
+        let Some(reader) = self.loader.workloads.as_ref().filter(|_| !self.behind) else { return };
+        if is_finished(object) {
+            self.remove_workload(key);
+            return;
+        }
+        let ranked_by = ranked_by(&key.name, object);
+        let id = self.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
+        let rank = match id {
+            Some(id) => Some(self.loaded.snapshot.workload(id).rank),
+            None => between(&reader.order, &ranked_by, |id| self.loaded.snapshot.workload(*id).rank),
+        };
+        let workload = reader.read(&key.name, object, &mut self.loader.texts);
+        self.keep_texts();
+        let (Some(rank), Ok(workload)) = (rank, workload) else {
+            self.stale = true;
+            return;
+        };
+        let id = id.unwrap_or_else(|| {
+            self.remove_workload(key);
+            let Names { workloads, workload_ids, pod_sets, .. } = &mut self.loaded.names;
+            let id = self.free_workloads.pop().unwrap_or_else(|| {
+                workloads.push(key.name.clone());
+                pod_sets.push(Vec::new());
+                WorkloadId::new(workloads.len() - 1)
+            });
+            workloads[id.index()] = key.name.clone();
+            workload_ids.insert(key.name.clone(), id);
+            id
+        });
+        let Loaded { snapshot, names, .. } = &mut self.loaded;
+        names.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+        snapshot.put_workload(id, Workload { rank, ..workload });
+        if let Some(reader) = &mut self.loader.workloads {
+            reader.order.insert(ranked_by, id);
+        }
+        self.good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
+    }
+
+    /// Takes a workload out of the tables.
+    fn remove_workload(&mut self, key: &Key) {
+        let old = self.good.remove(key);
+        let Some(id) = self.loaded.names.workload_ids.remove(&key.name) else { return };
+        self.loaded.snapshot.remove_workload(id);
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (&mut self.loader.workloads, old) {
+            reader.order.remove(&ranked_by(&key.name, &old));
+        }
+        self.free_workloads.push(id);
+    }
+
+    /// Texts that came up since the tables were made.
+    fn keep_texts(&mut self) {
+        let known = &mut self.loaded.names.texts;
+        known.extend_from_slice(&self.loader.texts.names()[known.len()..]);
+    }
+
+    /// What is looked up by pod, for tables that were just made.
+    fn index(&mut self) {
+        self.sizes = sizes(&self.loader);
+        self.free.clear();
+        self.free_workloads.clear();
+        self.index_applications();
+    }
+}
+
+/// A place between the neighbours of a name; `None` where they are too close.
+fn between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u64) -> Option<u64> {
+    let before = (Bound::Unbounded, Bound::Excluded(name));
+    let before = ranked.range::<K, _>(before).next_back().map_or(0, |(_, value)| rank(value));
+    let after = (Bound::Included(name), Bound::Unbounded);
+    let after = ranked.range::<K, _>(after).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
+    let rank = before + ((after - before) / 2).min(STEP);
+    (rank > before).then_some(rank)
+}
+
+/// Whether two states of a workload are the same to a decision.
+fn same_workload(new: &KueueWorkload, old: &KueueWorkload) -> bool {
+    (&new.spec, &new.status, &new.metadata.uid, &new.metadata.annotations)
+        == (&old.spec, &old.status, &old.metadata.uid, &old.metadata.annotations)
+}
+
+/// What of a node matters to a decision.
+fn matters(node: &Node) -> impl PartialEq + '_ {
+    let status = node.status.as_ref();
+    let offers = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
+    (&node.metadata.labels, &node.spec, offers)
+}
+
+/// Whether two states of a budget are about the same pods.
+fn same_budget(new: &PodDisruptionBudget, old: &PodDisruptionBudget) -> bool {
+    let disrupted = |budget: &PodDisruptionBudget| {
+        let pods = budget.status.as_ref().and_then(|status| status.disrupted_pods.clone()).unwrap_or_default();
+        pods.into_keys().collect::<Vec<String>>()
+    };
+    new.spec == old.spec && disrupted(new) == disrupted(old)
+}
+
+fn sizes(loader: &Loader) -> [usize; 4] {
+    let Vocabulary { resources, topologies, namespaces, read, .. } = &loader.vocabulary;
+    [resources.names().len(), topologies.names().len(), namespaces.names().len(), read.len()]
+}

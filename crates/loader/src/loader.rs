@@ -1,0 +1,334 @@
+//! One object at a time, in the words of the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Node as ApiNode;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::shape::Shape;
+use reprieve_engine::snapshot::{Cluster, Leaving, Node, Obstacle, Pod, Topology};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
+
+use crate::classes::{ALLOW_PREEMPTION, Classes};
+use crate::index::{by_name, plain_name};
+use crate::intern::Interner;
+use crate::koordinator::{QuotaTree, words_of};
+use crate::order::nth_rank;
+use crate::quota::Workloads;
+use crate::request::{self, Amounts};
+use crate::schedulers::Schedulers;
+use crate::shape::Vocabulary;
+use crate::strictness::Strictness;
+use crate::time::timestamp;
+use crate::unsupported::field_of_pod;
+use crate::yunikorn::{QueueTree, application_of, is_daemon, queue_of};
+use reprieve_api::kinds::Kind;
+use reprieve_api::koordinator::job_of;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod as ApiPod, PodSpec, PodStatus};
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Sourced};
+
+/// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
+const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
+
+/// What is known of the names in a cluster.
+pub struct Loader {
+    pub classes: Classes,
+    pub vocabulary: Vocabulary,
+    pub nodes: BTreeMap<String, NodeId>,
+    pub groups: BTreeMap<FullName, GroupId>,
+    pub shapes: BTreeMap<Shape, ShapeId>,
+    /// Those that are in no snapshot yet, in the order of their ids.
+    pub new_shapes: Vec<Shape>,
+    pub applications: Interner,
+    pub tree: QueueTree,
+    pub quotas: QuotaTree,
+    pub jobs: BTreeMap<FullName, (JobId, usize)>,
+    /// By budget, in the order of their ids: whom it is about.
+    pub budgets: Vec<BudgetRule>,
+    /// The namespaces in which nobody is taken.
+    pub protected: BTreeSet<String>,
+    /// Reads workloads; `None` where there is no ClusterQueue.
+    pub workloads: Option<Workloads>,
+    /// Whose settings say what is read.
+    pub policy: Policy,
+    pub schedulers: Schedulers,
+    /// By Koordinator job: its field that no decision evaluates.
+    pub unsupported_jobs: BTreeMap<FullName, String>,
+    /// Texts that only explanations use.
+    pub texts: Interner,
+    pub warnings: Vec<String>,
+}
+
+/// Whom a disruption budget is about.
+#[derive(Clone, Debug)]
+pub struct BudgetRule {
+    pub name: FullName,
+    pub selector: Selector,
+    /// Pods that are being disrupted already, and no longer counted.
+    pub disrupted: BTreeSet<String>,
+}
+
+impl BudgetRule {
+    /// A budget without a selector, or with an empty one, and a pod without labels have nothing to do with each other.
+    fn is_about(&self, labels: &Labels) -> bool {
+        self.selector != Selector::Nothing
+            && !self.selector.is_empty()
+            && !labels.is_empty()
+            && self.selector.matches(labels)
+    }
+}
+
+impl Loader {
+    /// The pods that are bound or pending, by name.
+    pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
+        let mut pods = Vec::new();
+        for (name, sourced) in by_name(Kind::Pod, &objects.pods, |pod| FullName::of(&pod.metadata))? {
+            let located = |error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Pod, &name));
+            let phase = sourced.object.status.as_ref().and_then(|status| status.phase.as_deref());
+            if matches!(phase, Some("Succeeded" | "Failed")) {
+                continue;
+            }
+            match self.pod(&name, &sourced.object, None).map_err(located) {
+                Ok(Some(pod)) => {
+                    if pod.node.is_none() {
+                        self.warnings.extend(ignored_tolerations(&name, &sourced.object));
+                    }
+                    let rank = nth_rank(pods.len());
+                    pods.push((name, Pod { rank, ..pod }));
+                }
+                Err(error) if strictness != Strictness::Live => return Err(error),
+                Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
+                Ok(None) => {
+                    let node = sourced.object.node_name.clone().unwrap_or_default();
+                    let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
+                    if strictness == Strictness::Test {
+                        return Err(located(InputError::new(problem).field("spec.nodeName")));
+                    }
+                    self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
+                }
+            }
+        }
+        Ok(pods)
+    }
+
+    /// A pod, except for its rank and what others say of it. `None` where its node is missing. Its shape need not be worked out
+    /// where it is known.
+    pub fn pod(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<Option<Pod>, InputError> {
+        let empty = (PodSpec::default(), PodStatus::default());
+        let spec = object.spec.as_deref().unwrap_or(&empty.0);
+        let status = object.status.as_ref().unwrap_or(&empty.1);
+        let node = match object.node_name.as_deref().filter(|node| !node.is_empty()) {
+            None => None,
+            Some(node) => match self.nodes.get(node) {
+                None => return Ok(None),
+                Some(&node) => Some(node),
+            },
+        };
+        let class = spec.priority_class_name.as_deref();
+        let group = group_of(object);
+        let shape = match shape {
+            Some(known) => known,
+            None => self.shape(name, object)?,
+        };
+        let annotations = object.metadata.annotations.as_ref();
+        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
+        let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
+        let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
+            condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
+        });
+        let leaving = object.metadata.deletion_timestamp.as_ref();
+        let queue = match queue_of(object).and_then(|path| self.tree.queue_id(&path)) {
+            Some(queue) => Some(queue),
+            None if self.tree.paths.is_empty() && !self.quotas.names.is_empty() => self.quotas.queue_of(object)?,
+            None => None,
+        };
+        let words = words_of(object);
+        let obstacle = if node.is_none() { self.obstacle(object) } else { None };
+        let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
+        let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
+        let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
+        Ok(Some(Pod {
+            shape,
+            rank: 0,
+            group: group.as_ref().and_then(|group| self.groups.get(group)).copied(),
+            names_group: group.is_some(),
+            priority: self.classes.priority(spec.priority, class)?,
+            preempts: self.classes.preempts(spec.preemption_policy.as_deref(), class),
+            node,
+            nominated,
+            start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
+            scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
+            leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
+            toleration: self.classes.toleration(class),
+            protected: self.protected.contains(&name.namespace),
+            opted_out: self.classes.opted_out(class),
+            own_opt_out: own_word.map(|word| word == "false"),
+            class_unknown: self.classes.lacks(class),
+            resizing: node.is_some() && request::is_resize_deferred(object),
+            budgets: Vec::new(),
+            created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
+            queue,
+            application: Some(ApplicationId(self.applications.id(&application_of(object)))),
+            originator: false,
+            daemon: is_daemon(object),
+            job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
+            preemptible: words.preemptible,
+            preemption_disabled: words.disabled,
+            can_preempt: words.can_preempt,
+            obstacle,
+        }))
+    }
+
+    /// What keeps a pending pod from being placed, if anything does.
+    fn obstacle(&mut self, object: &ApiPod) -> Option<Obstacle> {
+        if self.schedulers.is_other(object, &self.policy) {
+            return Some(Obstacle::OtherScheduler);
+        }
+        let gates = object.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+        let gates = gates.into_iter().flatten().map(|gate| gate.name.as_str());
+        // Kueue removes its own gate when it admits the workload, so that gate does not hold a workload's pods back.
+        let opened_by_admission = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
+        let gates: Vec<TextId> =
+            gates.filter(|gate| Some(*gate) != opened_by_admission).map(|gate| TextId(self.texts.id(gate))).collect();
+        if !gates.is_empty() {
+            return Some(Obstacle::Gates(gates));
+        }
+        let of_job = || {
+            let job = job_of(object).filter(|_| matches!(self.policy, Policy::Koordinator(_)))?;
+            self.unsupported_jobs.get(&job).cloned()
+        };
+        let field = field_of_pod(object, &self.policy).or_else(of_job)?;
+        Some(Obstacle::Unsupported(TextId(self.texts.id(&field))))
+    }
+
+    fn shape(&mut self, name: &FullName, object: &ApiPod) -> Result<ShapeId, InputError> {
+        let requests = request::requests(object)?;
+        let shape = self.vocabulary.shape(name, object, &requests)?;
+        if let Some(&known) = self.shapes.get(&shape) {
+            return Ok(known);
+        }
+        let next = ShapeId::new(self.shapes.len());
+        self.new_shapes.push(shape.clone());
+        self.shapes.insert(shape, next);
+        Ok(next)
+    }
+
+    pub fn nodes(
+        &mut self,
+        objects: &BTreeMap<String, &Sourced<ApiNode>>,
+        allocatable: &[Amounts],
+    ) -> Result<Vec<Node>, InputError> {
+        let resources = self.vocabulary.resources.names().to_vec();
+        let mut nodes = Vec::new();
+        for ((name, sourced), allocatable) in objects.iter().zip(allocatable) {
+            let object = &sourced.object;
+            let spec = object.spec.clone().unwrap_or_default();
+            let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
+            let taints = taints
+                .collect::<Result<_, _>>()
+                .map_err(|error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))?;
+            let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
+            nodes.push(Node {
+                name: self.vocabulary.value(name),
+                allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
+                labels: self.vocabulary.labels(object.metadata.labels.as_ref()),
+                taints,
+                cordon: (spec.unschedulable == Some(true)).then(|| self.vocabulary.cordon()),
+                resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
+            });
+        }
+        Ok(nodes)
+    }
+
+    /// For every label that divides the cluster: which part each node is in, and what the parts are called.
+    pub fn topologies(&self, nodes: &[Sourced<ApiNode>]) -> (Vec<Topology>, Vec<Vec<String>>) {
+        let divide = |key: &String| {
+            let labelled = |node: &Sourced<ApiNode>| node.object.metadata.labels.as_ref()?.get(key).cloned();
+            let mut names: Vec<String> = nodes.iter().filter_map(labelled).collect();
+            names.sort_unstable();
+            names.dedup();
+            let mut domain = vec![None; self.nodes.len()];
+            for node in nodes {
+                let at = labelled(node).and_then(|name| names.binary_search(&name).ok());
+                domain[self.nodes[&plain_name(&*node.object)].index()] = at.map(|at| at as u32);
+            }
+            (Topology { domain, n_domains: names.len() }, names)
+        };
+        self.vocabulary.topologies.names().iter().map(divide).unzip()
+    }
+
+    /// The shapes by number, each with an amount for every resource.
+    pub fn shapes(&self) -> Vec<Shape> {
+        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.iter().map(|(shape, id)| (*id, shape)).collect();
+        shapes.sort_unstable_by_key(|(id, _)| *id);
+        shapes.into_iter().map(|(_, shape)| self.filled(shape)).collect()
+    }
+
+    /// A shape with an amount for every resource.
+    pub fn filled(&self, shape: &Shape) -> Shape {
+        let mut shape = shape.clone();
+        shape.requests.resize(self.vocabulary.resources.names().len(), 0);
+        shape
+    }
+
+    /// The budgets that taking a bound pod would charge.
+    pub fn budgets_of(&self, name: &FullName, labels: &Labels) -> Vec<BudgetId> {
+        let about = |rule: &BudgetRule| {
+            rule.name.namespace == name.namespace && rule.is_about(labels) && !rule.disrupted.contains(&name.name)
+        };
+        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(at, _)| BudgetId::new(at)).collect()
+    }
+
+    /// Which budgets each bound pod charges.
+    pub fn add_budgets(
+        &mut self,
+        objects: &Objects,
+        cluster: &mut Cluster,
+        pods: &[(FullName, Pod)],
+    ) -> Result<(), InputError> {
+        let named = by_name(Kind::Budget, &objects.budgets, |budget| FullName::of(&budget.metadata))?;
+        for (at, (name, Sourced { object: budget, source })) in named.into_iter().enumerate() {
+            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let selector = self
+                .vocabulary
+                .selector(selector)
+                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::Budget, &name)).field("spec.selector"))?;
+            let status = budget.status.clone().unwrap_or_default();
+            cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
+            let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();
+            let rule = BudgetRule { name, selector, disrupted };
+            let mut matched: Vec<Option<bool>> = vec![None; cluster.shapes.len()];
+            let first = pods.partition_point(|(pod, _)| pod.namespace < rule.name.namespace);
+            for (at_pod, (pod_name, pod)) in pods.iter().enumerate().skip(first) {
+                if pod_name.namespace != rule.name.namespace {
+                    break;
+                }
+                let labels = &cluster.shapes[pod.shape.index()].labels;
+                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.is_about(labels));
+                if matches && pod.node.is_some() && !rule.disrupted.contains(&pod_name.name) {
+                    cluster.pods[at_pod].budgets.push(BudgetId::new(at));
+                }
+            }
+            self.budgets.push(rule);
+        }
+        Ok(())
+    }
+}
+
+/// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.
+fn ignored_tolerations(name: &FullName, pod: &ApiPod) -> Vec<String> {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let tolerations = tolerations.into_iter().flatten().enumerate();
+    let ignored = tolerations.filter_map(|(at, toleration)| {
+        let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
+        Some(format!("Pod {name}: spec.tolerations[{at}].operator {operator} is ignored"))
+    });
+    ignored.collect()
+}
+
+fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
+    status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
+}

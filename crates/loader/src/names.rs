@@ -1,0 +1,145 @@
+//! The names that numbers stand for, for output.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::shape::{Effect, Taint};
+use reprieve_engine::{
+    BudgetId, FlavorId, GroupId, JobId, NodeId, PodId, QueueId, QuotaResourceId, ResourceId, TextId, TopologyId,
+    WorkloadId,
+};
+
+use reprieve_api::meta::FullName;
+
+/// The names of everything in a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) pods: Vec<FullName>,
+    pub(crate) pod_ids: BTreeMap<FullName, PodId>,
+    pub(crate) groups: Vec<FullName>,
+    pub(crate) group_ids: BTreeMap<FullName, GroupId>,
+    pub(crate) jobs: Vec<FullName>,
+    pub(crate) budgets: Vec<FullName>,
+    pub(crate) queues: Vec<String>,
+    pub(crate) workloads: Vec<FullName>,
+    pub(crate) workload_ids: BTreeMap<FullName, WorkloadId>,
+    pub(crate) flavors: Vec<String>,
+    pub(crate) quota_resources: Vec<String>,
+    /// By workload.
+    pub(crate) pod_sets: Vec<Vec<String>>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) topologies: Vec<String>,
+    /// By topology and domain.
+    pub(crate) domains: Vec<Vec<String>>,
+    pub(crate) keys: Vec<String>,
+    pub(crate) values: Vec<String>,
+    pub(crate) texts: Vec<String>,
+}
+
+impl Names {
+    /// A node's name.
+    pub fn node(&self, id: NodeId) -> &str {
+        &self.nodes[id.index()]
+    }
+
+    /// A pod's namespace and name.
+    pub fn pod(&self, id: PodId) -> &FullName {
+        &self.pods[id.index()]
+    }
+
+    /// A text that a decision handed through.
+    pub fn text(&self, id: TextId) -> &str {
+        &self.texts[id.index()]
+    }
+
+    /// All pods, in the order of their names.
+    pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + '_ {
+        self.pod_ids.values().copied()
+    }
+
+    /// A group's namespace and name.
+    pub fn group(&self, id: GroupId) -> &FullName {
+        &self.groups[id.index()]
+    }
+
+    /// A workload's namespace and name.
+    pub fn workload(&self, id: WorkloadId) -> &FullName {
+        &self.workloads[id.index()]
+    }
+
+    /// A flavor's name.
+    pub fn flavor(&self, id: FlavorId) -> &str {
+        &self.flavors[id.index()]
+    }
+
+    /// The name of a resource that quota is about.
+    pub fn quota_resource(&self, id: QuotaResourceId) -> &str {
+        &self.quota_resources[id.index()]
+    }
+
+    /// The names of a workload's pod sets, in its order.
+    pub fn pod_sets(&self, id: WorkloadId) -> &[String] {
+        &self.pod_sets[id.index()]
+    }
+
+    /// A workload by name.
+    pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
+        self.workload_ids.get(name).copied()
+    }
+
+    /// A job's namespace and name.
+    pub fn job(&self, id: JobId) -> &FullName {
+        &self.jobs[id.index()]
+    }
+
+    /// A disruption budget's namespace and name.
+    pub fn budget(&self, id: BudgetId) -> &FullName {
+        &self.budgets[id.index()]
+    }
+
+    /// A queue's path.
+    pub fn queue(&self, id: QueueId) -> &str {
+        &self.queues[id.index()]
+    }
+
+    /// A resource's name.
+    pub fn resource(&self, id: ResourceId) -> &str {
+        &self.resources[id.index()]
+    }
+
+    /// The label that a topology divides by.
+    pub fn topology(&self, id: TopologyId) -> &str {
+        &self.topologies[id.index()]
+    }
+
+    /// The name of one domain of a topology.
+    pub fn domain(&self, topology: TopologyId, domain: u32) -> &str {
+        &self.domains[topology.index()][domain as usize]
+    }
+
+    /// A taint as kubectl writes it.
+    pub fn taint(&self, taint: &Taint) -> String {
+        let effect = match taint.effect {
+            Effect::NoSchedule => "NoSchedule",
+            Effect::PreferNoSchedule => "PreferNoSchedule",
+            Effect::NoExecute => "NoExecute",
+        };
+        let (key, value) = (&self.keys[taint.key.index()], &self.values[taint.value.index()]);
+        if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") }
+    }
+
+    /// A node by name.
+    pub fn node_id(&self, name: &str) -> Option<NodeId> {
+        self.nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(NodeId::new)
+    }
+
+    /// A pod by name.
+    pub fn pod_id(&self, name: &FullName) -> Option<PodId> {
+        self.pod_ids.get(name).copied()
+    }
+
+    /// A group by name.
+    pub fn group_id(&self, name: &FullName) -> Option<GroupId> {
+        self.group_ids.get(name).copied()
+    }
+}

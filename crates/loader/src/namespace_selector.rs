@@ -1,0 +1,60 @@
+//! Which namespaces a ClusterQueue takes workloads of.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::InputError;
+
+type Labels = BTreeMap<String, String>;
+
+/// The labels of namespaces, by name.
+pub struct Namespaces(BTreeMap<String, Labels>);
+
+impl Namespaces {
+    pub fn new(objects: &Objects) -> Self {
+        let metadata = objects.namespaces.iter().map(|namespace| &namespace.object.metadata);
+        let labels = metadata.map(|one| (one.name.clone().unwrap_or_default(), one.labels.clone().unwrap_or_default()));
+        Self(labels.collect())
+    }
+
+    /// Whether the selector of a queue takes workloads of a namespace. One that is not in the input has only its name as a label.
+    pub fn fits(&self, selector: &Option<Option<LabelSelector>>, namespace: &str) -> bool {
+        let selector = match selector {
+            None => return true,
+            Some(None) => return false,
+            Some(Some(selector)) => selector,
+        };
+        let mut labels = self.0.get(namespace).cloned().unwrap_or_default();
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        let mut pairs = selector.match_labels.iter().flatten();
+        let mut expressions = selector.match_expressions.iter().flatten();
+        pairs.all(|(key, value)| labels.get(key) == Some(value)) && expressions.all(|one| holds(one, &labels))
+    }
+}
+
+/// That a selector can be understood.
+pub fn check(selector: &Option<Option<LabelSelector>>) -> Result<(), InputError> {
+    let expressions = selector.iter().flatten().flat_map(|selector| selector.match_expressions.iter().flatten());
+    let known = ["In", "NotIn", "Exists", "DoesNotExist"];
+    match expressions.into_iter().find(|expression| !known.contains(&expression.operator.as_str())) {
+        None => Ok(()),
+        Some(LabelSelectorRequirement { operator, .. }) => {
+            let problem = format!("{operator:?} is not an operator; write one of {}", known.join(", "));
+            Err(InputError::new(problem).field("spec.namespaceSelector"))
+        }
+    }
+}
+
+fn holds(expression: &LabelSelectorRequirement, labels: &Labels) -> bool {
+    let value = labels.get(&expression.key);
+    let is_listed = || value.is_some_and(|value| expression.values.iter().flatten().any(|listed| listed == value));
+    match expression.operator.as_str() {
+        "In" => is_listed(),
+        "NotIn" => !is_listed(),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => false,
+    }
+}

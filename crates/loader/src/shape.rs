@@ -1,0 +1,396 @@
+//! A pod's spec becomes a shape: everything that a filter reads, with names replaced by numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{
+    Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint as ApiTaint,
+    Toleration as ApiToleration, TopologySpreadConstraint,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use reprieve_engine::shape::{
+    Effect, HostPort, NameRequirement, NodeSelection, NodeTerm, Shape, Spread, Taint, TaintToleration, Term,
+};
+use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, ResourceId, Selector, TopologyId, ValueId};
+
+use crate::intern::Interner;
+use crate::request::{self, Amounts};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::{Container, Pod, PodSpec};
+use reprieve_api::source::InputError;
+
+/// The names that have numbers.
+#[derive(Default)]
+pub struct Vocabulary {
+    pub keys: Interner,
+    pub values: Interner,
+    pub namespaces: Interner,
+    pub resources: Interner,
+    pub topologies: Interner,
+    /// By namespace: its labels.
+    pub namespace_labels: BTreeMap<u32, BTreeMap<String, String>>,
+    /// The keys of pods' labels that the selectors of pods and budgets read.
+    pub read: BTreeSet<String>,
+}
+
+type StringMap = BTreeMap<String, String>;
+
+impl Vocabulary {
+    pub fn key(&mut self, key: &str) -> KeyId {
+        KeyId(self.keys.id(key))
+    }
+
+    pub fn value(&mut self, value: &str) -> ValueId {
+        ValueId(self.values.id(value))
+    }
+
+    fn values(&mut self, values: &[String]) -> Vec<ValueId> {
+        values.iter().map(|value| self.value(value)).collect()
+    }
+
+    pub fn topology(&mut self, key: &str) -> TopologyId {
+        TopologyId(self.topologies.id(key))
+    }
+
+    pub fn labels(&mut self, labels: Option<&StringMap>) -> Labels {
+        let pairs = labels.into_iter().flatten();
+        Labels::new(pairs.map(|(key, value)| (self.key(key), self.value(value))).collect())
+    }
+
+    /// The labels of a pod that are read; the others, which tell pods apart that are alike to everybody, become one that no selector can name.
+    fn read_labels(&mut self, labels: Option<&StringMap>) -> Labels {
+        let all = labels.into_iter().flatten();
+        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.read.contains(*key));
+        let one = (!others.is_empty()).then(|| (self.key(""), self.value("")));
+        let read = read.into_iter().map(|(key, value)| (self.key(key), self.value(value)));
+        Labels::new(read.chain(one).collect())
+    }
+
+    pub fn taint(&mut self, taint: &ApiTaint) -> Result<Taint, InputError> {
+        let effect = effect(&taint.effect)
+            .ok_or_else(|| InputError::new(format!("{:?} {WRONG_EFFECT}", taint.effect)).field("spec.taints.effect"))?;
+        let value = self.value(taint.value.as_deref().unwrap_or_default());
+        Ok(Taint { key: self.key(&taint.key), value, effect })
+    }
+
+    /// The taint that stands for a cordon.
+    pub fn cordon(&mut self) -> Taint {
+        let key = self.key("node.kubernetes.io/unschedulable");
+        Taint { key, value: self.value(""), effect: Effect::NoSchedule }
+    }
+
+    /// Everything that filters read of the pod.
+    pub fn shape(&mut self, name: &FullName, pod: &Pod, requests: &Amounts) -> Result<Shape, InputError> {
+        let empty = PodSpec::default();
+        let spec = pod.spec.as_deref().unwrap_or(&empty);
+        let own_labels = pod.metadata.labels.as_ref();
+        let (together, apart) = required(spec.affinity.as_ref());
+        let terms = |vocabulary: &mut Self, terms: &[PodAffinityTerm], field: &str| {
+            terms
+                .iter()
+                .map(|term| vocabulary.term(term, name, own_labels))
+                .collect::<Result<Vec<Term>, InputError>>()
+                .map_err(|error| error.field(format!("spec.affinity.{field}")))
+        };
+        let keys = keys_read(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
+        self.read.extend(keys.into_iter().cloned());
+        Ok(Shape {
+            namespace: NamespaceId(self.namespaces.id(&name.namespace)),
+            labels: self.read_labels(own_labels),
+            requests: self.requests(requests),
+            nodes: self.node_selection(spec)?,
+            tolerations: self.tolerations(spec)?,
+            ports: self.ports(spec),
+            affinity: terms(self, together, "podAffinity")?,
+            anti_affinity: terms(self, apart, "podAntiAffinity")?,
+            spread: self.spread(spec, own_labels)?,
+        })
+    }
+
+    /// By resource, 1 for the pod itself; resources that come later are filled up at the end.
+    fn requests(&mut self, amounts: &Amounts) -> Vec<i64> {
+        let mut requests = vec![1];
+        for (resource, &amount) in amounts.iter().filter(|(resource, amount)| **amount > 0 && *resource != "pods") {
+            let at = ResourceId(self.resources.id(resource)).index();
+            if requests.len() <= at {
+                requests.resize(at + 1, 0);
+            }
+            requests[at] = amount;
+        }
+        requests
+    }
+
+    fn node_selection(&mut self, spec: &PodSpec) -> Result<NodeSelection, InputError> {
+        let all = spec.node_selector.iter().flatten().map(|(key, value)| self.equals(key, value)).collect();
+        let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let required =
+            affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+        let any = match required {
+            None => None,
+            Some(required) => {
+                let terms = required.node_selector_terms.iter().map(|term| self.node_term(term));
+                Some(
+                    terms
+                        .collect::<Result<_, _>>()
+                        .map_err(|error: InputError| error.field("spec.affinity.nodeAffinity"))?,
+                )
+            }
+        };
+        Ok(NodeSelection { all, any })
+    }
+
+    fn equals(&mut self, key: &str, value: &str) -> Requirement {
+        Requirement { key: self.key(key), operator: Operator::In(vec![self.value(value)]) }
+    }
+
+    fn node_term(&mut self, term: &NodeSelectorTerm) -> Result<NodeTerm, InputError> {
+        let labels =
+            term.match_expressions.iter().flatten().map(|one| self.node_requirement(one)).collect::<Result<_, _>>()?;
+        let names =
+            term.match_fields.iter().flatten().map(|one| self.name_requirement(one)).collect::<Result<_, _>>()?;
+        Ok(NodeTerm { labels, names })
+    }
+
+    fn node_requirement(&mut self, requirement: &NodeSelectorRequirement) -> Result<Requirement, InputError> {
+        let values = requirement.values.as_deref().unwrap_or_default();
+        let number = || match values {
+            [value] => value
+                .parse()
+                .map_err(|_| InputError::new(format!("{value:?} is not a whole number, which Gt and Lt need"))),
+            _ => Err(InputError::new("Gt and Lt need exactly one value, a whole number")),
+        };
+        let operator = match requirement.operator.as_str() {
+            "In" => Operator::In(self.values(values)),
+            "NotIn" => Operator::NotIn(self.values(values)),
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            "Gt" => Operator::Above(number()?),
+            "Lt" => Operator::Below(number()?),
+            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist, Gt, Lt")),
+        };
+        Ok(Requirement { key: self.key(&requirement.key), operator })
+    }
+
+    fn name_requirement(&mut self, requirement: &NodeSelectorRequirement) -> Result<NameRequirement, InputError> {
+        if requirement.key != "metadata.name" {
+            let problem = format!("{:?} is not a field that can be matched; only metadata.name is", requirement.key);
+            return Err(InputError::new(problem));
+        }
+        let names = self.values(requirement.values.as_deref().unwrap_or_default());
+        match requirement.operator.as_str() {
+            "In" => Ok(NameRequirement::In(names)),
+            "NotIn" => Ok(NameRequirement::NotIn(names)),
+            other => Err(unknown_operator(other, "In, NotIn")),
+        }
+    }
+
+    /// Comparing tolerations (`Gt`, `Lt`) bear nothing, as in a cluster that has not switched them on.
+    fn tolerations(&mut self, spec: &PodSpec) -> Result<Vec<TaintToleration>, InputError> {
+        let compares = |one: &&ApiToleration| matches!(one.operator.as_deref(), Some("Gt" | "Lt"));
+        let plain = spec.tolerations.iter().flatten().filter(|one| !compares(one));
+        plain.map(|one| self.toleration(one)).collect()
+    }
+
+    pub fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
+        let named = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
+        let effect =
+            match named {
+                None => None,
+                Some(name) => Some(effect(name).ok_or_else(|| {
+                    InputError::new(format!("{name:?} {WRONG_EFFECT}")).field("spec.tolerations.effect")
+                })?),
+            };
+        let key = toleration.key.as_deref().filter(|key| !key.is_empty()).map(|key| self.key(key));
+        let value = match toleration.operator.as_deref() {
+            Some("Exists") => None,
+            None | Some("" | "Equal") => Some(self.value(toleration.value.as_deref().unwrap_or_default())),
+            Some(other) => return Err(unknown_operator(other, "Exists, Equal").field("spec.tolerations.operator")),
+        };
+        Ok(TaintToleration { key, value, effect })
+    }
+
+    /// The ports of all containers that run beside each other. A pod on the node's own network takes every port it names.
+    fn ports(&mut self, spec: &PodSpec) -> Vec<HostPort> {
+        let on_host = spec.host_network == Some(true);
+        let is_sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        let sidecars = spec.init_containers.iter().flatten().filter(is_sidecar);
+        let ports = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
+        let mut taken: Vec<HostPort> = ports
+            .filter_map(|port| {
+                let host = port.host_port.or(on_host.then_some(port.container_port));
+                let number = u16::try_from(host?).ok().filter(|&number| number > 0)?;
+                let address = port.host_ip.as_deref().filter(|address| !address.is_empty() && *address != "0.0.0.0");
+                Some(HostPort {
+                    protocol: self.value(port.protocol.as_deref().unwrap_or("TCP")),
+                    address: address.map(|address| self.value(address)),
+                    port: number,
+                })
+            })
+            .collect();
+        taken.sort_unstable();
+        taken.dedup();
+        taken
+    }
+
+    fn term(&mut self, term: &PodAffinityTerm, pod: &FullName, own: Option<&StringMap>) -> Result<Term, InputError> {
+        let mut selector = self.selector(term.label_selector.as_ref())?;
+        self.add_label_keys(&mut selector, term.match_label_keys.as_deref(), own, Operator::In);
+        self.add_label_keys(&mut selector, term.mismatch_label_keys.as_deref(), own, Operator::NotIn);
+        let mut namespaces: BTreeSet<u32> =
+            term.namespaces.iter().flatten().map(|namespace| self.namespaces.id(namespace)).collect();
+        match &term.namespace_selector {
+            Some(selector) => {
+                let selector = self.selector(Some(selector))?;
+                let all = self.namespace_labels.clone();
+                namespaces.extend(
+                    all.iter().filter(|(_, labels)| selector.matches(&self.labels(Some(labels)))).map(|(id, _)| id),
+                );
+            }
+            None if namespaces.is_empty() => {
+                namespaces.insert(self.namespaces.id(&pod.namespace));
+            }
+            None => {}
+        }
+        let namespaces = namespaces.into_iter().map(NamespaceId).collect();
+        Ok(Term { namespaces, selector, topology: self.topology(&term.topology_key) })
+    }
+
+    fn spread(&mut self, spec: &PodSpec, own: Option<&StringMap>) -> Result<Vec<Spread>, InputError> {
+        let constraints = spec.topology_spread_constraints.iter().flatten();
+        let hard = constraints.filter(|constraint| constraint.when_unsatisfiable == "DoNotSchedule");
+        hard.map(|constraint| self.spread_constraint(constraint, own))
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.field("spec.topologySpreadConstraints"))
+    }
+
+    fn spread_constraint(
+        &mut self,
+        constraint: &TopologySpreadConstraint,
+        own: Option<&StringMap>,
+    ) -> Result<Spread, InputError> {
+        let mut selector = self.selector(constraint.label_selector.as_ref())?;
+        self.add_label_keys(&mut selector, constraint.match_label_keys.as_deref(), own, Operator::In);
+        let honors = |policy: Option<&str>, default: bool| policy.map_or(default, |policy| policy == "Honor");
+        Ok(Spread {
+            topology: self.topology(&constraint.topology_key),
+            max_skew: i64::from(constraint.max_skew),
+            min_domains: usize::try_from(constraint.min_domains.unwrap_or(1)).unwrap_or(1),
+            selector,
+            honors_selection: honors(constraint.node_affinity_policy.as_deref(), true),
+            honors_taints: honors(constraint.node_taints_policy.as_deref(), false),
+        })
+    }
+
+    /// `matchLabelKeys` and their like: the pod's own value under each key that it has.
+    fn add_label_keys(
+        &mut self,
+        selector: &mut Selector,
+        keys: Option<&[String]>,
+        own: Option<&StringMap>,
+        operator: impl Fn(Vec<ValueId>) -> Operator,
+    ) {
+        let Selector::All(requirements) = selector else {
+            return;
+        };
+        for key in keys.unwrap_or_default() {
+            if let Some(value) = own.and_then(|labels| labels.get(key)) {
+                let requirement = Requirement { key: self.key(key), operator: operator(vec![self.value(value)]) };
+                requirements.push(requirement);
+            }
+        }
+    }
+
+    /// A label selector; one that is not given matches nothing.
+    pub fn selector(&mut self, selector: Option<&LabelSelector>) -> Result<Selector, InputError> {
+        let Some(selector) = selector else {
+            return Ok(Selector::Nothing);
+        };
+        let mut requirements: Vec<Requirement> =
+            selector.match_labels.iter().flatten().map(|(key, value)| self.equals(key, value)).collect();
+        for expression in selector.match_expressions.iter().flatten() {
+            requirements.push(self.requirement(expression)?);
+        }
+        Ok(Selector::All(requirements))
+    }
+
+    fn requirement(&mut self, expression: &LabelSelectorRequirement) -> Result<Requirement, InputError> {
+        let values = expression.values.as_deref().unwrap_or_default();
+        let operator = match expression.operator.as_str() {
+            "In" => Operator::In(self.values(values)),
+            "NotIn" => Operator::NotIn(self.values(values)),
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist")),
+        };
+        Ok(Requirement { key: self.key(&expression.key), operator })
+    }
+}
+
+/// With whom a pod has to be, and with whom it must not be.
+fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
+    let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let together = together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let apart = apart.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
+    (together.unwrap_or_default(), apart.unwrap_or_default())
+}
+
+/// The keys of other pods' labels that a pod reads.
+pub fn keys_read<'s>(
+    affinity: Option<&'s Affinity>,
+    spread: Option<&'s [TopologySpreadConstraint]>,
+) -> Vec<&'s String> {
+    let (together, apart) = required(affinity);
+    let terms = together
+        .iter()
+        .chain(apart)
+        .map(|term| (term.label_selector.as_ref(), &term.match_label_keys, &term.mismatch_label_keys));
+    let spread = spread.into_iter().flatten();
+    let spread = spread.map(|one| (one.label_selector.as_ref(), &one.match_label_keys, &None));
+    let keys = terms.chain(spread).flat_map(|(selector, matched, mismatched)| {
+        selector.into_iter().flat_map(keys_of).chain(matched.iter().flatten()).chain(mismatched.iter().flatten())
+    });
+    keys.collect()
+}
+
+/// The keys of labels that a selector reads.
+pub fn keys_of(selector: &LabelSelector) -> impl Iterator<Item = &String> {
+    let expressions = selector.match_expressions.iter().flatten().map(|expression| &expression.key);
+    selector.match_labels.iter().flatten().map(|(key, _)| key).chain(expressions)
+}
+
+const WRONG_EFFECT: &str = "is not an effect; write NoSchedule, PreferNoSchedule or NoExecute";
+
+fn effect(name: &str) -> Option<Effect> {
+    match name {
+        "NoSchedule" => Some(Effect::NoSchedule),
+        "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
+        "NoExecute" => Some(Effect::NoExecute),
+        _ => None,
+    }
+}
+
+fn unknown_operator(operator: &str, known: &str) -> InputError {
+    InputError::new(format!("{operator:?} is not an operator; write one of {known}"))
+}
+
+/// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
+pub fn same_shape(old: &Pod, new: &Pod) -> bool {
+    let (Some(before), Some(after)) = (&old.spec, &new.spec) else {
+        return false;
+    };
+    if old.metadata.labels != new.metadata.labels || request::depends_on_status(old) || request::depends_on_status(new)
+    {
+        return false;
+    }
+    Arc::ptr_eq(before, after)
+        || before.containers == after.containers
+            && before.init_containers == after.init_containers
+            && before.resources == after.resources
+            && before.overhead == after.overhead
+            && before.host_network == after.host_network
+            && before.node_selector == after.node_selector
+            && before.affinity == after.affinity
+            && before.tolerations == after.tolerations
+            && before.topology_spread_constraints == after.topology_spread_constraints
+}

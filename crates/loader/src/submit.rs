@@ -1,0 +1,216 @@
+//! What somebody means to submit: the pods that its controller would make, as if they were in the cluster already.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{PodSchedulingGroup, PodTemplateSpec};
+use k8s_openapi::api::scheduling::v1beta1::{
+    BasicSchedulingPolicy, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::controlled::Controlled;
+use reprieve_api::kinds::Kind;
+use reprieve_api::source::ObjectRef;
+
+use crate::defaults::Defaults;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod, PodSpec, PodStatus};
+use reprieve_api::source::{InputError, Source, Sourced};
+use reprieve_api::test_file::PreemptorRef;
+use reprieve_api::volumes::Volumes;
+
+/// A Job may ask for more pods than anybody wants to read about.
+const MOST_PODS: i32 = 10_000;
+
+/// Who asks, once what is submitted is in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    /// The one group, else the one pod.
+    pub preemptor: PreemptorRef,
+    /// Why the API server would not create the pods as they are, and what is unknown about them.
+    pub warnings: Vec<String>,
+    /// The Jobs that name a queue of Kueue: each with the queue.
+    pub queued_jobs: Vec<(FullName, String)>,
+}
+
+/// The label with which a Job names a LocalQueue of Kueue.
+const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
+
+/// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks: `named`, if `--for` names one.
+pub fn submit(
+    cluster: &mut Objects,
+    mut submitted: Objects,
+    controlled: Vec<Sourced<Controlled>>,
+    named: Option<&PreemptorRef>,
+) -> Result<Submitted, InputError> {
+    let (mut warnings, mut queued_jobs) = (Vec::new(), Vec::new());
+    for Sourced { object, .. } in &controlled {
+        let Controlled::Job(job, _) = &**object else { continue };
+        let name = FullName::of(&job.metadata);
+        if let Some(queue) = job.metadata.labels.as_ref().and_then(|labels| labels.get(QUEUE_NAME)) {
+            queued_jobs.push((name, queue.clone()));
+        } else if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
+            warnings.push(format!(
+                "Job {name}: spec.suspend is true: the Job makes no pods until it is resumed; the plan is for the time when it is"
+            ));
+        }
+    }
+    for Sourced { object, source } in controlled {
+        submitted.extend(pods_of(Arc::unwrap_or_clone(object), &source)?);
+    }
+    let preemptor = match (submitted.pod_groups.as_slice(), submitted.pods.as_slice(), named) {
+        ([group], _, None) => reference("PodGroup", &group.object.metadata),
+        ([], [pod], None) => reference("Pod", &pod.object.metadata),
+        ([], [], _) => {
+            let problem = "nothing in it makes a pod; submit a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
+            return Err(InputError::new(problem));
+        }
+        (_, _, Some(named)) => named.clone(),
+        (groups, pods, None) => {
+            let names = preemptors(groups, pods);
+            let problem = format!("it has several preemptors, and a plan is for one; choose one with --for: {names}");
+            return Err(InputError::new(problem));
+        }
+    };
+    let (pods, groups) = (std::mem::take(&mut submitted.pods), std::mem::take(&mut submitted.pod_groups));
+    cluster.extend(submitted);
+    warnings.extend(admit(cluster, pods, groups)?);
+    Ok(Submitted { preemptor, warnings, queued_jobs })
+}
+
+/// The groups, and the pods that are in none of them, as `--for` names them: the first few.
+fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
+    const SHOWN: usize = 5;
+    let name = |metadata: &ObjectMeta| {
+        let FullName { namespace, name } = FullName::of(metadata);
+        let flag = if namespace == "default" { String::new() } else { format!(" -n {namespace}") };
+        name + &flag
+    };
+    let known: BTreeSet<FullName> = groups.iter().map(|group| FullName::of(&group.object.metadata)).collect();
+    let alone = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
+    let groups = groups.iter().map(|group| format!("podgroup/{}", name(&group.object.metadata)));
+    let all: Vec<String> = groups.chain(alone.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
+    match all.len().saturating_sub(SHOWN) {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all[..SHOWN].join(", ")),
+    }
+}
+
+/// Completes what is submitted with what the cluster, or the file itself, has for that, and puts it into the cluster.
+fn admit(
+    cluster: &mut Objects,
+    pods: Vec<Sourced<Pod>>,
+    groups: Vec<Sourced<PodGroup>>,
+) -> Result<Vec<String>, InputError> {
+    let defaults = Defaults::new(cluster)?;
+    // The pods of a Job have the same problems: one of them is enough to tell.
+    let (mut known, mut warnings) = (BTreeSet::new(), Vec::new());
+    for mut pod in pods {
+        let object = Arc::make_mut(&mut pod.object);
+        let runtime_class = object.spec.as_ref().and_then(|spec| spec.runtime_class_name.as_deref());
+        defaults.check(&FullName::of(&object.metadata).namespace, runtime_class)?;
+        let problems = defaults.admit(object);
+        for problem in problems.into_iter().filter(|problem| known.insert(problem.clone())) {
+            warnings.push(format!("Pod {}: {problem}", FullName::of(&object.metadata)));
+        }
+        cluster.pods.push(pod);
+    }
+    for mut group in groups {
+        defaults.admit_group(Arc::make_mut(&mut group.object));
+        cluster.pod_groups.push(group);
+    }
+    Ok(warnings)
+}
+
+fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
+    let FullName { namespace, name } = FullName::of(metadata);
+    PreemptorRef { kind: kind.to_owned(), namespace, name }
+}
+
+fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
+    let pod = match object {
+        Controlled::Job(job, volumes) => return job_pods(*job, &volumes, source),
+        Controlled::Keeper(keeper, volumes) => {
+            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template, &volumes);
+            for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
+                let (volume, owner) = (claim.metadata.name.unwrap_or_default(), FullName::of(&pod.metadata).name);
+                pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
+            }
+            pod
+        }
+    };
+    Ok(Objects { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..Objects::default() })
+}
+
+/// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
+/// any other Job ask together too, but take what they can get.
+fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, InputError> {
+    let spec = job.spec.unwrap_or_default();
+    let parallelism = spec.parallelism.unwrap_or(1);
+    if !(1..=MOST_PODS).contains(&parallelism) {
+        let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
+        let object = ObjectRef::of(Kind::Job, &FullName::of(&job.metadata));
+        return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
+    }
+    let mut pods: Vec<Pod> =
+        (0..parallelism).map(|index| pod(&job.metadata, &index.to_string(), &spec.template, volumes)).collect();
+    let mut groups = Vec::new();
+    let names_group = spec.template.spec.as_ref().is_some_and(|spec| spec.scheduling_group.is_some());
+    if parallelism > 1 && !names_group {
+        let group = job_group(&job.metadata, &spec, parallelism);
+        for pod in &mut pods {
+            pod.spec_mut().scheduling_group = Some(PodSchedulingGroup { pod_group_name: job.metadata.name.clone() });
+        }
+        groups.push(Sourced { object: Arc::new(group), source: source.clone() });
+    }
+    let pods = pods.into_iter().map(|object| Sourced { object: Arc::new(object), source: source.clone() }).collect();
+    Ok(Objects { pods, pod_groups: groups, ..Objects::default() })
+}
+
+fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGroup {
+    let indexed = spec.completion_mode.as_deref() == Some("Indexed") && spec.completions == Some(parallelism);
+    let scheduling_policy = if indexed {
+        let gang = GangSchedulingPolicy { min_count: parallelism };
+        PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() }
+    } else {
+        PodGroupSchedulingPolicy {
+            basic: Some(BasicSchedulingPolicy::default()),
+            ..PodGroupSchedulingPolicy::default()
+        }
+    };
+    let pod_spec = spec.template.spec.clone().unwrap_or_default();
+    PodGroup {
+        metadata: ObjectMeta {
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        spec: PodGroupSpec {
+            scheduling_policy,
+            priority: pod_spec.priority,
+            priority_class_name: pod_spec.priority_class_name,
+            preemption_policy: pod_spec.preemption_policy,
+            ..PodGroupSpec::default()
+        },
+        ..PodGroup::default()
+    }
+}
+
+/// A pod from a template, named after its owner.
+fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec, volumes: &Volumes) -> Pod {
+    let from_template = template.metadata.clone().unwrap_or_default();
+    let metadata = ObjectMeta {
+        name: Some(format!("{}-{suffix}", owner.name.as_deref().unwrap_or_default())),
+        namespace: owner.namespace.clone(),
+        labels: from_template.labels,
+        annotations: from_template.annotations,
+        ..ObjectMeta::default()
+    };
+    let status = PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() };
+    let mut spec = template.spec.clone().map(PodSpec::from).unwrap_or_default();
+    spec.volumes = volumes.clone();
+    Pod { status: Some(status), ..Pod::new(metadata, spec) }
+}

@@ -1,0 +1,55 @@
+//! A workload's priority: its own word, else that of the class it names, else 0.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::Priority;
+
+use crate::index::{by_name, plain_name};
+use reprieve_api::kinds::Kind;
+use reprieve_api::kueue::KueueWorkloadSpec;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::InputError;
+
+/// The classes that a workload may name.
+pub struct WorkloadClasses {
+    own: BTreeMap<String, i32>,
+    of_pods: BTreeMap<String, i32>,
+}
+
+impl WorkloadClasses {
+    /// The classes of a cluster.
+    pub fn new(objects: &Objects) -> Result<Self, InputError> {
+        let own = by_name(Kind::WorkloadPriorityClass, &objects.workload_classes, |class| {
+            class.metadata.name.clone().unwrap_or_default()
+        })?;
+        let of_pods = by_name(Kind::PriorityClass, &objects.priority_classes, plain_name)?;
+        Ok(Self {
+            own: own.into_iter().map(|(name, class)| (name, class.object.spec.value)).collect(),
+            of_pods: of_pods.into_iter().map(|(name, class)| (name, class.object.value.unwrap_or_default())).collect(),
+        })
+    }
+
+    /// The priority of a workload.
+    pub fn priority(&self, spec: &KueueWorkloadSpec) -> Result<Priority, InputError> {
+        if let Some(priority) = spec.priority {
+            return Ok(Priority(priority));
+        }
+        let named = spec.priority_class_ref.as_ref().map(|class| (&class.name, class.kind == "PriorityClass"));
+        let last = spec.priority_class_name.as_ref();
+        let of_pods = spec.priority_class_source.as_deref() == Some("scheduling.k8s.io/priorityclass");
+        let Some((name, of_pods)) = named.or(last.map(|name| (name, of_pods))).filter(|(name, _)| !name.is_empty())
+        else {
+            return Ok(Priority(0));
+        };
+        let (kind, classes) =
+            if of_pods { ("PriorityClass", &self.of_pods) } else { ("WorkloadPriorityClass", &self.own) };
+        classes.get(name).map(|value| Priority(*value)).ok_or_else(|| {
+            let problem = format!("{kind} {name:?} is not in the input; add it, or write spec.priority");
+            InputError::new(problem).field(if named.is_some() {
+                "spec.priorityClassRef"
+            } else {
+                "spec.priorityClassName"
+            })
+        })
+    }
+}

@@ -1,0 +1,563 @@
+//! YuniKorn's queues, from the ConfigMap `yunikorn-configs`, and what its pods say of themselves. Where YuniKorn falls back in
+//! silence, so does this, with a warning.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use reprieve_engine::QueueId;
+use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::intern::Interner;
+use crate::queue_spec::Account;
+use reprieve_api::kinds::Kind;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_api::quantity;
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Source, Sourced};
+
+const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    partitions: Vec<Partition>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Partition {
+    name: String,
+    queues: Vec<QueueConfig>,
+    preemption: PartitionPreemption,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+struct PartitionPreemption {
+    enabled: bool,
+}
+
+impl Default for PartitionPreemption {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct QueueConfig {
+    name: String,
+    parent: bool,
+    resources: Resources,
+    properties: BTreeMap<String, Value>,
+    queues: Vec<QueueConfig>,
+    childtemplate: Option<ChildTemplate>,
+    /// Limits of users and groups, which are not evaluated.
+    limits: Value,
+    /// How many applications may run, which is not evaluated.
+    maxapplications: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ChildTemplate {
+    resources: Resources,
+    properties: BTreeMap<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    guaranteed: BTreeMap<String, Value>,
+    max: BTreeMap<String, Value>,
+}
+
+/// An amount by resource.
+type Limits = BTreeMap<String, i64>;
+
+/// The queues by full path, parents first.
+#[derive(Debug, Default)]
+pub struct QueueTree {
+    pub enabled: bool,
+    pub paths: Vec<String>,
+    queues: Vec<NamedQueue>,
+}
+
+#[derive(Debug)]
+struct NamedQueue {
+    parent: Option<usize>,
+    leaf: bool,
+    /// Whether pods may name queues below it that the configuration does not have.
+    dynamic: bool,
+    template: Option<ChildTemplate>,
+    guarantee: BTreeMap<String, i64>,
+    ceiling: BTreeMap<String, i64>,
+    settings: Settings,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    policy: PreemptionPolicy,
+    delay_micros: i64,
+    priority: PriorityRule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PreemptionPolicy {
+    Default,
+    Fence,
+    Disabled,
+}
+
+/// Reads the tree and adds the queues that pods name below a parent that has a template for them.
+pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Option<QueueTree>, InputError> {
+    let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
+    let Some(Sourced { object, source }) = objects.config_maps.iter().find(is_config) else {
+        return Ok(None);
+    };
+    let name = ObjectRef::of(Kind::ConfigMap, &FullName::of(&object.metadata));
+    let located = |error: InputError| error.at(source).object(name.clone());
+    let text = object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
+    let text = text.ok_or_else(|| located(InputError::new("is missing").field("data[queues.yaml]")))?;
+    let config: Config = serde_saphyr::from_str(text).map_err(|error| {
+        let problem = error.without_snippet().to_string();
+        located(InputError::new(problem.lines().next().unwrap_or_default()).field("data[queues.yaml]"))
+    })?;
+    let [partition] = config.partitions.as_slice() else {
+        let problem = format!("{} partitions are given; one is supported", config.partitions.len());
+        return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
+    };
+    let mut tree = QueueTree { enabled: partition.preemption.enabled, ..QueueTree::default() };
+    let mut reading = Reading { tree: &mut tree, warnings };
+    let root = root_of(partition);
+    reading.add(&root, None).map_err(located)?;
+    let named: BTreeSet<(String, &Source, FullName)> = objects
+        .pods
+        .iter()
+        .filter_map(|pod| Some((queue_of(&pod.object)?, &pod.source, FullName::of(&pod.object.metadata))))
+        .collect();
+    for (path, source, pod) in named {
+        reading.add_dynamic(&path).map_err(|error| error.at(source).object(ObjectRef::of(Kind::Pod, &pod)))?;
+    }
+    Ok(Some(tree))
+}
+
+/// A single root, whether the configuration names it or leaves it out.
+fn root_of(partition: &Partition) -> QueueConfig {
+    match partition.queues.as_slice() {
+        [root] if root.name == "root" => root.clone(),
+        queues => QueueConfig { name: "root".to_owned(), queues: queues.to_vec(), ..QueueConfig::default() },
+    }
+}
+
+struct Reading<'a> {
+    tree: &'a mut QueueTree,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Adds a queue and all below it, and returns what they are guaranteed together.
+    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<BTreeMap<String, i64>, InputError> {
+        let path = match parent {
+            None => config.name.to_ascii_lowercase(),
+            Some(parent) => format!("{}.{}", self.tree.paths[parent], config.name.to_ascii_lowercase()),
+        };
+        let wrong = |problem: String| Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
+        if !is_queue_name(&config.name) {
+            let problem = "is not a queue's name; write 1 to 64 letters, digits or any of _ - : # / @";
+            return wrong(format!("{:?} {problem}", config.name));
+        }
+        if self.tree.paths.contains(&path) {
+            return wrong("two queues have this name; give each its own".to_owned());
+        }
+        for (field, value) in [("limits", &config.limits), ("maxapplications", &config.maxapplications)] {
+            if !value.is_null() {
+                self.warnings.push(format!("queue {path}: {field} is not evaluated"));
+            }
+        }
+        let (guarantee, ceiling) = self.limits(&config.resources, parent, &path)?;
+        self.check(&path, parent, &guarantee, &ceiling)?;
+        let inherited = parent.map(|parent| self.tree.queues[parent].settings.policy);
+        let settings = self.settings(&path, &config.properties, inherited);
+        let at = self.tree.queues.len();
+        let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
+        self.tree.paths.push(path);
+        self.tree.queues.push(NamedQueue {
+            parent,
+            leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
+            dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
+            template,
+            guarantee,
+            ceiling,
+            settings,
+        });
+        let mut together: BTreeMap<String, i64> = BTreeMap::new();
+        for child in &config.queues {
+            for (resource, amount) in self.add(child, Some(at))? {
+                let sum = together.entry(resource).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        self.check_children(at, &together)?;
+        let own = &self.tree.queues[at].guarantee;
+        Ok(if own.is_empty() { together } else { own.clone() })
+    }
+
+    /// Guarantee and maximum. One of nothing but zeros is none, and the root has none of its own: both as in YuniKorn.
+    fn limits(
+        &mut self,
+        resources: &Resources,
+        parent: Option<usize>,
+        path: &str,
+    ) -> Result<(Limits, Limits), InputError> {
+        let mut read = |written: &BTreeMap<String, Value>, what: &str| {
+            let amounts = amounts(written, path)?;
+            let instead = if parent.is_none() {
+                "the root has none of its own; what the nodes offer is its maximum"
+            } else if positive(amounts.clone()).is_empty() {
+                "zero of everything counts as none"
+            } else {
+                return Ok(amounts);
+            };
+            if !amounts.is_empty() {
+                self.warnings.push(format!("queue {path}: {what}: {instead}, as in YuniKorn"));
+            }
+            Ok(BTreeMap::new())
+        };
+        Ok((read(&resources.guaranteed, "guaranteed")?, read(&resources.max, "max")?))
+    }
+
+    /// What the children are guaranteed together is at most the parent's guarantee and its ceiling, as YuniKorn itself demands.
+    fn check_children(&self, at: usize, together: &BTreeMap<String, i64>) -> Result<(), InputError> {
+        let path = &self.tree.paths[at];
+        for (resource, sum) in together {
+            let NamedQueue { guarantee, ceiling, .. } = &self.tree.queues[at];
+            for (limit, what) in [(guarantee.get(resource), "a guarantee"), (ceiling.get(resource), "a maximum")] {
+                if let Some(limit) = limit.filter(|limit| *limit < sum) {
+                    let written = |amount: i64| quantity::written(resource, amount);
+                    let problem = format!(
+                        "its children are guaranteed {} {resource} together, but it has {what} of {}; lower the ones or raise \
+                         the other",
+                        written(*sum),
+                        written(*limit)
+                    );
+                    return Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Guarantee and ceiling are at most its own ceiling and those above, as YuniKorn itself demands.
+    fn check(
+        &self,
+        path: &str,
+        parent: Option<usize>,
+        guarantee: &BTreeMap<String, i64>,
+        ceiling: &BTreeMap<String, i64>,
+    ) -> Result<(), InputError> {
+        let guarantees = guarantee.iter().map(|(resource, amount)| ("guarantees", resource, amount));
+        let ceilings = ceiling.iter().map(|(resource, amount)| ("has a maximum of", resource, amount));
+        for (what, resource, amount) in guarantees.chain(ceilings) {
+            let mut above = parent;
+            let mut limits = vec![(path, ceiling)];
+            while let Some(at) = above {
+                limits.push((&self.tree.paths[at], &self.tree.queues[at].ceiling));
+                above = self.tree.queues[at].parent;
+            }
+            for (owner, limit) in limits {
+                if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
+                    let written = |amount: i64| quantity::written(resource, amount);
+                    let problem = format!(
+                        "{what} {} {resource}, but {owner} has a maximum of {}; lower the one or raise the other",
+                        written(*amount),
+                        written(*limit)
+                    );
+                    return Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A path that the configuration does not have: made from the template of the nearest queue that it has.
+    fn add_dynamic(&mut self, path: &str) -> Result<(), InputError> {
+        if let Some(at) = self.tree.find(path) {
+            return if self.tree.queues[at].leaf || self.tree.queues[at].dynamic && !self.tree.has_children(at) {
+                self.tree.queues[at].leaf = true;
+                Ok(())
+            } else {
+                let problem = format!("queue {path:?} is a parent; pods run in leaf queues");
+                Err(InputError::new(problem).field("metadata.labels.queue"))
+            };
+        }
+        let parts: Vec<&str> = path.split('.').collect();
+        let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
+        let usable = known.filter(|(_, at)| !self.tree.queues[*at].leaf && self.tree.queues[*at].dynamic);
+        let Some((n, mut parent)) = usable else {
+            let problem = format!("queue {path:?} is not in the configuration; name one that is");
+            return Err(InputError::new(problem).field("metadata.labels.queue"));
+        };
+        for depth in n..parts.len() {
+            let leaf = depth + 1 == parts.len();
+            let template = self.tree.queues[parent].template.clone();
+            let own = template.clone().filter(|_| leaf).unwrap_or_default();
+            let path = parts[..=depth].join(".");
+            let inherited = Some(self.tree.queues[parent].settings.policy);
+            let queue = NamedQueue {
+                parent: Some(parent),
+                leaf,
+                dynamic: true,
+                guarantee: positive(amounts(&own.resources.guaranteed, &path)?),
+                ceiling: positive(amounts(&own.resources.max, &path)?),
+                settings: self.settings(&path, &own.properties, inherited),
+                template,
+            };
+            parent = self.tree.queues.len();
+            self.tree.paths.push(path);
+            self.tree.queues.push(queue);
+        }
+        Ok(())
+    }
+
+    fn settings(
+        &mut self,
+        path: &str,
+        properties: &BTreeMap<String, Value>,
+        inherited: Option<PreemptionPolicy>,
+    ) -> Settings {
+        let text = |key: &str| {
+            properties.get(key).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        };
+        let known = [
+            "application.sort.policy",
+            "application.sort.priority",
+            "preemption.delay",
+            "preemption.policy",
+            "priority.offset",
+            "priority.policy",
+        ];
+        for key in properties.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.warnings.push(format!("queue {path}: property {key} means nothing to preemption"));
+        }
+        let mut fall_back = |key: &str, value: &str, instead: &str| {
+            self.warnings
+                .push(format!("queue {path}: {key}: {value:?} is not understood; {instead} is used, as in YuniKorn"));
+        };
+        let policy = match text("preemption.policy").as_deref() {
+            None if inherited == Some(PreemptionPolicy::Disabled) => PreemptionPolicy::Disabled,
+            None | Some("" | "default") => PreemptionPolicy::Default,
+            Some("fence") => PreemptionPolicy::Fence,
+            Some("disabled") => PreemptionPolicy::Disabled,
+            Some(other) => {
+                fall_back("preemption.policy", other, "default");
+                PreemptionPolicy::Default
+            }
+        };
+        let delay_micros = match text("preemption.delay") {
+            None => DEFAULT_DELAY_MICROS,
+            Some(written) => go_duration(&written).filter(|micros| *micros > 0).unwrap_or_else(|| {
+                fall_back("preemption.delay", &written, "30s");
+                DEFAULT_DELAY_MICROS
+            }),
+        };
+        let offset = match text("priority.offset") {
+            None => 0,
+            Some(written) => written.parse().unwrap_or_else(|_| {
+                fall_back("priority.offset", &written, "0");
+                0
+            }),
+        };
+        let priority = match text("priority.policy").as_deref() {
+            Some("fence") => PriorityRule::Fence(offset),
+            None | Some("" | "default") => PriorityRule::Offset(offset),
+            Some(other) => {
+                fall_back("priority.policy", other, "default");
+                PriorityRule::Offset(offset)
+            }
+        };
+        Settings { policy, delay_micros, priority }
+    }
+}
+
+impl QueueTree {
+    fn find(&self, path: &str) -> Option<usize> {
+        self.paths.iter().position(|known| known == path)
+    }
+
+    fn has_children(&self, at: usize) -> bool {
+        self.queues.iter().any(|queue| queue.parent == Some(at))
+    }
+
+    /// The queues as plain accounts; the root, which every tree has, is left out.
+    pub fn accounts(&self) -> Vec<Account> {
+        let parent = |at: Option<usize>| at.filter(|&at| at > 0).map(|at| at - 1);
+        let account = |(path, queue): (&String, &NamedQueue)| Account {
+            name: path.clone(),
+            parent: parent(queue.parent),
+            guarantee: queue.guarantee.clone(),
+            ceiling: queue.ceiling.clone(),
+        };
+        self.paths.iter().zip(&self.queues).skip(1).map(account).collect()
+    }
+
+    /// The queue that a pod names.
+    pub fn queue_id(&self, path: &str) -> Option<QueueId> {
+        self.find(path).map(QueueId::new)
+    }
+
+    /// The resources that quotas are about get numbers too.
+    pub fn intern_resources(&self, resources: &mut Interner) {
+        for queue in &self.queues {
+            for resource in queue.guarantee.keys().chain(queue.ceiling.keys()) {
+                resources.id(resource);
+            }
+        }
+    }
+
+    /// The tree as the engine has it. The root's ceiling is the sum of what all nodes offer.
+    pub fn queues(&self, resources: &[String], offered: &[i64]) -> Queues {
+        let by_resource = |amounts: &BTreeMap<String, i64>| -> Vec<i64> {
+            resources.iter().map(|resource| amounts.get(resource).copied().unwrap_or(UNDEFINED)).collect()
+        };
+        let queue = |queue: &NamedQueue| Queue {
+            parent: queue.parent.map(QueueId::new),
+            guarantee: by_resource(&queue.guarantee),
+            ceiling: match queue.parent {
+                None => {
+                    by_resource(&queue.ceiling).iter().zip(offered).map(|(own, offered)| *own.min(offered)).collect()
+                }
+                Some(_) => by_resource(&queue.ceiling),
+            },
+            keeps: vec![0; resources.len()],
+            fence: queue.settings.policy == PreemptionPolicy::Fence,
+            yields: queue.settings.policy != PreemptionPolicy::Disabled,
+            delay_micros: queue.settings.delay_micros,
+            priority: queue.settings.priority,
+        };
+        Queues::new(self.enabled, resources.len(), self.queues.iter().map(queue).collect())
+    }
+}
+
+fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<BTreeMap<String, i64>, InputError> {
+    let amount = |(resource, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = if resource == "vcore" { "cpu" } else { resource };
+        let parsed = quantity::billionths(&text);
+        let amount =
+            parsed.and_then(|exact| if name == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) });
+        let wrong =
+            |error| InputError::new(format!("{text:?} {error}")).field(format!("data[queues.yaml] {path} {resource}"));
+        Ok((name.to_owned(), amount.map_err(wrong)?))
+    };
+    written.iter().map(amount).collect()
+}
+
+/// Zero of everything counts as nothing said.
+fn positive(amounts: BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    if amounts.values().all(|amount| *amount == 0) { BTreeMap::new() } else { amounts }
+}
+
+/// Whether YuniKorn lets a queue be called this.
+fn is_queue_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:#/@".contains(&byte))
+}
+
+/// The queue that a pod names, as a full path.
+pub fn queue_of(pod: &Pod) -> Option<String> {
+    let labels = pod.metadata.labels.as_ref()?;
+    let name = labels.get("queue").or_else(|| labels.get("yunikorn.apache.org/queue"))?.to_ascii_lowercase();
+    Some(if name == "root" || name.starts_with("root.") { name } else { format!("root.{name}") })
+}
+
+/// The application that a pod belongs to; one that names none joins its namespace's own.
+pub fn application_of(pod: &Pod) -> String {
+    let labels = pod.metadata.labels.as_ref();
+    let named =
+        labels.and_then(|labels| labels.get("applicationId").or_else(|| labels.get("yunikorn.apache.org/app-id")));
+    named.cloned().unwrap_or_else(|| format!("yunikorn-{}-autogen", FullName::of(&pod.metadata).namespace))
+}
+
+/// Whether it is a DaemonSet's pod, which is meant for one node and no other.
+pub fn is_daemon(pod: &Pod) -> bool {
+    let owners = pod.metadata.owner_references.as_ref();
+    let is_owned = owners.is_some_and(|owners| owners.iter().any(|owner| owner.kind == "DaemonSet"));
+    is_owned && (pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) || node_by_affinity(pod).is_some())
+}
+
+fn node_by_affinity(pod: &Pod) -> Option<&String> {
+    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
+    let terms = &affinity.required_during_scheduling_ignored_during_execution.as_ref()?.node_selector_terms;
+    let fields = terms.iter().flat_map(|term| term.match_fields.iter().flatten());
+    let names = fields.filter(|field| field.key == "metadata.name" && field.operator == "In");
+    names.flat_map(|field| field.values.iter().flatten()).next()
+}
+
+/// A duration as Go writes it: `1h30m`, `500ms`, `1.5s`; in microseconds.
+fn go_duration(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    let mut total: i128 = 0;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(number_end);
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let nanos: i128 = match unit {
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ => return None,
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+            return None;
+        }
+        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+        let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+        let fraction: i128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+        total = total.checked_add(whole.checked_mul(nanos)?)?.checked_add(fraction.checked_mul(nanos)? / scale)?;
+        rest = after;
+    }
+    if text.trim_start_matches(['+', '-']).is_empty() {
+        return None;
+    }
+    let micros = i64::try_from(total / 1_000).ok()?;
+    Some(if negative { -micros } else { micros })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for (text, micros) in [
+            ("30s", Some(30_000_000)),
+            ("1ms", Some(1_000)),
+            ("1h2m3.5s", Some(3_723_500_000)),
+            ("-5s", Some(-5_000_000)),
+            (".5m", Some(30_000_000)),
+            ("0", Some(0)),
+            ("30", None),
+            ("", None),
+            ("s", None),
+            ("5 s", None),
+            ("1d", None),
+        ] {
+            assert_eq!(go_duration(text).filter(|_| !text.is_empty()), micros, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What came of a question, in names.
+
+use std::collections::BTreeMap;
+
+use reprieve_api::answer::Answer;
+use reprieve_api::test_file::{OutcomeName, VictimRef};
+use reprieve_engine::fit::Placement;
+use reprieve_engine::{Outcome, PodId};
+use reprieve_loader::load::Loaded;
+use reprieve_loader::question::Question;
+
+/// Decides a question and names what came of it.
+pub fn answer(question: &Question, loaded: &mut Loaded) -> Answer {
+    let outcome = question.decide(loaded);
+    named(loaded, &question.ask(loaded).members, &outcome)
+}
+
+/// Names what the engine decided for a preemptor of these members.
+pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
+    let name = |outcome, victims, nominated| Answer { outcome, victims, nominated };
+    match outcome {
+        Outcome::Schedule(placement) => name(OutcomeName::Schedule, Vec::new(), nominated(loaded, placement)),
+        Outcome::Preempt(plan) => {
+            let mut victims: Vec<VictimRef> = Vec::new();
+            for (at, &unit) in plan.victims.iter().enumerate() {
+                let unit = loaded.snapshot.unit(unit);
+                let reason = plan.grounds.get(at).map(|ground| format!("{ground:?}"));
+                let workload = unit.workload.map(|workload| loaded.names.workload(workload).to_string());
+                if workload.is_some() {
+                    victims.push(VictimRef { workload, reason, pod: None });
+                    continue;
+                }
+                let pods = unit.pods.iter().map(|&pod| Some(loaded.names.pod(pod).to_string()));
+                victims.extend(pods.map(|pod| VictimRef { pod, reason: reason.clone(), workload: None }));
+            }
+            victims.sort_unstable();
+            name(OutcomeName::Preempt, victims, nominated(loaded, &plan.placement))
+        }
+        Outcome::Wait(_) => {
+            let kept = members.iter().filter_map(|&pod| Some((pod, loaded.snapshot.pod(pod).nominated?)));
+            name(OutcomeName::Wait, Vec::new(), nominated(loaded, &kept.collect()))
+        }
+        Outcome::Unschedulable(_) => name(OutcomeName::Unschedulable, Vec::new(), BTreeMap::new()),
+    }
+}
+
+/// A pod that runs already, and only grows, is not nominated.
+fn nominated(loaded: &Loaded, placement: &Placement) -> BTreeMap<String, String> {
+    let pending = placement.iter().filter(|(pod, _)| loaded.snapshot.home(*pod).is_none());
+    let names = |&(pod, node): &_| (loaded.names.pod(pod).to_string(), loaded.names.node(node).to_owned());
+    pending.map(names).collect()
+}

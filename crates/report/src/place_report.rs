@@ -1,0 +1,167 @@
+//! What landing on each node, or in each domain, means to the preemptor: chosen, at what higher or equal cost, or why not.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::NodeId;
+use reprieve_engine::choose::{Cost, Difference, Plan};
+use reprieve_engine::domains::Domain;
+use reprieve_engine::explain::{DomainVerdict, NodeVerdict};
+use reprieve_engine::fit::Shortage;
+use reprieve_engine::one_domain::{DomainRefusal, NodeMisfit, TooFew};
+use reprieve_engine::one_node::NodeRefusal;
+
+use crate::budget_report::{Violations, violates};
+use crate::plural::count;
+use crate::report::{Naming, PlaceReport, PreemptorReport};
+use crate::words::{self, Words};
+use reprieve_loader::time::time;
+
+/// Puts places into words, compared with the chosen plan where there is one.
+pub struct Places<'a> {
+    pub naming: &'a Naming<'a>,
+    pub chosen: Option<&'a Plan>,
+    pub preemptor: &'a PreemptorReport,
+}
+
+impl Places<'_> {
+    pub fn nodes(&self, verdicts: &[(NodeId, NodeVerdict)]) -> Vec<PlaceReport> {
+        let name = |node: NodeId| self.naming.loaded.names.node(node);
+        let chosen = verdicts.iter().find(|(_, verdict)| *verdict == NodeVerdict::Chosen);
+        let chosen_name = chosen.map_or("", |(node, _)| name(*node));
+        let tie = equal(verdicts.iter().filter_map(|(_, verdict)| match verdict {
+            NodeVerdict::Dearer(_, difference) => *difference,
+            NodeVerdict::Chosen | NodeVerdict::Refused(..) => None,
+        }));
+        let report = |(node, verdict): &(NodeId, NodeVerdict)| match verdict {
+            NodeVerdict::Chosen => chosen_place(name(*node), tie),
+            NodeVerdict::Dearer(plan, difference) => self.dearer(name(*node), plan, *difference, chosen_name),
+            NodeVerdict::Refused(refusal, shortages) => self.refused_node(name(*node), refusal, shortages),
+        };
+        verdicts.iter().map(report).collect()
+    }
+
+    pub fn domains(&self, verdicts: &[(Domain, DomainVerdict)]) -> Vec<PlaceReport> {
+        let names = &self.naming.loaded.names;
+        let name = |domain: &Domain| domain.part.map_or("the cluster", |(topology, part)| names.domain(topology, part));
+        let chosen = verdicts.iter().find(|(_, verdict)| *verdict == DomainVerdict::Chosen);
+        let chosen_name = chosen.map_or("", |(domain, _)| name(domain));
+        let tie = equal(verdicts.iter().filter_map(|(_, verdict)| match verdict {
+            DomainVerdict::Dearer(_, difference) => *difference,
+            DomainVerdict::Chosen | DomainVerdict::Refused(_) => None,
+        }));
+        let report = |(domain, verdict): &(Domain, DomainVerdict)| match verdict {
+            DomainVerdict::Chosen => chosen_place(name(domain), tie),
+            DomainVerdict::Dearer(plan, difference) => self.dearer(name(domain), plan, *difference, chosen_name),
+            DomainVerdict::Refused(refusal) => self.refused_domain(name(domain), refusal),
+        };
+        verdicts.iter().map(report).collect()
+    }
+
+    /// `chosen` is the name of the chosen place.
+    fn dearer(&self, name: &str, plan: &Plan, difference: Option<Difference>, chosen: &str) -> PlaceReport {
+        let loaded = self.naming.loaded;
+        let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+        let mut victims: Vec<String> = pods.map(|&pod| self.naming.pod(pod)).collect();
+        victims.sort_unstable();
+        let violated = Violations::of(loaded, &plan.victims).reports().into_iter().map(|budget| budget.name);
+        let against = match violates(&violated.collect::<Vec<_>>()) {
+            none if none.is_empty() => none,
+            violates => format!(", which {violates}"),
+        };
+        let Cost { top, pods, .. } = plan.cost;
+        let takes = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
+        let text = match (difference, self.chosen) {
+            (None, _) | (_, None) => takes,
+            (Some(Difference::FirstByName), _) => format!("equal cost, first by name is {chosen}; {takes}"),
+            (Some(Difference::Nominated), _) => {
+                format!("equal cost, but {} is nominated to {chosen}; {takes}", self.preemptor.name)
+            }
+            (Some(Difference::NoRoom), _) => format!("{takes}; {chosen} has room, and only quota is short"),
+            (Some(difference), Some(best)) => {
+                format!("{takes}; higher cost than {chosen}: {}", higher(difference, &plan.cost, &best.cost))
+            }
+        };
+        let equal_cost = difference.is_some_and(Difference::is_equal_cost);
+        PlaceReport { equal_cost, victims, ..place(name, "Dearer", text) }
+    }
+
+    fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlaceReport {
+        let Words { name: filter, text } = words::refusal(refusal, shortages, &self.naming.loaded.names);
+        let short = match refusal {
+            NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) => self.naming.short(misfit, shortages),
+            NodeRefusal::Law(_) => BTreeMap::new(),
+        };
+        PlaceReport { filter: Some(filter), short, ..place(name, "Refused", text) }
+    }
+
+    fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlaceReport {
+        let names = &self.naming.loaded.names;
+        let (TooFew { placed, unplaced, misfits }, gone) = match refusal {
+            DomainRefusal::NoCandidate(too_few) => (too_few, "nobody there may be taken, and"),
+            DomainRefusal::TooFew(too_few) => (too_few, "with every candidate gone"),
+        };
+        let node = |NodeMisfit { node, misfit, shortages }: &NodeMisfit| {
+            (names.node(*node).to_owned(), words::misfit(misfit, shortages, names).text)
+        };
+        let who = unplaced.map(|pod| format!("; {} finds no place", self.naming.pod(pod))).unwrap_or_default();
+        let text = format!("{gone} {placed} of the {} pods that it needs fit{who}", self.preemptor.needed);
+        PlaceReport { nodes: misfits.iter().map(node).collect(), ..place(name, "Refused", text) }
+    }
+}
+
+/// The first of these that means an equal cost.
+fn equal(mut differences: impl Iterator<Item = Difference>) -> Option<Difference> {
+    differences.find(|difference| difference.is_equal_cost())
+}
+
+/// `tie` says by what it is chosen where another place costs the same.
+fn chosen_place(name: &str, tie: Option<Difference>) -> PlaceReport {
+    let text = match tie {
+        None => "costs least",
+        Some(Difference::Nominated) => "costs least; equal cost, nominated there already",
+        Some(_) => "costs least; equal cost, first by name",
+    };
+    place(name, "Chosen", text.to_owned())
+}
+
+fn place(name: &str, verdict: &'static str, text: String) -> PlaceReport {
+    PlaceReport {
+        name: name.to_owned(),
+        verdict,
+        filter: None,
+        equal_cost: false,
+        text,
+        short: BTreeMap::new(),
+        victims: Vec::new(),
+        nodes: BTreeMap::new(),
+    }
+}
+
+/// What is higher about a cost than about that of the chosen plan.
+fn higher(difference: Difference, cost: &Cost, chosen: &Cost) -> String {
+    // The sum of priorities without the 2^31 that each pod adds to it.
+    let sum = |cost: &Cost| i128::from(cost.weight) - (cost.pods as i128) * (1 << 31);
+    let start = |cost: &Cost| time(cost.oldest.0).map_or_else(|| "not yet".to_owned(), |start| start.to_string());
+    match difference {
+        Difference::Violations => {
+            let pods = count(cost.violations, "pod counts", "pods count");
+            format!("{pods} against a PodDisruptionBudget instead of {}", chosen.violations)
+        }
+        Difference::TopPriority => format!("highest priority {} instead of {}", cost.top.0, chosen.top.0),
+        Difference::Weight if cost.pods == chosen.pods => {
+            format!("sum of priorities {} instead of {}", sum(cost), sum(chosen))
+        }
+        Difference::Weight if cost.pods > chosen.pods => {
+            format!("sum of the priorities of {} pods instead of {}", cost.pods, chosen.pods)
+        }
+        Difference::Weight => format!("sum of (priority + 2^31) {} instead of {}", cost.weight, chosen.weight),
+        Difference::Pods => format!("{} instead of {}", count(cost.pods, "pod", "pods"), chosen.pods),
+        Difference::Start => {
+            let priority = cost.top.0;
+            format!("earliest start of its victims of priority {priority} {} instead of {}", start(cost), start(chosen))
+        }
+        Difference::OptedOut => "a victim opted out of being preempted".to_owned(),
+        Difference::Originator => "a victim is the first pod of its application".to_owned(),
+        Difference::FirstByName | Difference::Nominated | Difference::NoRoom => String::new(),
+    }
+}

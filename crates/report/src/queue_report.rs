@@ -1,0 +1,111 @@
+//! The quota tree before and after a decision, for output.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::queues::UNDEFINED;
+use reprieve_engine::{Outcome, PodId, QueueId, ResourceId};
+use serde::Serialize;
+
+use reprieve_api::quantity::written;
+use reprieve_loader::load::Loaded;
+
+/// A queue.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueReport {
+    /// Its path.
+    pub name: String,
+    /// How many queues are above it.
+    #[serde(skip)]
+    pub depth: usize,
+    /// By resource, for those that the preemptor asks for and those that the queue has a guarantee or a maximum of.
+    pub resources: BTreeMap<String, QueueAmounts>,
+}
+
+/// One resource of a queue.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueAmounts {
+    /// What it is guaranteed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guarantee: Option<Amount>,
+    /// How much may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<Amount>,
+    /// What is used before.
+    pub used: Amount,
+    /// What is used once the victims are gone and the preemptor runs.
+    pub after: Amount,
+}
+
+/// An amount as a number to draw and as a person writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// In thousandths of cpu and whole units of everything else.
+    pub number: i64,
+    /// As a person writes it.
+    pub text: String,
+}
+
+impl Serialize for Amount {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// The tree, parents first, children in the order of their names.
+pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<QueueReport> {
+    let snapshot = &loaded.snapshot;
+    let tree = snapshot.queues();
+    let resources: Vec<ResourceId> = snapshot.resource_ids().collect();
+    let mut change: BTreeMap<(QueueId, usize), i64> = BTreeMap::new();
+    let mut charge = |pod: PodId, sign: i64| {
+        let requests = snapshot.requests(snapshot.pod(pod).shape);
+        let path = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue));
+        for queue in path {
+            for (at, request) in requests.iter().enumerate() {
+                *change.entry((queue, at)).or_default() += sign * request;
+            }
+        }
+    };
+    let (victims, placed) = match outcome {
+        Outcome::Preempt(plan) => (plan.victims.as_slice(), plan.placement.as_slice()),
+        Outcome::Schedule(placement) => (&[] as &[_], placement.as_slice()),
+        Outcome::Wait(_) | Outcome::Unschedulable(_) => (&[] as &[_], &[] as &[_]),
+    };
+    for &pod in victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods) {
+        charge(pod, -1);
+    }
+    for &(pod, _) in placed {
+        charge(pod, 1);
+    }
+    let asked = |at: usize| members.iter().any(|&pod| snapshot.requests(snapshot.pod(pod).shape)[at] > 0);
+    let mut reports: Vec<QueueReport> = tree
+        .ids()
+        .map(|id| {
+            let queue = tree.get(id);
+            let amounts = resources.iter().filter_map(|&resource| {
+                let at = resource.index();
+                let name = loaded.names.resource(resource);
+                let amount = |number: i64| Amount { number, text: written(name, number) };
+                let defined = |number: i64| (number != UNDEFINED).then(|| amount(number));
+                let (guarantee, maximum) = (defined(queue.guarantee[at]), defined(queue.ceiling[at]));
+                let matters = asked(at) && resource != ResourceId::PODS
+                    || guarantee.is_some()
+                    || maximum.is_some() && queue.parent.is_some();
+                let used = tree.used(id)[at];
+                let after = used + change.get(&(id, at)).copied().unwrap_or_default();
+                matters.then(|| {
+                    (name.to_owned(), QueueAmounts { guarantee, maximum, used: amount(used), after: amount(after) })
+                })
+            });
+            QueueReport {
+                name: loaded.names.queue(id).to_owned(),
+                depth: tree.path(id).count() - 1,
+                resources: amounts.collect(),
+            }
+        })
+        .collect();
+    reports.sort_by(|one, other| one.name.split('.').cmp(other.name.split('.')));
+    reports
+}

@@ -1,0 +1,147 @@
+//! The tree of quotas before and after a decision of policy Kueue, for output.
+
+use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, Thousandths, standings};
+use reprieve_engine::{CellId, FlavorId, Outcome, QueueId, QuotaResourceId, WorkloadId};
+use serde::Serialize;
+
+use crate::queue_report::Amount;
+use reprieve_api::quantity::written;
+use reprieve_loader::load::Loaded;
+
+/// A ClusterQueue or a Cohort of the preemptor's tree.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaReport {
+    /// Its name.
+    pub name: String,
+    /// How many cohorts are above it.
+    #[serde(skip)]
+    pub depth: usize,
+    /// The cohort above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohort: Option<String>,
+    /// The quota that the preemptor asks for.
+    pub quota: Vec<CellReport>,
+    /// Under fair sharing: its share, in thousandths rounded down, or `infinite`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<String>,
+    /// The same afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_after: Option<String>,
+}
+
+/// One resource of one flavor.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CellReport {
+    /// The flavor.
+    pub flavor: String,
+    /// The resource.
+    pub resource: String,
+    /// What it, and everything below it, has of its own.
+    pub nominal: Amount,
+    /// What is used in and below it.
+    pub used: Amount,
+    /// What of that is more than its own.
+    pub borrowed: Amount,
+    /// What of its own others use.
+    pub lent: Amount,
+    /// What is used once the victims are gone and the preemptor runs.
+    pub after: Amount,
+    /// What of that is more than its own.
+    pub borrowed_after: Amount,
+    /// What of its own others use then.
+    pub lent_after: Amount,
+}
+
+/// The preemptor's tree, parents first.
+pub fn quotas(
+    loaded: &Loaded,
+    policy: &Kueue,
+    preemptor: WorkloadId,
+    outcome: &Outcome,
+    given: Option<&Assignment>,
+) -> Vec<QuotaReport> {
+    let snapshot = &loaded.snapshot;
+    let Some(queue) = snapshot.workload(preemptor).queue else {
+        return Vec::new();
+    };
+    let cells = cells(loaded, preemptor, queue, given);
+    let ids: Vec<CellId> = cells.iter().map(|(cell, _, _)| *cell).collect();
+    let gone: Vec<WorkloadId> = match outcome {
+        Outcome::Preempt(plan) => plan.victims.iter().filter_map(|&unit| snapshot.unit(unit).workload).collect(),
+        Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
+    };
+    let before = standings(snapshot, policy, queue, &ids, &[], None);
+    let after = standings(snapshot, policy, queue, &ids, &gone, given);
+    let report = |(before, after): (&QueueStanding, &QueueStanding)| {
+        let cohort = snapshot.queues().get(before.queue).parent;
+        let quota = cells.iter().zip(before.cells.iter().zip(&after.cells));
+        QuotaReport {
+            name: loaded.names.queue(before.queue).to_owned(),
+            depth: before.depth,
+            cohort: cohort.map(|cohort| loaded.names.queue(cohort).to_owned()),
+            quota: quota
+                .map(|((_, flavor, resource), (before, after))| cell(loaded, *flavor, *resource, before, after))
+                .collect(),
+            share: before.share.map(share),
+            share_after: after.share.map(share),
+        }
+    };
+    before.iter().zip(&after).map(report).collect()
+}
+
+/// What it is given; or, where it gets nothing, all that its queue has of what it asks for.
+fn cells(
+    loaded: &Loaded,
+    preemptor: WorkloadId,
+    queue: QueueId,
+    given: Option<&Assignment>,
+) -> Vec<(CellId, FlavorId, QuotaResourceId)> {
+    let rules = loaded.snapshot.quota_rules();
+    let sets = &loaded.snapshot.workload(preemptor).pod_sets;
+    let asked = |resource: QuotaResourceId| {
+        let mut requests = sets.iter().flat_map(|set| &set.requests);
+        requests.any(|(of, amount)| *of == resource && *amount > 0) || rules.pods == Some(resource)
+    };
+    let mut cells = Vec::new();
+    for group in &rules.queues[queue.index()].groups {
+        for &flavor in &group.flavors {
+            for &resource in group.resources.iter().filter(|resource| asked(**resource)) {
+                let cell = rules.cell(flavor, resource);
+                let is_given = |cell: &CellId| given.is_none_or(|given| given.usage.iter().any(|(of, _)| of == cell));
+                cells.extend(cell.filter(is_given).map(|cell| (cell, flavor, resource)));
+            }
+        }
+    }
+    cells
+}
+
+fn cell(
+    loaded: &Loaded,
+    flavor: FlavorId,
+    resource: QuotaResourceId,
+    before: &CellStanding,
+    after: &CellStanding,
+) -> CellReport {
+    let resource = loaded.names.quota_resource(resource);
+    let amount = |number: i64| Amount { number, text: written(resource, number) };
+    CellReport {
+        flavor: loaded.names.flavor(flavor).to_owned(),
+        resource: resource.to_owned(),
+        nominal: amount(before.nominal),
+        used: amount(before.used),
+        borrowed: amount(before.borrowed),
+        lent: amount(before.lent),
+        after: amount(after.used),
+        borrowed_after: amount(after.borrowed),
+        lent_after: amount(after.lent),
+    }
+}
+
+fn share(share: Thousandths) -> String {
+    match share {
+        Thousandths::Finite(thousandths) => thousandths.to_string(),
+        Thousandths::Infinite => "infinite".to_owned(),
+    }
+}

@@ -1,0 +1,103 @@
+//! What a report says of workloads: by which way a victim was reached, what becomes of it, and which flavors were looked at.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::policy::kueue::{Ground, Tried};
+use reprieve_engine::workloads::OnPreemption;
+use reprieve_engine::{Outcome, QueueId, QuotaResourceId, UnitId};
+
+use crate::report::{ActionReport, FlavorReport, Naming, PreemptorReport, VictimReport, on_pod};
+use reprieve_api::quantity::written;
+
+impl Naming<'_> {
+    /// Victims give up their quota: they wait for it again, or are over, as each says itself; whoever was evicted already is let be. Where
+    /// nodes play a part, the preemptor's pods are nominated.
+    pub fn evictions(&self, preemptor: &PreemptorReport, outcome: &Outcome) -> Vec<ActionReport> {
+        let Outcome::Preempt(plan) = outcome else {
+            return Vec::new();
+        };
+        let snapshot = &self.loaded.snapshot;
+        let mut actions = Vec::new();
+        for (&unit, ground) in plan.victims.iter().zip(&plan.grounds) {
+            let Some(id) = snapshot.unit(unit).workload else {
+                continue;
+            };
+            let workload = snapshot.workload(id);
+            if workload.admission.as_ref().is_some_and(|admission| admission.evicted) {
+                continue;
+            }
+            let action = match workload.on_preemption {
+                OnPreemption::Requeue => "Requeue",
+                OnPreemption::Terminate => "Terminate",
+            };
+            let text = format!("{ground:?}: preempted by workload {}", preemptor.name);
+            let workload = self.loaded.names.workload(id).to_string();
+            actions.push(ActionReport { action, pod: String::new(), workload, text });
+        }
+        for &(pod, node) in &plan.placement {
+            actions.push(on_pod("Nominate", self.pod(pod), self.loaded.names.node(node).to_owned()));
+        }
+        actions
+    }
+
+    pub(crate) fn flavor(&self, tried: &Tried) -> FlavorReport {
+        FlavorReport {
+            pod_set: tried.pod_set,
+            name: self.loaded.names.flavor(tried.flavor).to_owned(),
+            mode: tried.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
+            borrowing_level: tried.level,
+            chosen: tried.chosen,
+            short: tried.short.iter().map(|&(resource, amount)| self.quota_amount(resource, amount)).collect(),
+        }
+    }
+
+    fn quota_amount(&self, resource: QuotaResourceId, amount: i64) -> (String, String) {
+        let name = self.loaded.names.quota_resource(resource);
+        (name.to_owned(), written(name, amount))
+    }
+
+    /// `own` is the preemptor's queue.
+    pub fn workload_victim(&self, own: Option<QueueId>, unit: UnitId, ground: Ground) -> VictimReport {
+        let path = own.zip(self.queue_of(unit)).map(|(own, theirs)| self.way(own, theirs)).unwrap_or_default();
+        let (filter, why) = match ground {
+            Ground::InClusterQueue => ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue"),
+            Ground::InCohortReclamation => ("InCohortReclamation", "its queue uses what the preemptor's side has lent"),
+            Ground::InCohortReclaimWhileBorrowing => {
+                ("InCohortReclaimWhileBorrowing", "the preemptor borrows, and it is low enough to yield for that")
+            }
+            Ground::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
+        };
+        let text = match path.as_slice() {
+            [] | [_] => why.to_owned(),
+            path => format!("{why}; reached by {}", path.join(", ")),
+        };
+        VictimReport {
+            unit: self.unit(unit),
+            pod: String::new(),
+            node: String::new(),
+            path,
+            filter,
+            text,
+            short: BTreeMap::new(),
+            violates: Vec::new(),
+        }
+    }
+
+    /// The queues and cohorts from one queue to another: up to the first that they share, and down.
+    pub fn way(&self, from: QueueId, to: QueueId) -> Vec<String> {
+        let tree = self.loaded.snapshot.queues();
+        let down: Vec<QueueId> = tree.path(to).collect();
+        let mut way: Vec<QueueId> = tree.path(from).take_while(|id| !down.contains(id)).collect();
+        let met = tree.path(from).find_map(|id| down.iter().position(|other| *other == id));
+        way.extend(down.iter().take(met.map_or(0, |met| met + 1)).rev());
+        way.into_iter().map(|id| self.loaded.names.queue(id).to_owned()).collect()
+    }
+
+    pub(crate) fn own_queue(&self, ask: &Ask) -> Option<QueueId> {
+        match ask.preemptor {
+            Preemptor::Workload(id) => self.loaded.snapshot.workload(id).queue,
+            Preemptor::Pod(_) | Preemptor::Group(_) => None,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A cycle over several queues: who is considered when, who gets what, and who is skipped for whom.
+
+use std::fmt::Write as _;
+
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
+use reprieve_loader::load::{Strictness, load_for};
+use reprieve_loader::time::timestamp;
+use reprieve_report::cycle::{CycleReport, HeadReport, cycle_report};
+
+/// A cluster of one flavor and one resource, written a line at a time.
+#[derive(Default)]
+struct World(String);
+
+impl World {
+    fn new() -> Self {
+        Self("apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: default}\n".to_owned())
+    }
+
+    /// A queue of cohort `all`, with a LocalQueue of its own name.
+    fn queue(mut self, name: &str, nominal: u32, spec: &str) -> Self {
+        let quota = format!("{{name: default, resources: [{{name: cpu, nominalQuota: {nominal}}}]}}");
+        let _ = write!(
+            self.0,
+            "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: {name}}}\nspec:\n  cohortName: all\n  \
+             resourceGroups: [{{coveredResources: [cpu], flavors: [{quota}]}}]\n{spec}\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: \
+             LocalQueue\nmetadata: {{namespace: default, name: {name}}}\nspec: {{clusterQueue: {name}}}\n"
+        );
+        self
+    }
+
+    fn workload(mut self, name: &str, queue: &str, cpu: u32, priority: i32, rest: &str) -> Self {
+        let _ = write!(
+            self.0,
+            "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata: {{namespace: default, name: {name}, \
+             creationTimestamp: \"2026-01-01T00:00:00Z\"}}\nspec:\n  queueName: {queue}\n  priority: {priority}\n  podSets: [{{name: main, \
+             count: {cpu}, template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}}}}}]\n{rest}\n"
+        );
+        self
+    }
+
+    fn running(self, name: &str, queue: &str, cpu: u32, priority: i32) -> Self {
+        let held = format!("{{name: main, flavors: {{cpu: default}}, resourceUsage: {{cpu: {cpu}}}, count: {cpu}}}");
+        let status = format!(
+            "status:\n  admission: {{clusterQueue: {queue}, podSetAssignments: [{held}]}}\n  conditions: [{{type: QuotaReserved, \
+             status: \"True\", lastTransitionTime: \"2026-01-01T00:00:00Z\", reason: r, message: \"\"}}]"
+        );
+        self.workload(name, queue, cpu, priority, &status)
+    }
+
+    fn pending(self, name: &str, queue: &str, cpu: u32, priority: i32) -> Self {
+        self.workload(name, queue, cpu, priority, "")
+    }
+
+    fn node(mut self, name: &str, cpu: u32) -> Self {
+        let offers = format!("status: {{allocatable: {{cpu: {cpu}, pods: 10}}}}");
+        let _ = write!(self.0, "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n{offers}\n");
+        self
+    }
+
+    fn cycle(&self) -> CycleReport {
+        self.cycle_under(Kueue::default())
+    }
+
+    fn cycle_under(&self, policy: Kueue) -> CycleReport {
+        let mut objects = Objects::default();
+        for document in documents("made up", &self.0) {
+            document.read(&mut objects).expect("it can be read");
+        }
+        let loaded = load_for(&objects, Strictness::Test, &Policy::Kueue(policy)).expect("it can be loaded");
+        cycle_report(&loaded, &policy, now())
+    }
+
+    /// `workload verdict [reason]`, in the order in which they were considered.
+    fn heads(&self) -> Vec<String> {
+        self.heads_under(Kueue::default())
+    }
+
+    fn heads_under(&self, policy: Kueue) -> Vec<String> {
+        let line = |head: &HeadReport| {
+            let name = head.workload.trim_start_matches("default/");
+            let reason = head.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
+            format!("{name} {}{reason}", head.verdict)
+        };
+        self.cycle_under(policy).heads.iter().map(line).collect()
+    }
+}
+
+fn now() -> Timestamp {
+    timestamp("2026-01-01T01:00:00Z".parse().expect("it is a time"))
+}
+
+const STRICT: &str = "  queueingStrategy: StrictFIFO";
+const RECLAIMS: &str = "  preemption: {reclaimWithinCohort: Any, withinClusterQueue: LowerPriority}";
+
+#[test]
+fn whoever_borrows_least_comes_first_then_the_higher_then_the_older() {
+    let world = World::new().queue("a", 4, "").queue("b", 4, "").queue("c", 4, "").queue("d", 0, "");
+    let world = world.pending("borrows", "d", 1, 100).pending("low", "a", 1, 1).pending("high", "b", 1, 10);
+    let world = world.pending("old", "c", 1, 1);
+    let old = "name: old, creationTimestamp: \"2026";
+    let world = World(world.0.replace(old, &old.replace("2026", "2025")));
+    assert_eq!(world.heads(), ["high Schedule", "old Schedule", "low Schedule", "borrows Skipped BorrowingStopped"]);
+}
+
+#[test]
+fn the_cohort_may_borrow_where_nobody_needs_its_own() {
+    let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
+    let world = world.pending("first", "b", 3, 2).pending("second", "c", 1, 1);
+    assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
+}
+
+#[test]
+fn what_is_given_is_not_given_twice() {
+    let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
+    let world = world.pending("first", "b", 3, 2).pending("second", "c", 2, 1);
+    assert_eq!(world.heads(), ["first Schedule", "second Skipped RoomTaken"]);
+}
+
+#[test]
+fn a_preemptor_that_needs_no_borrowing_stops_the_borrowing_of_others() {
+    let world = World::new().queue("a", 4, RECLAIMS).queue("b", 2, "").queue("c", 0, "");
+    let world = world.running("loan", "b", 4, 0).pending("owner", "a", 3, 0).pending("borrower", "c", 1, 100);
+    let report = world.cycle();
+    assert_eq!(world.heads(), ["owner Preempt", "borrower Skipped BorrowingStopped"]);
+    assert_eq!(report.heads[0].victims[0].workload.as_deref(), Some("default/loan"));
+}
+
+#[test]
+fn nobody_is_preempted_for_two() {
+    let world = World::new().queue("a", 2, RECLAIMS).queue("b", 2, RECLAIMS).queue("c", 0, "");
+    let world = world.running("loan", "c", 4, 0).pending("first", "a", 2, 2).pending("second", "b", 2, 1);
+    assert_eq!(world.heads(), ["first Preempt", "second Skipped VictimTaken"]);
+}
+
+#[test]
+fn only_a_strict_queue_blocks_behind_its_head() {
+    let waits_behind = |strategy: &str| {
+        let world = World::new().queue("a", 4, strategy).running("runs", "a", 2, 0);
+        world.pending("large", "a", 4, 10).pending("small", "a", 1, 5).heads()
+    };
+    assert_eq!(waits_behind(STRICT), ["large Unschedulable"]);
+    assert_eq!(waits_behind(""), ["small Schedule", "large Unschedulable"]);
+}
+
+#[test]
+fn the_head_of_a_strict_queue_keeps_what_there_is_while_it_waits() {
+    let borrower_gets = |strategy: &str| {
+        let world = World::new().queue("a", 4, strategy).queue("b", 0, "").running("runs", "a", 2, 0);
+        world.pending("large", "a", 4, 10).pending("borrower", "b", 1, 5).heads()
+    };
+    assert!(borrower_gets(STRICT).contains(&"borrower Skipped RoomTaken".to_owned()), "{:?}", borrower_gets(STRICT));
+    assert!(borrower_gets("").contains(&"borrower Schedule".to_owned()));
+}
+
+#[test]
+fn the_admission_names_flavor_amount_and_count_of_each_pod_set() {
+    let world = World::new().queue("a", 4, "").running("runs", "a", 1, 0);
+    let partial = World(
+        world.0.clone()
+            + &World::default().pending("elastic", "a", 6, 0).0.replace("count: 6,", "count: 6, minCount: 1,"),
+    );
+    let report = partial.cycle();
+    let admission = report.heads[0].admission.as_ref().expect("it is admitted");
+    assert_eq!(admission.cluster_queue, "a");
+    let [set] = admission.pod_set_assignments.as_slice() else { panic!("one pod set") };
+    assert_eq!((set.name.as_str(), set.count), ("main", Some(3)));
+    assert_eq!((set.flavors["cpu"].as_str(), set.resource_usage["cpu"].as_str()), ("default", Some("3")));
+}
+
+#[test]
+fn who_is_done_or_deactivated_holds_nothing_and_asks_for_nothing() {
+    let world = World::new().queue("a", 4, "").pending("waits", "a", 4, 0).pending("held", "a", 1, 9);
+    let held = World(
+        world
+            .0
+            .replace("name: held, ", "name: held, labels: {}, ")
+            .replace("priority: 9\n", "priority: 9\n  active: false\n"),
+    );
+    let done = held.running("done", "a", 4, 0);
+    let done = World(done.0.replace(
+        "[{type: QuotaReserved",
+        "[{type: Finished, status: \"True\", lastTransitionTime: \
+         \"2026-01-01T00:00:00Z\", reason: r, message: \"\"}, {type: QuotaReserved",
+    ));
+    assert_eq!(done.heads(), ["waits Schedule"]);
+}
+
+#[test]
+fn a_preemptor_waits_as_long_as_its_queue_says() {
+    let heads = |refused_at: &str| {
+        let rules = "  preemption: {withinClusterQueue: LowerPriority, triggerAfterWorkloadWaitingSeconds: 600}";
+        let refused = format!(
+            "status: {{conditions: [{{type: QuotaReserved, status: \"False\", lastTransitionTime: \"{refused_at}\", reason: Pending, \
+             message: \"\"}}]}}"
+        );
+        let world = World::new().queue("a", 4, rules).running("low", "a", 4, 0);
+        world.workload("urgent", "a", 2, 10, &refused).heads()
+    };
+    assert_eq!(heads("2026-01-01T00:50:01Z"), ["urgent Wait Delay"]);
+    assert_eq!(heads("2026-01-01T00:50:00Z"), ["urgent Preempt"]);
+}
+
+#[test]
+fn nodes_are_not_given_twice_either_where_they_play_a_part() {
+    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
+    let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
+    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
+    assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped RoomTaken"]);
+    let more = world.node("other", 2);
+    assert_eq!(more.heads_under(joint), ["first Schedule", "second Schedule"]);
+}
+
+fn fair() -> Kueue {
+    let strategies = FairSharing { first: Strategy::LessThanOrEqualToFinalShare, second: None };
+    Kueue { fair_sharing: Some(strategies), ..Kueue::default() }
+}
+
+#[test]
+fn under_fair_sharing_whoever_would_have_the_least_share_comes_first() {
+    let world = World::new().queue("a", 8, "").queue("b", 0, "").queue("c", 0, "").running("has", "b", 3, 0);
+    let world = world.pending("more", "b", 1, 100).pending("first", "c", 1, 1);
+    assert_eq!(world.heads(), ["more Schedule", "first Schedule"]);
+    assert_eq!(world.heads_under(fair()), ["first Schedule", "more Schedule"]);
+}
+
+#[test]
+fn under_fair_sharing_every_turn_counts_what_the_last_one_took() {
+    let world = World::new().queue("a", 8, "").queue("b1", 0, "").queue("b2", 0, "").queue("c", 0, "");
+    let world = world.pending("high", "b1", 1, 9).pending("mid", "b2", 1, 8).pending("low", "c", 1, 7);
+    assert_eq!(world.heads_under(fair()), ["high Schedule", "mid Schedule", "low Schedule"]);
+    let in_cohort = |name: &str| format!("metadata: {{name: {name}}}\nspec:\n  cohortName: ");
+    let left = |text: String, name: &str| text.replace(&(in_cohort(name) + "all"), &(in_cohort(name) + "left"));
+    let cohort =
+        "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: left}\nspec: {parentName: all}\n";
+    let tree = World(left(left(world.0, "b1"), "b2") + cohort);
+    assert_eq!(tree.heads_under(fair()), ["high Schedule", "low Schedule", "mid Schedule"]);
+}
+
+#[test]
+fn who_waits_for_pods_to_leave_keeps_quota_and_nodes() {
+    let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
+    let world = world.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
+    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: gone, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
+                   spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
+    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    let world = World(world.0 + leaving);
+    assert_eq!(world.heads_under(joint), ["waits Wait Underway", "other Skipped RoomTaken"]);
+}
+
+#[test]
+fn whoever_is_of_another_namespace_is_in_nobodys_way() {
+    let selects = format!("{STRICT}\n  namespaceSelector: {{matchLabels: {{team: a}}}}");
+    let world = World::new().queue("a", 4, &selects).pending("stranger", "a", 4, 100);
+    assert_eq!(world.heads(), ["stranger Unschedulable Namespace"]);
+    let world = world.pending("own", "a", 4, 0);
+    let own = world.0.replace("namespace: default, name: own", "namespace: own, name: own");
+    let queue = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {namespace: own, name: a}\nspec: {clusterQueue: a}\n";
+    let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: own, labels: {team: a}}\n";
+    let world = World(format!("{own}{queue}{namespace}"));
+    assert_eq!(world.heads(), ["own/own Schedule", "stranger Unschedulable Namespace"]);
+}

@@ -1,0 +1,219 @@
+//! Accounts as Kueue's queues and cohorts; gangs, and pods of none, as its workloads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::json;
+
+use reprieve_loader::queue_spec::Account;
+
+use super::{Accounts, Mapped, made, named};
+use crate::made_up::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
+use reprieve_api::kinds::Kind;
+use reprieve_api::kueue::{
+    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
+    PodSetSpec,
+};
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_api::quantity::written;
+use reprieve_api::source::{InputError, Sourced};
+use reprieve_loader::load::{Loaded, allocatables};
+use reprieve_loader::request::{Amounts, requests};
+use reprieve_loader::time::time;
+use reprieve_loader::{POD_SET, WORKLOAD};
+use reprieve_loader::{by_name, plain_name};
+
+/// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
+/// borrows from nobody.
+pub(super) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
+    let depth = |accounts: &[Account], at: usize| std::iter::successors(Some(at), |&at| accounts[at].parent).count();
+    let mut deepest_first: Vec<usize> = (0..accounts.len()).collect();
+    deepest_first.sort_by_key(|&at| std::cmp::Reverse(depth(&accounts, at)));
+    let mut below: Vec<Amounts> = vec![Amounts::new(); accounts.len()];
+    for at in deepest_first {
+        let account = &mut accounts[at];
+        let mut total = std::mem::take(&mut below[at]);
+        for (resource, sum) in &total {
+            if let Some(own) = account.guarantee.get(resource) {
+                account.guarantee.insert(resource.clone(), own.saturating_add(*sum));
+            }
+            if let Some(own) = account.ceiling.get(resource) {
+                account.ceiling.insert(resource.clone(), own.saturating_add(*sum));
+            }
+        }
+        total.extend(account.guarantee.clone());
+        match account.parent {
+            None => account.ceiling = total,
+            Some(parent) => {
+                for (resource, amount) in total {
+                    let sum = below[parent].entry(resource).or_default();
+                    *sum = sum.saturating_add(amount);
+                }
+            }
+        }
+    }
+    accounts
+}
+
+impl Accounts {
+    /// Every account without others below it is a queue, every other one a cohort. What the nodes offer beyond all guarantees is
+    /// the root cohort's, for everybody to borrow.
+    pub(super) fn as_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
+        let mut mapped = plain.clone();
+        mapped.resource_flavors.push(made(flavor()));
+        let mut offered = Amounts::new();
+        for (resource, amount) in allocatables(&by_name(Kind::Node, &plain.nodes, plain_name)?)?.into_iter().flatten() {
+            let sum = offered.entry(resource).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        let rest = |resource: &String| {
+            let guaranteed = self.guaranteed_below(None, resource);
+            (offered.get(resource).copied().unwrap_or(0).saturating_sub(guaranteed).max(0), None)
+        };
+        mapped.cohorts.push(made(cohort(ROOT, None, quota(self.resources(), rest))));
+        for (at, account) in self.accounts.iter().enumerate() {
+            let above = account.parent.map_or(ROOT, |parent| self.names[parent].as_str());
+            let groups = quota(self.resources(), |resource| {
+                let guaranteed = self.guaranteed(at, resource);
+                let limit = account.ceiling.get(resource).map(|ceiling| ceiling.saturating_sub(guaranteed).max(0));
+                (guaranteed - self.guaranteed_below(Some(at), resource), limit)
+            });
+            if self.is_parent(at) {
+                mapped.cohorts.push(made(cohort(&self.names[at], Some(above), groups)));
+            } else {
+                mapped.cluster_queues.push(made(cluster_queue(&self.names[at], above, groups)));
+            }
+        }
+        let namespaces: BTreeSet<&String> = self.of_pod.keys().map(|pod| &pod.namespace).collect();
+        for namespace in namespaces {
+            for at in (0..self.accounts.len()).filter(|&at| !self.is_parent(at)) {
+                let spec = LocalQueueSpec { cluster_queue: self.names[at].clone(), ..LocalQueueSpec::default() };
+                let metadata = named(&self.names[at], Some(namespace));
+                mapped.local_queues.push(made(LocalQueue { metadata, spec, ..LocalQueue::default() }));
+            }
+        }
+        let units = self.units(plain, loaded);
+        mapped.kueue_workloads = units.iter().map(|(name, pods)| self.workload(name, pods, loaded)).collect();
+        let workload_of = units
+            .into_iter()
+            .flat_map(|(name, pods)| pods.into_iter().map(move |pod| (FullName::of(&pod.metadata), name.clone())));
+        let workload_of: BTreeMap<FullName, FullName> = workload_of.collect();
+        for pod in &mut mapped.pods {
+            let name = FullName::of(&pod.object.metadata);
+            if let Some(workload) = workload_of.get(&name) {
+                let metadata = &mut Arc::make_mut(&mut pod.object).metadata;
+                metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
+                metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), name.name);
+            }
+        }
+        Ok(Mapped { objects: mapped, workload_of })
+    }
+
+    /// What quotas are about; nothing else is counted, as if Kueue had been told to leave it out.
+    fn resources(&self) -> BTreeSet<&String> {
+        self.accounts.iter().flat_map(|account| account.guarantee.keys().chain(account.ceiling.keys())).collect()
+    }
+
+    /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
+    fn units<'p>(&self, plain: &'p Objects, loaded: &Loaded) -> BTreeMap<FullName, Vec<&'p Pod>> {
+        let groups: BTreeSet<FullName> = plain.pods.iter().filter_map(|pod| group_of(&pod.object)).collect();
+        let mut units: BTreeMap<FullName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
+        for Sourced { object: pod, .. } in &plain.pods {
+            let name = FullName::of(&pod.metadata);
+            let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else {
+                continue;
+            };
+            let unit = match group_of(pod) {
+                Some(group) => group,
+                None if groups.contains(&name) => FullName::new(&name.namespace, &format!("{}-pod", name.name)),
+                None => name,
+            };
+            let (running, pending) = units.entry(unit).or_default();
+            let part = if loaded.snapshot.home(id).is_some() { running } else { pending };
+            part.push(pod);
+        }
+        let mut split = BTreeMap::new();
+        for (name, (running, pending)) in units {
+            if running.is_empty() || pending.is_empty() {
+                split.insert(name, if running.is_empty() { pending } else { running });
+            } else {
+                split.insert(FullName::new(&name.namespace, &format!("{}-running", name.name)), running);
+                split.insert(name, pending);
+            }
+        }
+        split
+    }
+
+    fn workload(&self, name: &FullName, pods: &[&Pod], loaded: &Loaded) -> Sourced<KueueWorkload> {
+        let first = FullName::of(&pods[0].metadata);
+        let queue = &self.names[self.of_pod[&first]];
+        let ids: Vec<_> = pods.iter().filter_map(|pod| loaded.names.pod_id(&FullName::of(&pod.metadata))).collect();
+        let running = ids.iter().all(|&id| loaded.snapshot.home(id).is_some());
+        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.asked(pod)).collect();
+        let sets = asked.iter().map(|(name, amounts)| pod_set(name, amounts));
+        let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
+        let admission = running.then(|| AdmissionSpec {
+            cluster_queue: queue.clone(),
+            pod_set_assignments: asked.iter().map(|(name, amounts)| self.assignment(name, amounts.clone())).collect(),
+        });
+        let reserved = Condition {
+            type_: "QuotaReserved".to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: Time(since.unwrap_or_default()),
+            message: String::new(),
+            observed_generation: None,
+            reason: "QuotaReserved".to_owned(),
+        };
+        let conditions = admission.iter().map(|_| reserved.clone()).collect();
+        let mut metadata = named(&name.name, Some(&name.namespace));
+        metadata.creation_timestamp.clone_from(&pods[0].metadata.creation_timestamp);
+        made(KueueWorkload {
+            metadata,
+            spec: KueueWorkloadSpec {
+                queue_name: queue.clone(),
+                priority: ids.first().map(|&id| loaded.snapshot.pod(id).priority.0),
+                pod_sets: sets.collect(),
+                ..KueueWorkloadSpec::default()
+            },
+            status: Some(KueueWorkloadStatus { admission, conditions, ..KueueWorkloadStatus::default() }),
+            ..KueueWorkload::default()
+        })
+    }
+
+    fn asked(&self, pod: &Pod) -> (String, Amounts) {
+        let mut amounts = requests(pod).expect("the same pod was loaded before");
+        let resources = self.resources();
+        amounts.retain(|resource, _| resources.contains(resource));
+        (FullName::of(&pod.metadata).name, amounts)
+    }
+
+    /// What a pod set of one pod holds. Kueue counts the pods itself, where quotas are about them.
+    fn assignment(&self, name: &str, mut amounts: Amounts) -> PodSetAssignment {
+        if self.resources().contains(&"pods".to_owned()) {
+            amounts.insert("pods".to_owned(), 1);
+        }
+        let usage = amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount))));
+        PodSetAssignment {
+            name: name.to_owned(),
+            resource_usage: usage.collect(),
+            flavors: amounts.into_keys().map(|resource| (resource, FLAVOR.to_owned())).collect(),
+            count: Some(1),
+        }
+    }
+}
+
+fn pod_set(name: &str, amounts: &Amounts) -> PodSetSpec {
+    let requests =
+        amounts.iter().map(|(resource, amount)| (resource.clone(), Quantity(written(resource, *amount)))).collect();
+    let resources = ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() };
+    let container = Container { name: "all".to_owned(), resources: Some(resources), ..Container::default() };
+    let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+    let template = PodTemplateSpec { spec: Some(spec), ..PodTemplateSpec::default() };
+    PodSetSpec { name: name.to_owned(), count: 1, template, ..PodSetSpec::default() }
+}

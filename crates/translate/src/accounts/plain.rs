@@ -1,0 +1,244 @@
+//! A cluster in Kubernetes' own words: what a policy calls a job or a workload is a PodGroup with its pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, NodeStatus, PodCondition, PodSchedulingGroup};
+use k8s_openapi::api::scheduling::v1beta1::{
+    AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reprieve_engine::Priority;
+
+use super::{LOCAL_QUEUE, made, named, without_accounts};
+use reprieve_api::kinds::Kind;
+use reprieve_api::koordinator::{job_of, label};
+use reprieve_api::kueue::KueueWorkload;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod, PodSpec, PodStatus};
+use reprieve_api::quantity::written;
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Source, Sourced};
+use reprieve_loader::Defaults;
+use reprieve_loader::WorkloadClasses;
+use reprieve_loader::request::Amounts;
+use reprieve_loader::ties;
+
+/// The node of a cluster that has none.
+const NODE: &str = "cluster";
+/// More than anybody asks for, and less than what cannot be summed.
+const MOST_OFFERED: i64 = 1 << 61;
+/// A workload may ask for more pods than anybody wants to read about.
+const MOST_PODS: i64 = 10_000;
+
+/// A cluster in Kubernetes' own words.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// Nodes, pods, PodGroups, classes, budgets.
+    pub objects: Objects,
+    /// By pod: its Kueue workload.
+    pub workload_of: BTreeMap<FullName, FullName>,
+}
+
+impl Plain {
+    /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
+    /// made from their templates.
+    pub fn of(objects: &Objects) -> Result<Self, InputError> {
+        let mut plain = Self { objects: without_accounts(objects), workload_of: BTreeMap::new() };
+        plain.add_jobs(objects);
+        plain.add_workloads(objects)?;
+        if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
+            let node = one_node(objects, plain.objects.pods.len())?;
+            plain.objects.nodes.push(made(node));
+        }
+        Ok(plain)
+    }
+
+    /// The ClusterQueue whose quota a pod uses.
+    pub(super) fn cluster_queue_of(&self, pod: &Pod, objects: &Objects) -> Option<String> {
+        let name = FullName::of(&pod.metadata);
+        let queue_of = |queue: &str| {
+            let local = FullName::new(&name.namespace, queue);
+            let found = objects.local_queues.iter().find(|one| FullName::of(&one.object.metadata) == local)?;
+            Some(found.object.spec.cluster_queue.clone())
+        };
+        let Some(workload) = self.workload_of.get(&name) else {
+            return label(pod, LOCAL_QUEUE).and_then(queue_of);
+        };
+        let workload = objects.kueue_workloads.iter().find(|one| FullName::of(&one.object.metadata) == *workload)?;
+        let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
+        match admission {
+            Some(admission) => Some(admission.cluster_queue.clone()),
+            None => queue_of(&workload.object.spec.queue_name),
+        }
+    }
+
+    /// All pods of a job are needed: there is no part of it that runs alone.
+    fn add_jobs(&mut self, objects: &Objects) {
+        let mut jobs: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
+        for (at, pod) in objects.pods.iter().enumerate() {
+            if let (Some(job), None) = (job_of(&pod.object), group_of(&pod.object)) {
+                jobs.entry(job).or_default().push(at);
+            }
+        }
+        for (job, members) in jobs {
+            let defined = objects.job_groups.iter().find(|one| FullName::of(&one.object.metadata) == job);
+            let needed = defined.map_or(0, |job| usize::try_from(job.object.spec.min_member).unwrap_or(0));
+            let needed = needed.max(members.len());
+            self.gather(&job, &members, needed, None);
+        }
+    }
+
+    fn add_workloads(&mut self, objects: &Objects) -> Result<(), InputError> {
+        let mut there: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
+        let ties = ties(objects);
+        let classes = WorkloadClasses::new(objects)?;
+        let defaults = Defaults::new(objects)?;
+        for (at, pod) in objects.pods.iter().enumerate() {
+            if let Some((workload, _)) = ties.get(&FullName::of(&pod.object.metadata)) {
+                there.entry(workload.clone()).or_default().push(at);
+            }
+        }
+        for Sourced { object: workload, source } in &objects.kueue_workloads {
+            if reprieve_loader::is_finished(workload) {
+                continue;
+            }
+            let name = FullName::of(&workload.metadata);
+            let mut members = there.remove(&name).unwrap_or_default();
+            let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
+            if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
+                let place = match (objects.nodes.is_empty(), holds_quota) {
+                    (true, true) => Place::OnTheOneNode,
+                    (true, false) => Place::ForTheOneNode,
+                    (false, _) => Place::Nowhere,
+                };
+                let priority = classes.priority(&workload.spec);
+                let priority =
+                    priority.map_err(|error| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, &name)))?;
+                let pods = pods_of(workload, &name, priority, place, source, &defaults)?;
+                members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
+                self.objects.pods.extend(pods);
+            }
+            for &at in &members {
+                self.workload_of.insert(FullName::of(&self.objects.pods[at].object.metadata), name.clone());
+            }
+            if members.len() > 1 {
+                let whole = DisruptionMode { all: Some(AllDisruptionMode::default()), ..DisruptionMode::default() };
+                self.gather(&name, &members, members.len(), Some(whole));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes pods a gang. It has the priority of its first pod.
+    fn gather(&mut self, name: &FullName, members: &[usize], needed: usize, disruption_mode: Option<DisruptionMode>) {
+        let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
+        for &at in members {
+            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec_mut();
+            spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(name.name.clone()) });
+        }
+        let gang = GangSchedulingPolicy { min_count: i32::try_from(needed).unwrap_or(i32::MAX) };
+        let spec = PodGroupSpec {
+            scheduling_policy: PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() },
+            disruption_mode,
+            priority: first.priority,
+            priority_class_name: first.priority_class_name.clone(),
+            preemption_policy: first.preemption_policy.clone(),
+            ..PodGroupSpec::default()
+        };
+        let is_it = |group: &Sourced<PodGroup>| FullName::of(&group.object.metadata) == *name;
+        if !self.objects.pod_groups.iter().any(is_it) {
+            let metadata = named(&name.name, Some(&name.namespace));
+            self.objects.pod_groups.push(made(PodGroup { metadata, spec, ..PodGroup::default() }));
+        }
+    }
+}
+
+/// Where a pod is that was made from a template.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It runs on the one node of a cluster without nodes, which has no labels to choose by.
+    OnTheOneNode,
+    /// It is pending, in a cluster without nodes.
+    ForTheOneNode,
+    /// It is pending.
+    Nowhere,
+}
+
+/// The pods that a workload would have, running since it holds its quota, or pending.
+fn pods_of(
+    workload: &KueueWorkload,
+    name: &FullName,
+    priority: Priority,
+    place: Place,
+    source: &Source,
+    defaults: &Defaults,
+) -> Result<Vec<Sourced<Pod>>, InputError> {
+    let sets = &workload.spec.pod_sets;
+    let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
+    if total > MOST_PODS {
+        let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
+        return Err(InputError::new(problem)
+            .at(source)
+            .object(ObjectRef::of(Kind::KueueWorkload, name))
+            .field("spec.podSets"));
+    }
+    let conditions = workload.status.iter().flat_map(|status| &status.conditions);
+    let since: Option<&Time> = conditions
+        .filter(|one| one.type_ == "QuotaReserved" && one.status == "True")
+        .map(|one| &one.last_transition_time)
+        .next();
+    let templates =
+        sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
+    let pod = |(at, template): (usize, Option<PodSpec>)| {
+        let mut spec = template.unwrap_or_default();
+        defaults.admit_spec(&name.namespace, &mut spec);
+        spec.priority = Some(priority.0);
+        if place != Place::Nowhere {
+            (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
+        }
+        let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{at}", name.name) };
+        let mut metadata = named(&pod_name, Some(&name.namespace));
+        metadata.creation_timestamp.clone_from(&workload.metadata.creation_timestamp);
+        let scheduled = since.map(|since| PodCondition {
+            type_: "PodScheduled".to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: Some(since.clone()),
+            ..PodCondition::default()
+        });
+        let status = match place {
+            Place::OnTheOneNode => PodStatus {
+                phase: Some("Running".to_owned()),
+                start_time: since.cloned(),
+                conditions: Some(scheduled.into_iter().collect()),
+                ..PodStatus::default()
+            },
+            Place::ForTheOneNode | Place::Nowhere => {
+                PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }
+            }
+        };
+        let node_name = (place == Place::OnTheOneNode).then(|| NODE.to_owned());
+        made(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
+    };
+    Ok(templates.enumerate().map(pod).collect())
+}
+
+/// A node that offers all nominal quota, so that nothing but the quota holds anybody.
+fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
+    let mut offered = Amounts::new();
+    for (resource, amount) in reprieve_loader::accounts(objects)?.into_iter().flat_map(|account| account.guarantee) {
+        let sum = offered.entry(resource).or_default();
+        *sum = sum.saturating_add(amount).min(MOST_OFFERED);
+    }
+    offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
+    let quantity = |(resource, amount): (String, i64)| {
+        let quantity = Quantity(written(&resource, amount));
+        (resource, quantity)
+    };
+    let allocatable = Some(offered.into_iter().map(quantity).collect());
+    let status = Some(NodeStatus { allocatable, ..NodeStatus::default() });
+    Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
+}

@@ -1,0 +1,7 @@
+//! One cluster under another policy: the queues of one policy written as the objects of another. No other crate writes such objects.
+
+#![warn(missing_docs)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same objects, on every machine")]
+
+pub mod accounts;
+pub mod made_up;
