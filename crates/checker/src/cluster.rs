@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::pod::{Pod, PodSpec};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod, PodSpec};
 
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use reprieve_objects::object::Kind;
+use reprieve_api::kinds::{Kind, Resource};
 use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
