@@ -78,11 +78,14 @@ impl Search<'_, '_, '_> {
 
     /// Reports the law that spares a pod, if there is one. Whether there is none.
     pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
-        let is_allowed = allowed.is_ok();
-        if let (Err(law), Some(unit)) = (allowed, self.snapshot().unit_of(pod)) {
+        let Err(law) = allowed else {
+            return true;
+        };
+        if R::RECORDS {
+            let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
             recorder.spared(unit, law);
         }
-        is_allowed
+        false
     }
 
     /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower
