@@ -17,7 +17,6 @@ use reprieve_api::kinds::{Kind, Resource};
 use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
-use reprieve_api::kinds::Resource;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
