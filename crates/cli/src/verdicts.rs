@@ -63,7 +63,7 @@ pub struct Lost {
 }
 
 /// The words for whoever no law spares, and yet nobody takes.
-const NO_LAW: [&str; 2] = ["Reprieved", "InVain"];
+const NO_LAW: [&str; 3] = ["Reprieved", "InVain", "NotReached"];
 
 /// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
 #[derive(Clone, Copy, PartialEq, Eq)]

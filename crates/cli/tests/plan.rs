@@ -277,7 +277,7 @@ data:
     partitions:
     - name: default
       queues:
-      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 4}}}, {name: b, resources: {guaranteed: {vcore: 1}}}]}
+      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 4}}}, {name: b}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -299,7 +299,7 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
     let text = text(&output);
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
     assert!(
-        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 4 cpu"),
+        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
         "{text}"
     );
 }

@@ -200,6 +200,21 @@ pub(crate) fn every_shortage(
     shortages
 }
 
+/// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.
+pub(crate) fn shortages_where_refused(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    pod: PodId,
+    node: NodeId,
+    misfit: Misfit,
+) -> Vec<Shortage> {
+    let misfit = match misfit {
+        Misfit::Ports => Misfit::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
+        misfit => misfit,
+    };
+    every_shortage(what_if, ask, pod, node, misfit)
+}
+
 /// The same for [`misfit_beside`], which counts no nominees.
 pub(crate) fn every_shortage_beside(snapshot: &Snapshot, pod: PodId, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
     match misfit {

@@ -1,86 +1,53 @@
 //! A group in one domain: the whole group is placed with all candidates gone, and then as many of them as possible come back.
 //! (Rules 8 to 10 and 17 of the groups.)
 
-use crate::candidates::{Candidate, candidates};
-use crate::choose::Plan;
+use crate::candidates::{Candidate, candidates, closed};
+use crate::decision::Plan;
 use crate::domains::Domain;
-use crate::explain::every_shortage_if_any;
-use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement, Shortage};
+use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
+use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
-use crate::laws::unknown_class;
 use crate::place::place;
 use crate::policy::kubernetes::Kubernetes;
 use crate::reprieve::{Reasons, Trial};
-use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
-
-/// Why a group cannot be placed in a domain, not even with preemption.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DomainRefusal {
-    /// No unit there may be taken, and too few members fit as things are.
-    NoCandidate(TooFew),
-    /// With every candidate gone, too few members fit.
-    TooFew(TooFew),
-}
-
-/// How many members fit in a domain, and what the first that does not lacks on each node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooFew {
-    /// How many do.
-    pub placed: usize,
-    /// The first that does not; `None` where there are too few members.
-    pub unplaced: Option<PodId>,
-    /// Why it fits on none of the nodes.
-    pub misfits: Vec<NodeMisfit>,
-}
-
-/// Why a pod does not fit on a node, with every resource that is short where resources are why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeMisfit {
-    /// The node.
-    pub node: NodeId,
-    /// Why.
-    pub misfit: Misfit,
-    /// Every resource that is short.
-    pub shortages: Vec<Shortage>,
-}
 
 impl NodeMisfit {
     /// Why the pod fits on none of these nodes as things are in the what-if; a node where it does fit is left out.
     pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
         let on = |&node: &NodeId| {
             let misfit = fit::misfit(what_if, ask, pod, node)?;
-            let shortages = match misfit {
-                Misfit::Ports => every_shortage_if_any(what_if, ask, pod, node),
-                misfit => fit::every_shortage(what_if, ask, pod, node, misfit),
-            };
+            let shortages = fit::shortages_where_refused(what_if, ask, pod, node, misfit);
             Some(Self { node, misfit, shortages })
         };
         nodes.iter().filter_map(on).collect()
     }
 }
 
-/// The plan for landing in this domain, if there is one.
+/// The plan for landing in this domain, or why there is none. `reasons` gets why each victim is one.
 ///
 /// 1. Everybody goes and the group is placed. 2. Budget violations stay where that placement lets them. 3. The lowest priority is
 ///    found such that taking nobody above it is enough, and the group is placed anew. 4. Who can come back does. 5. What the most
 ///    important victims leave free is used first, if that is cheaper.
-pub(crate) fn plan(
+pub(crate) fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
     ask: &Ask,
     domain: &Domain,
     now: Timestamp,
+    recorder: &mut R,
     reasons: Reasons<'_>,
-) -> Option<Plan> {
-    let nodes = open_nodes(what_if.snapshot(), ask, domain);
-    let mut gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now);
-    if gone.is_empty() {
-        return None;
-    }
+) -> Result<Plan, DomainRefusal> {
+    let is_open = |node: &NodeId| closed(what_if.snapshot(), ask, *node, recorder).is_none();
+    let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
+    let mut gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now, recorder);
     let mut search = Search { what_if, ask, nodes };
-    let mut placement = search.placement(&gone, &[])?;
+    if gone.is_empty() {
+        return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&gone, domain)));
+    }
+    let Some(mut placement) = search.placement(&gone, &[]) else {
+        return Err(DomainRefusal::TooFew(search.too_few::<R>(&gone, domain)));
+    };
     if policy.priority_cut {
         let spared = search.spared_by_budget(&gone, &placement);
         gone.retain(|candidate| !spared.contains(candidate));
@@ -91,31 +58,10 @@ pub(crate) fn plan(
     }
     let plan = search.settled(&gone, placement, None);
     let plan = search.improved(&gone, plan);
-    Some(match reasons {
+    Ok(match reasons {
         None => plan,
         Some(reasons) => search.settled(&gone, plan.placement, Some(reasons)),
     })
-}
-
-/// Why there is no plan for this domain. INVARIANT: there is none.
-pub(crate) fn refusal(what_if: &mut WhatIf<'_>, ask: &Ask, domain: &Domain, now: Timestamp) -> DomainRefusal {
-    let nodes = open_nodes(what_if.snapshot(), ask, domain);
-    let gone = candidates(what_if.snapshot(), ask, nodes.iter().copied(), now);
-    let mark = what_if.mark();
-    remove(what_if, &gone);
-    let placement = place(what_if, ask, &nodes, &gone, &[]);
-    let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
-    let unplaced = ask.members.iter().copied().find(|pod| !is_placed(pod));
-    let misfits = unplaced.map(|pod| NodeMisfit::on_each(what_if, ask, pod, &domain.nodes)).unwrap_or_default();
-    what_if.back_to(mark);
-    let too_few = TooFew { placed: placement.len(), unplaced, misfits };
-    if gone.is_empty() { DomainRefusal::NoCandidate(too_few) } else { DomainRefusal::TooFew(too_few) }
-}
-
-/// The domain without the nodes where nothing may be taken.
-fn open_nodes(snapshot: &Snapshot, ask: &Ask, domain: &Domain) -> Vec<NodeId> {
-    let is_open = |node: &NodeId| unknown_class::closes(snapshot, ask, *node).is_none();
-    domain.nodes.iter().copied().filter(is_open).collect()
 }
 
 fn remove(what_if: &mut WhatIf<'_>, gone: &[Candidate]) {
@@ -143,6 +89,22 @@ impl<'s> Search<'_, 's, '_> {
         let placement = place(self.what_if, self.ask, &self.nodes, gone, paid);
         self.what_if.back_to(mark);
         (placement.len() >= self.ask.needed).then_some(placement)
+    }
+
+    /// How many members fit with these gone, and what the first that does not lacks on each node; only if it is recorded.
+    fn too_few<R: Recorder>(&mut self, gone: &[Candidate], domain: &Domain) -> TooFew {
+        if !R::RECORDS {
+            return TooFew::default();
+        }
+        let mark = self.what_if.mark();
+        remove(self.what_if, gone);
+        let placement = place(self.what_if, self.ask, &self.nodes, gone, &[]);
+        let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
+        let unplaced = self.ask.members.iter().copied().find(|pod| !is_placed(pod));
+        let on_each = |pod| NodeMisfit::on_each(self.what_if, self.ask, pod, &domain.nodes);
+        let misfits = unplaced.map(on_each).unwrap_or_default();
+        self.what_if.back_to(mark);
+        TooFew { placed: placement.len(), unplaced, misfits }
     }
 
     /// The budget violations that the placement lets stay.

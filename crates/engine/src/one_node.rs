@@ -1,55 +1,40 @@
 //! A pod on one node: what landing there would cost. Where nothing but priorities and resources matters, the answer is arithmetic
 //! over the node's pods in their order; everywhere else the exact search gives it.
 
-use crate::candidates::candidates;
-use crate::choose::{Cost, Plan};
+use crate::candidates::{candidates, closed};
+use crate::decision::{Cost, Plan};
+use crate::explanation::{NodeRefusal, Recorder, RefusedNode};
 use crate::filters::Misfit;
-use crate::fit::{self, Ask, Shortage};
+use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, ShapeId, Timestamp};
-use crate::laws::{Law, unknown_class};
 use crate::reprieve::{Reasons, Trial};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
-/// Why a pod cannot land on a node, not even with preemption.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeRefusal {
-    /// No pod there may be taken, and it does not fit as it is.
-    NoCandidate(Misfit),
-    /// It does not fit, whoever goes.
-    Misfit(Misfit),
-    /// A law forbids to take anything there.
-    Law(Law),
-}
-
-/// The plan for landing on this node: take all that may be taken, then reprieve. If it is refused, `shortages` gets every resource
-/// that is short, in the state in which the refusal was found.
-pub(crate) fn plan(
+/// The plan for landing on this node: take all that may be taken, then reprieve. `reasons` gets why each victim is one.
+pub(crate) fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     ask: &Ask,
-    pod: PodId,
     node: NodeId,
     now: Timestamp,
+    recorder: &mut R,
     reasons: Reasons<'_>,
-    shortages: Option<&mut Vec<Shortage>>,
-) -> Result<Plan, NodeRefusal> {
-    let note = |what_if: &mut WhatIf<'_>, misfit: Misfit| {
-        if let Some(shortages) = shortages {
-            *shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
-        }
+) -> Result<Plan, RefusedNode> {
+    let pod = ask.members[0];
+    let refused = |what_if: &mut WhatIf<'_>, misfit: Misfit, refusal: fn(Misfit) -> NodeRefusal| {
+        let records = R::RECORDS.then(|| fit::shortages_where_refused(what_if, ask, pod, node, misfit));
+        RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
     };
     let before = fit::misfit(what_if, ask, pod, node);
     if let Some(misfit) = before.filter(|misfit| !misfit.resolvable()) {
-        note(what_if, misfit);
-        return Err(NodeRefusal::Misfit(misfit));
+        return Err(refused(what_if, misfit, NodeRefusal::Misfit));
     }
-    if let Some(law) = unknown_class::closes(what_if.snapshot(), ask, node) {
-        return Err(NodeRefusal::Law(law));
+    if let Some(law) = closed(what_if.snapshot(), ask, node, recorder) {
+        return Err(NodeRefusal::Law(law).into());
     }
-    let candidates = candidates(what_if.snapshot(), ask, std::iter::once(node), now);
+    let candidates = candidates(what_if.snapshot(), ask, std::iter::once(node), now, recorder);
     if let Some(misfit) = before.filter(|_| candidates.is_empty()) {
-        note(what_if, misfit);
-        return Err(NodeRefusal::NoCandidate(misfit));
+        return Err(refused(what_if, misfit, NodeRefusal::NoCandidate));
     }
     let mark = what_if.mark();
     let elsewhere_matters = !what_if.relations().is_empty();
@@ -62,9 +47,9 @@ pub(crate) fn plan(
         }
     }
     if let Some(misfit) = fit::misfit(what_if, ask, pod, node) {
-        note(what_if, misfit);
+        let refused = refused(what_if, misfit, NodeRefusal::Misfit);
         what_if.back_to(mark);
-        return Err(NodeRefusal::Misfit(misfit));
+        return Err(refused);
     }
     what_if.place(pod, node);
     let placement = vec![(pod, node)];

@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use reprieve_engine::explain::explain;
 use reprieve_objects::load::{Strictness, load};
-use reprieve_objects::question::Question;
 use reprieve_scenarios::goals::{CYCLES, DECISIONS, EXPLAINED, GROWTH, TREES, benchmark};
 use reprieve_scenarios::scale;
 
@@ -49,10 +47,8 @@ fn explanations(criterion: &mut Criterion) {
         let scenario = (benchmark(name).expect("it is in the list").build)();
         let (mut loaded, question) = scenario.load();
         scenario.check(&mut loaded, &question);
-        let outcome = question.decide(&mut loaded);
-        let Question { policy, now, preemptor } = question;
         group.bench_function(*name, |bencher| {
-            bencher.iter_with_large_drop(|| explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome));
+            bencher.iter_with_large_drop(|| question.decide_and_explain(&mut loaded));
         });
     }
     group.finish();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reprieve_engine::choose::Plan;
-use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
+use reprieve_engine::node_plans;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;

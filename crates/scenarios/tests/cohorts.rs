@@ -5,12 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_engine::explain::explain;
+use reprieve_engine::explanation::{Explanation, Spared};
 use reprieve_engine::fit::Preemptor;
+use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Assignment, Likeness, Verdict, cycle, decide};
 use reprieve_engine::snapshot::Snapshot;
-use reprieve_engine::{CellId, Outcome, QueueId, WorkloadId};
+use reprieve_engine::{CellId, Decision, Outcome, QueueId, UnitId, WorkloadId};
 use reprieve_objects::kueue::{DisturbanceSpec, KueueWorkload, MilestoneSpec};
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
@@ -180,9 +181,111 @@ fn deciding_and_explaining_change_nothing() {
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
         assert_eq!(loaded.snapshot, before, "{}: decide", case.name);
-        explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
+        let (decision, _) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "{}: explaining changed the outcome", case.name);
         assert_eq!(loaded.snapshot, before, "{}: explain", case.name);
     }
+}
+
+/// A decision with its explanation, checked against the decision without one.
+fn explained(case: &Case, loaded: &mut Loaded, question: &Question) -> (Decision, Explanation) {
+    let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+        panic!("only workloads ask, under Kueue");
+    };
+    let (decision, explanation) = question.decide_and_explain(loaded);
+    assert_eq!(decision, decide(&loaded.snapshot, policy, preemptor, question.now), "{}", case.name);
+    (decision, explanation)
+}
+
+#[test]
+fn every_workload_that_holds_quota_is_a_victim_or_spared_for_one_reason() {
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (decision, explanation) = explained(&case, &mut loaded, &question);
+        let victims = match &decision.outcome {
+            Outcome::Preempt(plan) => plan.victims.clone(),
+            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
+        };
+        let mut accounted: Vec<UnitId> = explanation.spared.iter().map(|entry| entry.unit).chain(victims).collect();
+        accounted.sort_unstable();
+        assert!(accounted.into_iter().eq(loaded.snapshot.unit_ids()), "{}", case.name);
+        let is_outside = |spared: &Spared| matches!(spared, Spared::NotReached | Spared::Law(Law::OtherCohort));
+        let has_searched = explanation.spared.iter().any(|entry| !is_outside(&entry.spared));
+        for entry in explanation.spared {
+            let name = match (&entry.spared, &decision.outcome) {
+                (Spared::Law(law), _) => format!("{law:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+                (Spared::NotReached, Outcome::Unschedulable(None)) if has_searched => {
+                    panic!("{}: a search that fails looks at every workload of the tree", case.name)
+                }
+                (Spared::EqualCost(_), _) => "EqualCost".to_owned(),
+                (other, _) => format!("{other:?}"),
+            };
+            *reasons.entry(name).or_default() += 1;
+        }
+    }
+    for reason in [
+        "AboveThreshold",
+        "FairShare",
+        "InVain",
+        "KeepsPeace",
+        "NotContested",
+        "NotReached",
+        "OtherCohort",
+        "Priority",
+        "Reprieved",
+        "WithinQuota",
+    ] {
+        assert!(reasons.get(reason).is_some_and(|&n| n > 2), "{reason} is too rare to tell: {reasons:?}");
+    }
+}
+
+/// The law is asked when the search comes to a workload: queues that borrow when the search begins may have stopped by then.
+#[test]
+fn a_queue_that_lost_workloads_to_the_search_borrowed_before() {
+    let mut lost = 0;
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (_, explanation) = explained(&case, &mut loaded, &question);
+        for entry in explanation.spared {
+            if let Spared::Law(Law::WithinQuota { queue, has_lost }) = entry.spared {
+                let (tree, rules) = (loaded.snapshot.queues(), loaded.snapshot.quota_rules());
+                let over = |(used, nominal): (&i64, &i64)| used > nominal;
+                let borrows = tree.used(queue).iter().zip(&tree.get(queue).guarantee).any(over);
+                assert!(borrows || !has_lost, "{}: {queue:?} of {}", case.name, rules.queues.len());
+                lost += usize::from(has_lost);
+            }
+        }
+    }
+    assert!(lost > 5, "only {lost} queues stopped borrowing");
+}
+
+#[test]
+fn a_decision_does_not_depend_on_what_is_not_decisive() {
+    let (mut removed, mut kept) = (0, 0);
+    for mut case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (decision, explanation) = explained(&case, &mut loaded, &question);
+        let answer = answer::answer(&question, &mut loaded);
+        let mut needless = BTreeSet::new();
+        for entry in &explanation.spared {
+            let workload = loaded.snapshot.unit(entry.unit).workload.expect("there are only workloads");
+            if entry.decisive {
+                kept += 1;
+            } else {
+                needless.insert(loaded.names.workload(workload).name.clone());
+            }
+        }
+        removed += needless.len();
+        case.objects.kueue_workloads.retain(|workload| {
+            !needless.contains(workload.object.metadata.name.as_deref().expect("a workload has a name"))
+        });
+        let (mut loaded, question) = case.load();
+        let (without, _) = explained(&case, &mut loaded, &question);
+        assert_eq!(answer::answer(&question, &mut loaded), answer, "{}", case.name);
+        assert_eq!(without.assignment, decision.assignment, "{}", case.name);
+    }
+    assert!(removed > 100 && kept > 100, "{removed} removed, {kept} kept");
 }
 
 /// What costs nothing to disturb is taken like what has no cost; but where there are costs, the candidates are sorted for the one decision.

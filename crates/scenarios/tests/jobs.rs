@@ -6,7 +6,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_api::answer::Answer;
-use reprieve_engine::explain::explain;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
 use reprieve_objects::load::{Loaded, Strictness, load_for};
@@ -112,8 +111,8 @@ impl Asked {
     /// Neither deciding nor explaining leaves a trace.
     fn changes_nothing(&mut self) {
         assert!(self.loaded.snapshot == self.before, "seed {}: deciding changed the snapshot", self.seed);
-        let Question { policy, now, preemptor } = &self.question;
-        explain(&mut self.loaded.snapshot, policy, *preemptor, *now, &self.outcome);
+        let (decision, _) = self.question.decide_and_explain(&mut self.loaded);
+        assert_eq!(decision.outcome, self.outcome, "seed {}: explaining changed the outcome", self.seed);
         assert!(self.loaded.snapshot == self.before, "seed {}: explaining changed the snapshot", self.seed);
     }
 

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use reprieve_engine::explanation::Spared;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::{Outcome, UnitId};
 use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Strictness, load_for};
+use reprieve_objects::load::{Loaded, Strictness, load_for};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
 use reprieve_objects::read::documents;
@@ -152,7 +154,7 @@ impl World {
         text + &workload("urgent", "own", self.priority, self.urgent.0, self.urgent.1)
     }
 
-    fn answer(&self, placement: &str) -> Answer {
+    fn load(&self, placement: &str) -> (Loaded, Question) {
         let mut objects = Objects::default();
         for document in documents("made up", &self.yaml()) {
             document.read(&mut objects).expect("it can be read");
@@ -163,8 +165,14 @@ impl World {
         let profile = Profile { args, ..Profile::of_policy("Kueue") };
         let spec = TestSpec { now: None, profile, preemptor, expect: None };
         let policy: Policy = reprieve_objects::question::policy(&spec.profile).expect("it is a policy");
-        let mut loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");
-        answer(&Question::new(&spec, &loaded).expect("it is a question"), &mut loaded)
+        let loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");
+        let question = Question::new(&spec, &loaded).expect("it is a question");
+        (loaded, question)
+    }
+
+    fn answer(&self, placement: &str) -> Answer {
+        let (mut loaded, question) = self.load(placement);
+        answer(&question, &mut loaded)
     }
 }
 
@@ -235,5 +243,28 @@ fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
         "flavor 1 of 2",
     ] {
         assert!(seen.get(kind).is_some_and(|&n| n >= 5), "too few to tell: {seen:?}");
+    }
+}
+
+#[test]
+fn with_nodes_every_workload_is_a_victim_or_spared_for_one_reason() {
+    for seed in 0..400 {
+        let (mut loaded, question) = World::new(seed).load("Joint");
+        let outcome = question.decide(&mut loaded);
+        let (decision, explanation) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "seed {seed}");
+        let victims = match outcome {
+            Outcome::Preempt(plan) => plan.victims,
+            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
+        };
+        let is_candidate =
+            |spared: &Spared| matches!(spared, Spared::InVain | Spared::Reprieved | Spared::EqualCost(_));
+        let has_plan = !victims.is_empty();
+        let mut accounted: Vec<UnitId> = explanation.spared.iter().map(|entry| entry.unit).chain(victims).collect();
+        accounted.sort_unstable();
+        assert!(accounted.into_iter().eq(loaded.snapshot.unit_ids()), "seed {seed}");
+        for entry in explanation.spared.iter().filter(|entry| is_candidate(&entry.spared)) {
+            assert_eq!(entry.spared == Spared::InVain, !has_plan, "seed {seed}: {entry:?}");
+        }
     }
 }

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_api::answer::Answer;
 use reprieve_engine::choose::Difference;
-use reprieve_engine::explain::{DomainVerdict, Explanation, NodeVerdict, explain, node_plans};
+use reprieve_engine::explanation::{
+    DomainEntry, DomainRefusal, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict,
+};
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::{Ask, Placement, Preemptor, Shortage};
-use reprieve_engine::one_domain::DomainRefusal;
-use reprieve_engine::one_node::NodeRefusal;
+use reprieve_engine::node_plans;
 use reprieve_engine::what_if::WhatIf;
 use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
 use reprieve_objects::load::{Loaded, Strictness, load};
@@ -104,8 +105,8 @@ impl Asked {
     /// Neither deciding nor explaining leaves a trace.
     fn changes_nothing(&mut self) {
         assert!(self.loaded.snapshot == self.before, "seed {}: deciding changed the snapshot", self.seed);
-        let Question { policy, now, preemptor } = &self.question;
-        explain(&mut self.loaded.snapshot, policy, *preemptor, *now, &self.outcome);
+        let (decision, _) = self.question.decide_and_explain(&mut self.loaded);
+        assert_eq!(decision.outcome, self.outcome, "seed {}: explaining changed the outcome", self.seed);
         assert!(self.loaded.snapshot == self.before, "seed {}: explaining changed the snapshot", self.seed);
     }
 
@@ -280,8 +281,7 @@ impl Asked {
     }
 
     fn explanation(&mut self) -> Explanation {
-        let Question { policy, now, preemptor } = &self.question;
-        explain(&mut self.loaded.snapshot, policy, *preemptor, *now, &self.outcome)
+        self.question.decide_and_explain(&mut self.loaded).1
     }
 
     /// Where resources are why, every one that is short is listed, in order: the decision found the first.
@@ -303,14 +303,14 @@ impl Asked {
         for reason in &explanation.victims {
             holds(&reason.misfit, &reason.shortages);
         }
-        for (_, verdict) in &explanation.nodes {
+        for NodeEntry { verdict, .. } in &explanation.nodes {
             if let NodeVerdict::Refused(NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit), shortages) =
                 verdict
             {
                 holds(misfit, shortages);
             }
         }
-        for (_, verdict) in &explanation.domains {
+        for DomainEntry { verdict, .. } in &explanation.domains {
             if let DomainVerdict::Refused(DomainRefusal::TooFew(few) | DomainRefusal::NoCandidate(few)) = verdict {
                 few.misfits.iter().for_each(|on| holds(&on.misfit, &on.shortages));
             }
@@ -322,12 +322,12 @@ impl Asked {
     fn compares_places_by_cost(&mut self) {
         let explanation = self.explanation();
         let Outcome::Preempt(chosen) = &self.outcome else { return };
-        let nodes = explanation.nodes.iter().map(|(_, verdict)| match verdict {
+        let nodes = explanation.nodes.iter().map(|entry| match &entry.verdict {
             NodeVerdict::Chosen => Some(None),
             NodeVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
             NodeVerdict::Refused(..) => None,
         });
-        let domains = explanation.domains.iter().map(|(_, verdict)| match verdict {
+        let domains = explanation.domains.iter().map(|entry| match &entry.verdict {
             DomainVerdict::Chosen => Some(None),
             DomainVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
             DomainVerdict::Refused(_) => None,

@@ -2,7 +2,6 @@
 //! plan, without the engine's own.
 
 use reprieve_engine::choose::Plan;
-use reprieve_engine::explain::explain;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{Outcome, PodId, QueueId};
@@ -164,7 +163,8 @@ fn deciding_and_explaining_change_nothing() {
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
         assert_eq!(loaded.snapshot, before, "seed {seed}: decide");
-        explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
+        let (decision, _) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "seed {seed}: explaining changed the outcome");
         assert_eq!(loaded.snapshot, before, "seed {seed}: explain");
     }
 }

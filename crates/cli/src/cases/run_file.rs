@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use globset::GlobMatcher;
 use reprieve_checker::{self as checker, Claim};
-use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
+use reprieve_engine::node_plans;
 use reprieve_engine::policy::Policy;
 use reprieve_objects::answer::Answer;
 use reprieve_objects::load::{Loaded, Strictness, load_as, time};

@@ -1,7 +1,9 @@
-//! What `reprieve plan` says about a plan: the budgets that it violates, what other places would cost, and every resource that is short.
+//! What `reprieve plan` says about a plan: the budgets that it violates, what other places would cost, every resource that is short, and
+//! what plays a part in the decision.
 
 mod budgets;
 mod costs;
+mod decisive;
 mod shortages;
 
 use std::io::Write;
@@ -52,6 +54,12 @@ impl Decision {
         let mut victims = self.explanation()["victims"].as_array().into_iter().flatten();
         let has = |victim: &&Value| victim["pods"].as_array().is_some_and(|pods| pods.contains(&pod.into()));
         victims.find(has).unwrap_or_else(|| panic!("{pod} is no victim: {}", self.table))
+    }
+
+    fn entry(&self, pod: &str) -> &Value {
+        let mut spared = self.explanation()["spared"].as_array().into_iter().flatten();
+        let has = |unit: &&Value| unit["pods"].as_array().is_some_and(|pods| pods.contains(&pod.into()));
+        spared.find(has).unwrap_or_else(|| panic!("{pod} is not spared: {}", self.table))
     }
 
     fn place(&self, kind: &str, name: &str) -> &Value {

@@ -20,7 +20,7 @@ pub mod underway;
 pub mod unknown_class;
 
 use crate::fit::Ask;
-use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Timestamp, UnitId};
+use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Thousandths, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A resource of a guarantee of which less is left than is asked for.
@@ -132,6 +132,19 @@ pub enum Law {
     WithinQuota {
         /// That queue or cohort.
         queue: QueueId,
+        /// Whether this is so only once workloads are gone that the search has taken from it.
+        has_lost: bool,
+    },
+    /// The strategy of fair sharing does not allow it: the preemptor's share is too large beside that of the workload's side.
+    FairShare {
+        /// The share of the preemptor's side, with what the preemptor asks for.
+        own: Thousandths,
+        /// The queue or cohort that it was compared with.
+        queue: QueueId,
+        /// The share of that queue or cohort.
+        theirs: Thousandths,
+        /// Whether that share is the one without the workload (`LessThanOrEqualToFinalShare`) or with it (`LessThanInitialShare`).
+        is_final: bool,
     },
     /// The workload's priority is above the threshold up to which a borrower may preempt.
     AboveThreshold {

@@ -54,20 +54,17 @@ pub(crate) fn suffices_without(what_if: &mut WhatIf<'_>, preemptor: PodId, candi
     suffices
 }
 
-/// Whether the victim, who is gone, is larger than what is left of the preemptor's guarantee. (Rule 12.)
-pub(crate) fn is_too_large(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
-    let takes = snapshot.requests(snapshot.pod(victim).shape);
-    snapshot.pod(preemptor).queue.is_some() && left(snapshot, preemptor).is_none_or(|left| !left.fits(takes))
-}
-
-/// The same as a law, with every resource of which too little is left.
-pub(crate) fn too_large(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Option<Law> {
-    let queue = snapshot.pod(preemptor).queue?;
-    let Some(left) = left(snapshot, preemptor) else {
-        return Some(Law::TooLarge { queue, short: Vec::new() });
+/// Whether what is left of the preemptor's guarantee allows to take the victim, who is gone: it must not be larger. (Rule 12.)
+pub(crate) fn allows(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Result<(), Law> {
+    let Some(queue) = snapshot.pod(preemptor).queue else {
+        return Ok(());
     };
-    let short = too_little(&left, snapshot.requests(snapshot.pod(victim).shape));
-    (!short.is_empty()).then_some(Law::TooLarge { queue, short })
+    let takes = snapshot.requests(snapshot.pod(victim).shape);
+    match left(snapshot, preemptor) {
+        None => Err(Law::TooLarge { queue, short: Vec::new() }),
+        Some(left) if left.fits(takes) => Ok(()),
+        Some(left) => Err(Law::TooLarge { queue, short: too_little(&left, takes) }),
+    }
 }
 
 /// Every resource of which less is left than these amounts.

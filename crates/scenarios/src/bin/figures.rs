@@ -6,7 +6,6 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use reprieve_engine::explain::explain;
 use reprieve_objects::load::{Loaded, Strictness, load};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::Question;
@@ -46,9 +45,7 @@ fn decision(benchmark: &Benchmark, patience: Duration) {
     let peer = benchmark.peer.map(|peer| (peer.median, peer.note));
     line(benchmark.name, "decision", benchmark.goal, &times, peer);
     if EXPLAINED.contains(&benchmark.name) {
-        let outcome = question.decide(&mut loaded);
-        let Question { policy, now, preemptor } = question;
-        let times = Times::of(repeated(patience, || explain(&mut loaded.snapshot, &policy, preemptor, now, &outcome)));
+        let times = Times::of(repeated(patience, || question.decide_and_explain(&mut loaded)));
         line(&format!("explain-{}", benchmark.name), "time", None, &times, None);
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Search;
+use crate::explanation::Recorder;
 use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::{
     self, Law, fence, keeps_guarantee, leaving, lower_or_equal, over_guarantee, own_queue, unknown_class,
@@ -10,89 +11,79 @@ use crate::laws::{
 use crate::snapshot::Pod;
 
 impl Search<'_, '_, '_> {
-    /// The law that spares a pod before anybody is taken. (Rules 5 to 9; rule 17 for a DaemonSet's pod.)
-    pub(super) fn spares(&self, pod: PodId) -> Option<Law> {
+    /// Whether the pod may be taken while nobody is taken yet, else the law that spares it. (Rules 5 to 9; rule 17 for a
+    /// DaemonSet's pod.)
+    fn eligibility(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
-        let common = self.pod_spares(pod);
         if self.is_daemon() {
-            let priority = snapshot.pod(pod).priority;
-            return common.or_else(|| (priority > self.ask.priority).then_some(Law::Priority { candidate: priority }));
+            self.pod_allows(pod)?;
+            let candidate = snapshot.pod(pod).priority;
+            return if candidate > self.ask.priority { Err(Law::Priority { candidate }) } else { Ok(()) };
         }
-        common.or_else(|| self.queue_spares(pod)).or_else(|| {
-            let queue = snapshot.pod(pod).queue?;
-            over_guarantee::spares(snapshot, self.pod, queue)
-                .or_else(|| keeps_guarantee::spares(snapshot, pod, &self.reach))
-        })
-    }
-
-    /// Whether no law spares the pod before anybody is taken.
-    pub(super) fn may_go(&self, pod: PodId) -> bool {
-        let snapshot = self.snapshot();
-        if pod == self.pod || self.is_daemon() {
-            return pod != self.pod && self.spares(pod).is_none();
-        }
-        snapshot.pod(pod).queue.is_some_and(|queue| {
-            self.is_open(queue)
-                && lower_or_equal::spares(snapshot, pod, queue, &self.reach).is_none()
-                && self.pod_spares(pod).is_none()
-                && keeps_guarantee::spares(snapshot, pod, &self.reach).is_none()
-        })
+        let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
+        self.queue_allows(queue)?;
+        spared_by(lower_or_equal::spares(snapshot, pod, queue, &self.reach))?;
+        self.pod_allows(pod)?;
+        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
     }
 
     /// The laws that look at the pod alone.
-    fn pod_spares(&self, pod: PodId) -> Option<Law> {
+    fn pod_allows(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
-        let unit = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit))?;
-        leaving::spares(snapshot, pod)
-            .or_else(|| laws::protected::spares(snapshot, unit))
-            .or_else(|| unknown_class::spares(snapshot, unit))
-            .or_else(|| laws::toleration::spares(snapshot, unit, self.ask, self.now))
-    }
-
-    /// The laws that look at the pod's queue, whoever uses what.
-    fn queue_spares(&self, pod: PodId) -> Option<Law> {
-        let snapshot = self.snapshot();
-        let Some(queue) = snapshot.pod(pod).queue else {
-            return Some(Law::NoQueue);
+        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
+            return Ok(());
         };
-        self.closed_queue(queue).or_else(|| lower_or_equal::spares(snapshot, pod, queue, &self.reach))
+        spared_by(leaving::spares(snapshot, pod))?;
+        spared_by(laws::protected::spares(snapshot, unit))?;
+        spared_by(unknown_class::spares(snapshot, unit))?;
+        spared_by(laws::toleration::spares(snapshot, unit, self.ask, self.now))
     }
 
-    fn closed_queue(&self, queue: QueueId) -> Option<Law> {
-        let snapshot = self.snapshot();
-        let disabled = !snapshot.queues().get(queue).yields;
-        fence::spares(snapshot, queue, &self.reach)
-            .or_else(|| own_queue::spares(queue, &self.reach))
-            .or_else(|| disabled.then_some(Law::QueueDisabled { queue }))
+    /// The laws that look at a queue alone. INVARIANT: asked only while nobody is taken.
+    fn queue_allows(&self, queue: QueueId) -> Result<(), Law> {
+        let look = || {
+            let snapshot = self.snapshot();
+            spared_by(fence::spares(snapshot, queue, &self.reach))?;
+            spared_by(own_queue::spares(queue, &self.reach))?;
+            if !snapshot.queues().get(queue).yields {
+                return Err(Law::QueueDisabled { queue });
+            }
+            spared_by(over_guarantee::spares(snapshot, self.pod, queue))
+        };
+        self.open[queue.index()].get_or_init(look).clone()
     }
 
     /// Laws 5 and 2, given those taken so far.
-    pub(super) fn guarantees_allow(&self, pod: PodId) -> bool {
+    pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
-        let queue = snapshot.pod(pod).queue;
-        queue.is_none_or(|queue| over_guarantee::spares(snapshot, self.pod, queue).is_none())
-            && keeps_guarantee::spares(snapshot, pod, &self.reach).is_none()
+        if let Some(queue) = snapshot.pod(pod).queue {
+            spared_by(over_guarantee::spares(snapshot, self.pod, queue))?;
+        }
+        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
     }
 
-    /// Whether the laws that look at a queue alone let it lose a pod. INVARIANT: asked only while nobody is taken.
-    fn is_open(&self, queue: QueueId) -> bool {
-        let known = &self.open[queue.index()];
-        known.get().unwrap_or_else(|| {
-            let snapshot = self.snapshot();
-            let open =
-                self.closed_queue(queue).is_none() && over_guarantee::spares(snapshot, self.pod, queue).is_none();
-            known.set(Some(open));
-            open
-        })
-    }
-
-    /// The pods anywhere that no law spares, in the order in which they are taken. (Rule 11.)
-    pub(super) fn all_candidates(&self) -> Vec<PodId> {
-        let snapshot = self.snapshot();
-        let bound = (0..snapshot.n_pods()).map(PodId::new).filter(|&pod| snapshot.pod(pod).node.is_some());
-        let mut pods: Vec<PodId> = bound.filter(|&pod| self.may_go(pod)).collect();
+    /// Those of these pods that no law spares, in the order in which they are taken. (Rule 11.)
+    pub(super) fn eligible<R: Recorder>(&self, pods: impl Iterator<Item = PodId>, recorder: &mut R) -> Vec<PodId> {
+        let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder);
+        let mut pods: Vec<PodId> = pods.filter(is_eligible).collect();
         pods.sort_by_cached_key(|&pod| self.order(pod));
         pods
+    }
+
+    /// The eligible pods of the whole cluster.
+    pub(super) fn all_eligible<R: Recorder>(&self, recorder: &mut R) -> Vec<PodId> {
+        let snapshot = self.snapshot();
+        let pods = (0..snapshot.n_pods()).map(PodId::new);
+        self.eligible(pods.filter(|&pod| snapshot.pod(pod).node.is_some()), recorder)
+    }
+
+    /// Reports the law that spares a pod, if there is one. Whether there is none.
+    pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
+        let is_allowed = allowed.is_ok();
+        if let (Err(law), Some(unit)) = (allowed, self.snapshot().unit_of(pod)) {
+            recorder.spared(unit, law);
+        }
+        is_allowed
     }
 
     /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower
@@ -113,4 +104,8 @@ impl Search<'_, '_, '_> {
 /// The word on the pod beats the one on its class. (Rule 18.)
 pub(super) fn opted_out(pod: &Pod) -> bool {
     pod.own_opt_out.unwrap_or(pod.opted_out)
+}
+
+fn spared_by(law: Option<Law>) -> Result<(), Law> {
+    law.map_or(Ok(()), Err)
 }
