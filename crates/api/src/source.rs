@@ -99,7 +99,7 @@ pub struct InputError {
     /// Where it is, as far as that is known.
     pub source: Option<Source>,
     /// The object.
-    pub object: Option<ObjectRef>,
+    pub object: Option<Box<ObjectRef>>,
     /// The field's path.
     pub field: Option<String>,
     /// What is wrong, and what would be right.
@@ -120,7 +120,7 @@ impl InputError {
 
     /// Says which object it is about.
     pub fn object(mut self, object: ObjectRef) -> Self {
-        self.object = Some(object);
+        self.object = Some(Box::new(object));
         self
     }
 

@@ -26,8 +26,9 @@ use limit_range::LimitRanges;
 use reprieve_api::kinds::Kind;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
+use reprieve_api::pod::fill_container_requests;
 use reprieve_api::pod::{Container, Pod, PodSpec};
-use reprieve_api::requests::{fill_container_requests, fill_requests};
+use reprieve_api::requests::fill_requests;
 use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
