@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::kinds::Kind;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
 use reprieve_api::source::ObjectRef;
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::pod::Pod;
-use reprieve_objects::report::count;
-use reprieve_objects::source::{InputError, Source};
+use reprieve_api::source::{InputError, Source};
+use reprieve_report::plural::count;
 
 /// The command that exports all that a decision under policy Kubernetes reads.
 pub const EXPORT_ALL: &str =

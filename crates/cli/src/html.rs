@@ -1,8 +1,8 @@
 //! A comparison as one HTML page with no outside resources, to attach to a change request.
 
 use maud::{Markup, html};
-use reprieve_objects::report::count;
-use reprieve_objects::test_file::PreemptorRef;
+use reprieve_api::test_file::PreemptorRef;
+use reprieve_report::plural::count;
 
 use crate::render::span;
 use crate::verdicts::{Lost, Verdict};

@@ -6,11 +6,12 @@ use std::io::IsTerminal;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
-use reprieve_objects::budget_report::violates;
-use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
-use reprieve_objects::quota_report::{CellReport, QuotaReport};
-use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
-use reprieve_objects::test_file::OutcomeName;
+use reprieve_api::test_file::OutcomeName;
+use reprieve_report::budget_report::violates;
+use reprieve_report::plural::count;
+use reprieve_report::queue_report::{Amount, QueueAmounts, QueueReport};
+use reprieve_report::quota_report::{CellReport, QuotaReport};
+use reprieve_report::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport};
 
 use crate::output::escaped;
 

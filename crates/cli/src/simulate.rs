@@ -8,9 +8,9 @@ mod simulated;
 
 use std::path::Path;
 
-use reprieve_objects::question::policy;
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::Profile;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::Profile;
+use reprieve_loader::question::policy;
 use reprieve_simulator::blueprint::Blueprint;
 use reprieve_simulator::scenario::{Scenario, moment};
 use reprieve_simulator::trace::{self, Broken, OnBroken, Text};

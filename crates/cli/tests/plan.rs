@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use reprieve::input::{self, Input};
-use reprieve_objects::load::{Strictness, load_as};
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::record::record;
+use reprieve_api::record::record;
+use reprieve_loader::load::{Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
 use reprieve_report::answer::answer;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
 //! A cluster as it is now, for those who only ask.
 
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::source::Source;
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::Source;
 
 use crate::absent::spell_out;
 use crate::client::Cluster;

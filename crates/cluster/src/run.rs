@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::join_all;
 use kube::Client;
-use reprieve_objects::object::Kind;
-use reprieve_objects::question::policy_name;
+use reprieve_api::kinds::Kind;
+use reprieve_loader::question::policy_name;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::ActionResult;
@@ -274,8 +274,8 @@ impl Stop {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::object::Key;
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::kinds::Key;
+    use reprieve_api::meta::FullName;
     use reprieve_scheduler::action::ActionId;
 
     use super::*;

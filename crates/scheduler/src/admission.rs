@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::time::timestamp;
 
 use crate::action::Action;
 use crate::action_log::Request;

@@ -15,15 +15,15 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_api::source::InputError;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_objects::live::Live;
-use reprieve_objects::load::Loaded;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::source::InputError;
+use reprieve_loader::live::Live;
+use reprieve_loader::load::Loaded;
 
 use crate::action::{Action, ActionId, Said, Target};
 use crate::bug::{Bug, Bugs};

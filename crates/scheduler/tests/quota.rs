@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Kueue, Placing};
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::read::documents;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
@@ -233,7 +233,7 @@ fn a_workload_is_told_anew_when_it_is_another_law() {
 mod faults {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::meta::FullName;
     use reprieve_scheduler::{Bug, UnitName};
 
     use super::*;

@@ -3,19 +3,19 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeStatus, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::koordinator::{ElasticQuota, QuotaSpec};
+use reprieve_api::kueue::{
+    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
+    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
+};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
-use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
-use reprieve_objects::kueue::{
-    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
-    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
-};
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::{Container, Pod, PodSpec};
 use serde_json::json;
 
 use crate::chance::Chance;

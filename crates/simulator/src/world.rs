@@ -16,11 +16,12 @@ mod process;
 mod setup;
 mod statistics;
 
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::Source;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::report::Report;
-use reprieve_objects::source::Source;
+use reprieve_report::report::Report;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};

@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use globset::GlobMatcher;
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::test_file::{Expectation, PreemptionTest, VictimRef};
 use reprieve_checker::{self as checker, Claim};
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::node_plans;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Loaded, Strictness, load_as, time};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::read::documents;
-use reprieve_objects::report::{Report, report};
-use reprieve_objects::source::{InputError, Sourced};
-use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
+use reprieve_loader::load::{Loaded, Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
+use reprieve_loader::time::time;
 use reprieve_report::answer::answer;
+use reprieve_report::report::{Report, report};
 use serde::Serialize;
 
 use crate::input;

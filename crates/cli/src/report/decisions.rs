@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use maud::{Markup, html};
-use reprieve_objects::load::time;
-use reprieve_objects::report::count;
+use reprieve_loader::time::time;
+use reprieve_report::plural::count;
 use reprieve_simulator::run::{Preemption, Run};
 
 use super::simulated::{Explained, Simulated};

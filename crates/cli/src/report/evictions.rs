@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use maud::Markup;
-use reprieve_objects::report::count;
+use reprieve_report::plural::count;
 
 use super::axis::{Axis, step_of};
 use super::chart::Chart;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use maud::{Markup, html};
-use reprieve_objects::report::count;
+use reprieve_report::plural::count;
 use reprieve_simulator::run::{JobRecord, Run};
 
 use super::arrows::Arrow;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use maud::Markup;
-use reprieve_objects::report::count;
+use reprieve_report::plural::count;
 use reprieve_simulator::run::JobRecord;
 
 use super::axis::{Axis, seconds};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
-use reprieve_objects::object::{Kind, Object};
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_scheduler::event::Event;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prometheus_client::metrics::gauge::Gauge;
-use reprieve_objects::object::{Key, Kind};
-use reprieve_objects::objects::FullName;
+use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use tracing::warn;
@@ -130,7 +130,7 @@ impl LeftOut {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::object::Object;
+    use reprieve_api::kinds::Object;
     use serde_json::json;
 
     use super::*;

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kueue::AdmissionSpec;
+use reprieve_api::meta::FullName;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{self, Considered, noted_cycle};
 use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
-use reprieve_objects::cycle::{admission, reason};
-use reprieve_objects::kueue::AdmissionSpec;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
+use reprieve_report::cycle::{admission, reason};
 use reprieve_report::planned_actions::{self, PREEMPTED, PREEMPTING, PlannedAction, workload_evictions};
 
 use super::Admission;

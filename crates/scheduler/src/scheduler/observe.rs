@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
 use reprieve_report::planned_actions::PREEMPTED;
 
 use super::Scheduler;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::{Kind, Object, Reader};
+use reprieve_api::koordinator::{ElasticQuota, QuotaSpec};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::question::reader;
-use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
 use serde_json::{Map, Value, json};
 
 use super::kueue;

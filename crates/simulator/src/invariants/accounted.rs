@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 use reprieve_scheduler::UnitName;
 
 use super::Invariant;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::kueue::KueueWorkload;
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::kueue::KueueWorkload;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
 use reprieve_scheduler::UnitName;
 use reprieve_scheduler::effects::is_true;
 

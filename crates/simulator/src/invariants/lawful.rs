@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use reprieve_api::answer::Answer;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::time;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, VictimRef};
+use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 

@@ -1,6 +1,6 @@
 //! At rest, nothing that fits is pending: a scheduler that is started anew finds nothing to bind.
 
-use reprieve_objects::object::Kind;
+use reprieve_api::kinds::Kind;
 use reprieve_scheduler::{Scheduler, Verdict};
 
 use super::Invariant;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::request::{self, Amounts};
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_loader::request::{self, Amounts};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use reprieve_api::meta::FullName;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::objects::FullName;
 use reprieve_scheduler::Step;
 use reprieve_scheduler::action::Action;
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::source::InputError;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::source::InputError;
 
 use super::openb::{GPU, name, node, node_list};
 use super::{Broken, OnBroken, Row, SECOND, START, Text};

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_checker::selects;
-use reprieve_objects::object::{Kind, Object};
 
 use crate::api::Api;
 

@@ -1,6 +1,6 @@
 //! Who was evicted for whom, as an action of the scheduler made it so.
 
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::UnitName;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
 

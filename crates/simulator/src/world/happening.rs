@@ -1,7 +1,7 @@
 //! What will happen in a virtual cluster.
 
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::Event;
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::batch::v1::{Job as BatchJob, JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::load::time;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::time::time;
 use reprieve_scheduler::UnitName;
 
 use super::happening::{Happening, RESTART_MICROS};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use reprieve_objects::load::time;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_loader::time::time;
 use reprieve_scheduler::action::SOFT_EVICTION;
 
 use super::World;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::kinds::Kind;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::Kind;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::event::Event;
 

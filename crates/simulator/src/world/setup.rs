@@ -1,8 +1,8 @@
 //! What a run starts from.
 
+use reprieve_api::kinds::Object;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::object::Object;
 use reprieve_scheduler::Scheduler;
 
 use crate::faults::Faults;
