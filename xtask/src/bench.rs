@@ -1,6 +1,6 @@
 //! One table: what was measured, what is wanted, and how long kube-scheduler, or Kueue, takes for the same.
 //!
-//! The programs of `reprieve-scenarios` measure, each line of theirs a figure; nothing is timed here. Instructions are counted where
+//! The programs of `reprieve-testkit` measure, each line of theirs a figure; nothing is timed here. Instructions are counted where
 //! valgrind is installed: unlike times, they hardly change from one run, or one machine, to the next.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn run(quick: bool) -> ExitCode {
 }
 
 fn measure(quick: bool) -> Result<(), String> {
-    cargo(&["build", "--quiet", "--release", "--package", "reprieve-scenarios", "--bins"])?;
+    cargo(&["build", "--quiet", "--release", "--package", "reprieve-testkit", "--bins"])?;
     let programs = release_folder()?;
     eprintln!("bench: times");
     let flags: &[&str] = if quick { &["--quick"] } else { &[] };

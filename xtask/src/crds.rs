@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use reprieve_objects::crds::crds;
+use reprieve_api::crds::crds;
 
 use crate::steps::root;
 

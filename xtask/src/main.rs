@@ -9,6 +9,7 @@ mod crds;
 mod docs;
 mod e2e;
 mod go;
+mod kinds;
 mod manifests;
 mod shipped;
 mod steps;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["tidy"] => steps::run(&[steps::Step { name: "tidy", run: tidy::check }]),
         ["tidy", "--report"] => steps::run(&[steps::Step { name: "tidy", run: tidy::report }]),
         ["fix"] => steps::run(&steps::FIX),
+        ["fix", "kinds"] => steps::run(&[steps::Step { name: "kinds", run: kinds::fix }]),
         ["e2e"] => steps::run(&e2e::STEPS),
         ["e2e", "--bench"] => steps::run(&e2e::BENCH),
         ["e2e", "--soak"] | ["e2e", "--soak", _] => steps::run(&e2e::SOAK),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{browser, crds, docs, e2e, go, manifests};
+use crate::{browser, crds, docs, e2e, go, kinds, manifests};
 
 /// A step and what does it.
 #[derive(Clone, Copy)]
@@ -51,13 +51,14 @@ pub const VERIFY: &[Step] = &[
     Step { name: "end to end", run: e2e::test },
 ];
 
-pub const FIX: [Step; 5] = [
+pub const FIX: [Step; 6] = [
     Step {
         name: "lints",
         run: || cargo(&["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"]),
     },
     Step { name: "formatting", run: || cargo(&["fmt", "--all"]) },
     Step { name: "custom resources", run: crds::fix },
+    Step { name: "kinds", run: kinds::fix },
     Step { name: "documentation", run: || docs::fix() },
     Step { name: "manifests", run: manifests::fix },
 ];

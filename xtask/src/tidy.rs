@@ -6,10 +6,10 @@ mod crates;
 mod documented;
 mod files;
 mod modules;
-mod roles;
 
 use std::path::Path;
 
+use crate::kinds;
 use crate::steps::root;
 
 /// Fails if any rule is violated.
@@ -35,7 +35,7 @@ fn print_violations() -> Result<usize, String> {
         ("module cycles", modules::violations(root)?),
         ("file size", files::violations(root)?),
         ("documented enums", documented::violations(root)?),
-        ("roles", roles::violations(root)?),
+        ("kinds", kinds::violations()?),
     ] {
         for violation in &violations {
             eprintln!("{rule}: {violation}");

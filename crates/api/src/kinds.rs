@@ -1,54 +1,186 @@
-//! One object of any kind that a scheduler reads, and what it is called.
+//! The table of kinds: every kind of object that Reprieve reads is entered here, and only here. Reading files, watching, recording,
+//! shuffling, the rules of RBAC and the list in the documents follow from it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Node, ObjectReference};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeSeed;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::meta::FullName;
 use crate::pod::Pod;
+use crate::workload::Workload;
+
+/// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::Objects`]; `watched` ones are read only by a scheduler.
+///
+/// Each row: the kind, its type, its list in `Objects`, then where the API has it (name, group, version, plural, scope), which policy
+/// reads it, and whether a cluster may lack it.
+macro_rules! kind_table {
+    ($then:ident) => {
+        $then! {
+            stored {
+                Node(Node) nodes: "Node" "" "v1" "nodes" Cluster All Required;
+                Namespace(Namespace) namespaces: "Namespace" "" "v1" "namespaces" Cluster All Required;
+                PriorityClass(PriorityClass) priority_classes:
+                    "PriorityClass" "scheduling.k8s.io" "v1" "priorityclasses" Cluster All Required;
+                LimitRange(LimitRange) limit_ranges: "LimitRange" "" "v1" "limitranges" Namespaced Kueue Completes;
+                RuntimeClass(RuntimeClass) runtime_classes:
+                    "RuntimeClass" "node.k8s.io" "v1" "runtimeclasses" Cluster Kueue Completes;
+                Budget(PodDisruptionBudget) budgets:
+                    "PodDisruptionBudget" "policy" "v1" "poddisruptionbudgets" Namespaced All Required;
+                ConfigMap(ConfigMap) config_maps: "ConfigMap" "" "v1" "configmaps" Namespaced YuniKorn Required;
+                ElasticQuota(ElasticQuota) elastic_quotas:
+                    "ElasticQuota" "scheduling.sigs.k8s.io" "v1alpha1" "elasticquotas" Namespaced Koordinator Required;
+                JobGroup(JobGroup) job_groups:
+                    "PodGroup" "scheduling.sigs.k8s.io" "v1alpha1" "podgroups" Namespaced Koordinator Required;
+                ResourceFlavor(ResourceFlavor) resource_flavors:
+                    "ResourceFlavor" "kueue.x-k8s.io" "v1beta2" "resourceflavors" Cluster Kueue Required;
+                Cohort(Cohort) cohorts: "Cohort" "kueue.x-k8s.io" "v1beta2" "cohorts" Cluster Kueue Required;
+                ClusterQueue(ClusterQueue) cluster_queues:
+                    "ClusterQueue" "kueue.x-k8s.io" "v1beta2" "clusterqueues" Cluster Kueue Required;
+                LocalQueue(LocalQueue) local_queues:
+                    "LocalQueue" "kueue.x-k8s.io" "v1beta2" "localqueues" Namespaced Kueue Required;
+                WorkloadPriorityClass(WorkloadPriorityClass) workload_classes:
+                    "WorkloadPriorityClass" "kueue.x-k8s.io" "v1beta2" "workloadpriorityclasses" Cluster Kueue Required;
+                KueueWorkload(KueueWorkload) kueue_workloads:
+                    "Workload" "kueue.x-k8s.io" "v1beta2" "workloads" Namespaced Kueue Required;
+                Workload(Workload) workloads:
+                    "Workload" "scheduling.k8s.io" "v1beta1" "workloads" Namespaced Kubernetes Optional;
+                PodGroup(PodGroup) pod_groups:
+                    "PodGroup" "scheduling.k8s.io" "v1beta1" "podgroups" Namespaced Kubernetes Optional;
+                Pod(Pod) pods: "Pod" "" "v1" "pods" Namespaced All Required;
+            }
+            watched {
+                Job(Job): "Job" "batch" "v1" "jobs" Namespaced Kueue Required;
+            }
+        }
+    };
+}
+pub(crate) use kind_table;
+
+/// Where the API has the objects of a kind, and who reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The name of the kind, as in `kind: Pod`.
+    pub kind: &'static str,
+    /// Its group; empty for the core group.
+    pub group: &'static str,
+    /// The version that is read from a cluster. Files may have any version.
+    pub version: &'static str,
+    /// Its name in paths.
+    pub plural: &'static str,
+    /// Whether its objects have a namespace.
+    pub scope: Scope,
+    /// Which policy reads it.
+    pub reader: Reader,
+    /// Whether a cluster may lack it.
+    pub need: Need,
+}
+
+/// Whether the objects of a kind have a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They have none.
+    Cluster,
+    /// They have one.
+    Namespaced,
+}
+
+/// Which policy reads a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reader {
+    /// Every policy.
+    All,
+    /// Kubernetes alone.
+    Kubernetes,
+    /// YuniKorn alone.
+    YuniKorn,
+    /// Koordinator alone.
+    Koordinator,
+    /// Kueue alone.
+    Kueue,
+}
+
+/// Whether a cluster may lack a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The policy cannot work without it.
+    Required,
+    /// A cluster may not serve it, and has no such objects then.
+    Optional,
+    /// It only completes pods that are not there yet: most decisions are the same without the kind, and without the right to read it.
+    Completes,
+}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident($type:ty)),+ $(,)?) => {
-        /// What sort of object it is.
+    (
+        stored { $($kind:ident($type:ty) $list:ident:
+            $name:literal $group:literal $version:literal $plural:literal $scope:ident $reader:ident $need:ident;)+ }
+        watched { $($live:ident($live_type:ty):
+            $live_name:literal $live_group:literal $live_version:literal $live_plural:literal
+            $live_scope:ident $live_reader:ident $live_need:ident;)+ }
+    ) => {
+        /// A kind of object; the table says where the API has it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs)]
         pub enum Kind {
-            $($(#[$doc])* $kind,)+
+            $($kind,)+
+            $($live,)+
         }
 
         impl Kind {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$kind),+];
+            /// All kinds, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$kind,)+ $(Self::$live,)+];
+
+            /// The kinds that [`crate::object_set::Objects`] stores.
+            pub const STORED: &[Self] = &[$(Self::$kind,)+];
+
+            /// The stored kind of this group and name, in any version.
+            pub fn stored(group: &str, name: &str) -> Option<Self> {
+                match (group, name) {
+                    $(($group, $name) => Some(Self::$kind),)+
+                    _ => None,
+                }
+            }
+
+            /// Where the API has it, and who reads it.
+            pub const fn resource(self) -> Resource {
+                match self {
+                    $(Self::$kind => Resource {
+                        kind: $name, group: $group, version: $version, plural: $plural,
+                        scope: Scope::$scope, reader: Reader::$reader, need: Need::$need,
+                    },)+
+                    $(Self::$live => Resource {
+                        kind: $live_name, group: $live_group, version: $live_version, plural: $live_plural,
+                        scope: Scope::$live_scope, reader: Reader::$live_reader, need: Need::$live_need,
+                    },)+
+                }
+            }
         }
 
         /// An object as the API has it.
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)]
         pub enum Object {
-            $($(#[$doc])* $kind(Arc<$type>),)+
+            $($kind(Arc<$type>),)+
+            $($live(Arc<$live_type>),)+
         }
 
         impl Object {
-            /// From its text.
-            pub fn from_json(kind: Kind, text: &str) -> Result<Self, serde_json::Error> {
-                let mut json = serde_json::Deserializer::from_str(text);
-                let object = kind.deserialize(&mut json)?;
-                json.end().map(|()| object)
-            }
-
-            /// What sort of object it is.
+            /// Its kind.
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind,)+
+                    $(Self::$live(_) => Kind::$live,)+
                 }
             }
 
@@ -56,6 +188,7 @@ macro_rules! kinds {
             pub fn metadata(&self) -> &ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &object.metadata,)+
+                    $(Self::$live(object) => &object.metadata,)+
                 }
             }
 
@@ -63,74 +196,80 @@ macro_rules! kinds {
             pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &mut Arc::make_mut(object).metadata,)+
+                    $(Self::$live(object) => &mut Arc::make_mut(object).metadata,)+
                 }
             }
         }
 
-        /// Reads an object of this kind.
+        impl Serialize for Object {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$kind(object) => object.as_ref().serialize(serializer),)+
+                    $(Self::$live(object) => object.as_ref().serialize(serializer),)+
+                }
+            }
+        }
+
+        /// Decodes an object of this kind.
         impl<'de> DeserializeSeed<'de> for Kind {
             type Value = Object;
 
             fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
                 match self {
                     $(Self::$kind => <$type>::deserialize(deserializer).map(Object::from),)+
+                    $(Self::$live => <$live_type>::deserialize(deserializer).map(Object::from),)+
                 }
             }
         }
 
-        $(
-            impl From<$type> for Object {
-                fn from(object: $type) -> Self {
-                    Self::$kind(Arc::new(object))
-                }
+        $(kinds!(@from $kind $type);)+
+        $(kinds!(@from $live $live_type);)+
+    };
+    (@from $kind:ident $type:ty) => {
+        impl From<$type> for Object {
+            fn from(object: $type) -> Self {
+                Self::$kind(Arc::new(object))
             }
+        }
 
-            impl From<Arc<$type>> for Object {
-                fn from(object: Arc<$type>) -> Self {
-                    Self::$kind(object)
-                }
+        impl From<Arc<$type>> for Object {
+            fn from(object: Arc<$type>) -> Self {
+                Self::$kind(object)
             }
-        )+
+        }
     };
 }
+kind_table!(kinds);
 
-kinds! {
-    /// `v1` Namespace.
-    Namespace(Namespace),
-    /// `v1` Node.
-    Node(Node),
-    /// `scheduling.k8s.io/v1` PriorityClass.
-    PriorityClass(PriorityClass),
-    /// `v1` LimitRange.
-    LimitRange(LimitRange),
-    /// `node.k8s.io/v1` RuntimeClass.
-    RuntimeClass(RuntimeClass),
-    /// `v1` ConfigMap.
-    ConfigMap(ConfigMap),
-    /// `policy/v1` PodDisruptionBudget.
-    Budget(PodDisruptionBudget),
-    /// `scheduling.k8s.io/v1beta1` PodGroup.
-    PodGroup(PodGroup),
-    /// `kueue.x-k8s.io` ResourceFlavor.
-    ResourceFlavor(ResourceFlavor),
-    /// `kueue.x-k8s.io` ClusterQueue.
-    ClusterQueue(ClusterQueue),
-    /// `kueue.x-k8s.io` Cohort.
-    Cohort(Cohort),
-    /// `kueue.x-k8s.io` LocalQueue.
-    LocalQueue(LocalQueue),
-    /// `kueue.x-k8s.io` WorkloadPriorityClass.
-    WorkloadPriorityClass(WorkloadPriorityClass),
-    /// `kueue.x-k8s.io` Workload.
-    Workload(KueueWorkload),
-    /// `scheduling.sigs.k8s.io` ElasticQuota.
-    ElasticQuota(ElasticQuota),
-    /// `scheduling.sigs.k8s.io` PodGroup.
-    JobGroup(JobGroup),
-    /// `batch/v1` Job.
-    Job(Job),
-    /// `v1` Pod.
-    Pod(Pod),
+impl Resource {
+    /// `v1`, or group and version.
+    pub fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The path of all objects of the kind, or of those in a namespace.
+    pub fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        match namespace.filter(|_| self.scope == Scope::Namespaced) {
+            Some(namespace) => format!("/{root}/{}/namespaces/{namespace}/{}", self.api_version(), self.plural),
+            None => format!("/{root}/{}/{}", self.api_version(), self.plural),
+        }
+    }
+
+    /// A reference to one of its objects.
+    pub fn reference(&self, key: &Key, uid: Option<String>) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.api_version()),
+            kind: Some(self.kind.to_owned()),
+            name: Some(key.name.name.clone()),
+            namespace: (self.scope == Scope::Namespaced).then(|| key.name.namespace.clone()),
+            uid,
+            ..ObjectReference::default()
+        }
+    }
 }
 
 /// What an object is called.
@@ -156,6 +295,13 @@ impl fmt::Display for Key {
 }
 
 impl Object {
+    /// From its text.
+    pub fn from_json(kind: Kind, text: &str) -> Result<Self, serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let object = kind.deserialize(&mut json)?;
+        json.end().map(|()| object)
+    }
+
     /// What it is called.
     pub fn key(&self) -> Key {
         Key::new(self.kind(), FullName::of(self.metadata()))
@@ -169,5 +315,35 @@ impl Object {
     /// What sets it apart from others of its name.
     pub fn uid(&self) -> &str {
         self.metadata().uid.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        for (kind, namespace, path) in [
+            (Kind::Pod, None, "/api/v1/pods"),
+            (Kind::Pod, Some("a"), "/api/v1/namespaces/a/pods"),
+            (Kind::Node, Some("a"), "/api/v1/nodes"),
+            (Kind::LimitRange, Some("a"), "/api/v1/namespaces/a/limitranges"),
+            (Kind::RuntimeClass, Some("a"), "/apis/node.k8s.io/v1/runtimeclasses"),
+            (Kind::KueueWorkload, Some("a"), "/apis/kueue.x-k8s.io/v1beta2/namespaces/a/workloads"),
+            (Kind::Workload, None, "/apis/scheduling.k8s.io/v1beta1/workloads"),
+            (Kind::JobGroup, None, "/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups"),
+        ] {
+            assert_eq!(kind.resource().path(namespace), path);
+        }
+    }
+
+    #[test]
+    fn no_two_kinds_share_a_name_in_a_group() {
+        for &kind in Kind::STORED {
+            let resource = kind.resource();
+            assert_eq!(Kind::stored(resource.group, resource.kind), Some(kind));
+        }
+        assert_eq!(Kind::stored("batch", "Job"), None, "Jobs of files are submitted, not read");
     }
 }

@@ -31,3 +31,31 @@ impl fmt::Display for FullName {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
+
+/// The name of an object: with its namespace, or alone.
+pub trait Name {
+    /// The namespace, where it has one.
+    fn namespace(&self) -> Option<&str>;
+    /// The name.
+    fn name(&self) -> &str;
+}
+
+impl Name for FullName {
+    fn namespace(&self) -> Option<&str> {
+        Some(&self.namespace)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Name for String {
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        self
+    }
+}

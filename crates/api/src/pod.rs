@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::requests::fill_container_requests;
+use crate::requests::fill_requests;
 use crate::volumes::{BoundMounts, Volumes};
 
 /// `v1` Pod.
@@ -341,6 +341,15 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         uid: read.uid,
         ..ObjectMeta::default()
     })
+}
+
+/// Copies every limit of a container that has no request to the requests, as the API server does with every pod that it is given.
+pub fn fill_container_requests(spec: &mut PodSpec) {
+    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+        if let Some(resources) = &mut container.resources {
+            fill_requests(resources);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 use crate::controlled::Controlled;
 use crate::decode::{Misfit, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
+use crate::kinds::{Kind, Scope, kind_table};
+use crate::membership::name_group_of;
 use crate::object_set::Objects;
-use crate::source::{InputError, Source, Sourced};
+use crate::source::{InputError, ObjectRef, Source, Sourced};
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
 use crate::volumes::Volumes;
@@ -66,19 +68,23 @@ impl Document<'_> {
     }
 
     /// The `apiVersion` and `kind` that it says it has.
-    pub fn kind(&self) -> Result<Kind, InputError> {
-        Ok(Kind::of(&self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?))
+    pub fn kind(&self) -> Result<TypeMeta, InputError> {
+        Ok(TypeMeta::of(&self.parse(&mut Read {
+            objects: &mut Objects::default(),
+            controlled: None,
+            namespace: None,
+        })?))
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
         let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
-        if Kind::of(&value).is_test() {
-            let object = format!("PreemptionTest {}", name_of(&value));
+        if TypeMeta::of(&value).is_test() {
+            let object = reference(&value);
             let test = Arc::new(typed(&value, &self.source, &object)?);
             return Ok(Some(Sourced { object: test, source: self.source.clone() }));
         }
-        if !Kind::of(&value).kind.ends_with("List") {
+        if !TypeMeta::of(&value).kind.ends_with("List") {
             accept(value, &self.source, &mut Read { objects, controlled: None, namespace: None })?;
         }
         Ok(None)
@@ -87,7 +93,7 @@ impl Document<'_> {
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
         let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
-        let object = format!("{} {}", Kind::of(&value).kind, name_of(&value));
+        let object = reference(&value);
         Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
 
@@ -101,7 +107,7 @@ impl Document<'_> {
     ) -> Result<(), InputError> {
         let mut read = Read { objects, controlled: Some(controlled), namespace };
         let value = self.parse(&mut read)?;
-        if Kind::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
+        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
     }
 
     /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
@@ -143,7 +149,7 @@ impl Document<'_> {
         }
         let kindless = std::mem::take(&mut tree.kindless);
         let value = parsed.map_err(|problem| InputError::new(problem).at(&self.source))?;
-        let list = Kind::of(&value);
+        let list = TypeMeta::of(&value);
         for (item, mut value) in kindless {
             list.give_to_item(&mut value);
             accept(value, &Source { item: Some(item), ..self.source.clone() }, &mut read)?;
@@ -228,14 +234,14 @@ fn yaml_options(bytes: usize) -> serde_saphyr::Options {
 
 /// `apiVersion` and `kind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct TypeMeta {
     /// The group and version.
     pub api_version: String,
     /// The kind.
     pub kind: String,
 }
 
-impl Kind {
+impl TypeMeta {
     fn of(value: &Value) -> Self {
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { api_version: text("apiVersion"), kind: text("kind") }
@@ -365,13 +371,13 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
     if value.is_null() {
         return Ok(());
     }
-    let Kind { api_version, kind } = Kind::of(&value);
+    let TypeMeta { api_version, kind } = TypeMeta::of(&value);
     if kind.is_empty() || api_version.is_empty() {
         let field = if kind.is_empty() { "kind" } else { "apiVersion" };
         let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
         return Err(InputError::new(problem).at(source).field(field));
     }
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let group = group_of_version(&api_version);
     if let Some(controlled) = &mut read.controlled {
         name_submitted(&mut value);
         if let Some(namespace) = read.namespace {
@@ -400,36 +406,41 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
     if let Some(type_name) = preemptor_type(group, &kind, &value) {
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
     }
-    match (group, kind.as_str()) {
-        ("", "Node") => objects.nodes.push(sourced(&value, source)?),
-        ("", "Pod") => {
-            crate::membership::name_group_of(&mut value);
-            objects.pods.push(sourced(&value, source)?);
-        }
-        ("", "ConfigMap") if name_of(&value).ends_with("yunikorn-configs") => {
-            objects.config_maps.push(sourced(&value, source)?);
-        }
-        ("", "Namespace") => objects.namespaces.push(sourced(&value, source)?),
-        ("scheduling.k8s.io", "PriorityClass") => objects.priority_classes.push(sourced(&value, source)?),
-        ("", "LimitRange") => objects.limit_ranges.push(sourced(&value, source)?),
-        ("node.k8s.io", "RuntimeClass") => objects.runtime_classes.push(sourced(&value, source)?),
-        ("policy", "PodDisruptionBudget") => objects.budgets.push(sourced(&value, source)?),
-        ("scheduling.k8s.io", "PodGroup") => {
-            value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(); // the fields are the same in every version
-            objects.pod_groups.push(sourced(&value, source)?);
-        }
-        ("scheduling.sigs.k8s.io", "ElasticQuota") => objects.elastic_quotas.push(sourced(&value, source)?),
-        ("scheduling.sigs.k8s.io", "PodGroup") => objects.job_groups.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "ResourceFlavor") => objects.resource_flavors.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "ClusterQueue") => objects.cluster_queues.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "Cohort") => objects.cohorts.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "LocalQueue") => objects.local_queues.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "WorkloadPriorityClass") => objects.workload_classes.push(sourced(&value, source)?),
-        ("kueue.x-k8s.io", "Workload") => objects.kueue_workloads.push(sourced(&value, source)?),
-        ("scheduling.k8s.io", "Workload") => objects.workloads.push(sourced(&value, source)?),
-        _ => *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1,
+    let of_table = Kind::stored(group, &kind);
+    // Of ConfigMaps only the one with YuniKorn's queues is read.
+    let other_config_map = of_table == Some(Kind::ConfigMap) && !name_of(&value).ends_with("yunikorn-configs");
+    let Some(of_table) = of_table.filter(|_| !other_config_map) else {
+        *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
+        return Ok(());
+    };
+    match of_table {
+        Kind::Pod => name_group_of(&mut value),
+        Kind::PodGroup => value["apiVersion"] = "scheduling.k8s.io/v1beta1".into(), // the fields are the same in every version
+        _ => {}
     }
-    Ok(())
+    store(objects, of_table, &value, source)
+}
+
+macro_rules! store {
+    (
+        stored { $($kind:ident($type:ty) $list:ident: $($where:literal)+ $($how:ident)+;)+ }
+        watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
+    ) => {
+        /// Decodes an object and adds it to those of its kind.
+        fn store(objects: &mut Objects, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
+            match kind {
+                $(Kind::$kind => objects.$list.push(sourced(value, source)?),)+
+                $(Kind::$live => {})+
+            }
+            Ok(())
+        }
+    };
+}
+kind_table!(store);
+
+/// The group of an API version: none of `v1`, `batch` of `batch/v1`.
+fn group_of_version(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 /// The API server makes up the end of a name that is only begun by `metadata.generateName`; here it is always the same.
@@ -444,24 +455,12 @@ fn name_submitted(value: &mut Value) {
     }
 }
 
-/// Kinds whose objects have no namespace.
-const CLUSTER_SCOPED: [&str; 9] = [
-    "ClusterQueue",
-    "Cohort",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PriorityClass",
-    "ResourceFlavor",
-    "RuntimeClass",
-    "WorkloadPriorityClass",
-];
-
 /// Gives a submitted object the namespace that was asked for.
 fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Result<(), InputError> {
-    let (kind, name) = (Kind::of(value).kind, name_of(value));
+    let (TypeMeta { api_version, kind }, object) = (TypeMeta::of(value), reference(value));
+    let of_table = Kind::stored(group_of_version(&api_version), &kind);
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return Ok(()) };
-    if CLUSTER_SCOPED.contains(&kind.as_str()) {
+    if kind == "PersistentVolume" || of_table.is_some_and(|kind| kind.resource().scope == Scope::Cluster) {
         return Ok(());
     }
     match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
@@ -472,7 +471,7 @@ fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Resul
         own if own == namespace => Ok(()),
         own => {
             let problem = format!("{own:?} is not the namespace {namespace:?} given with -n; remove one of the two");
-            Err(InputError::new(problem).at(source).object(format!("{kind} {name}")).field("metadata.namespace"))
+            Err(InputError::new(problem).at(source).object(object).field("metadata.namespace"))
         }
     }
 }
@@ -500,16 +499,24 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
 }
 
 fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
-    let object = format!("{} {}", Kind::of(value).kind, name_of(value));
+    let object = reference(value);
     let problem = match value.pointer("/metadata/name") {
         None | Some(Value::Null) => Some("is missing; every object has a name".to_owned()),
         Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object has a name".to_owned()),
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding says what is wrong
     };
     if let Some(problem) = problem {
-        return Err(InputError::new(problem).at(source).object(object.trim_end()).field("metadata.name"));
+        return Err(InputError::new(problem).at(source).object(object.clone()).field("metadata.name"));
     }
     Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
+}
+
+/// The object of a document, as far as it says what it is.
+fn reference(value: &Value) -> ObjectRef {
+    let TypeMeta { api_version, kind } = TypeMeta::of(value);
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default();
+    ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
 }
 
 fn name_of(value: &Value) -> String {
@@ -519,12 +526,12 @@ fn name_of(value: &Value) -> String {
 }
 
 /// Decodes a tree.
-pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &str) -> Result<T, InputError> {
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &ObjectRef) -> Result<T, InputError> {
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
         quote_quantities(&mut quoted);
         decode_as_kubectl(quoted).map_err(|Misfit { field, problem }| {
-            InputError::new(problem).at(source).object(object.trim_end()).field(field)
+            InputError::new(problem).at(source).object(object.clone()).field(field)
         })
     })
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::answer::Answer;
+use crate::kinds::Object;
 use crate::meta::FullName;
 use crate::object_set::Objects;
-use crate::source::{InputError, Sourced};
+use crate::source::InputError;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 
 /// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
@@ -42,69 +43,16 @@ pub fn record(
         },
     };
     let mut text = yaml(&test)?;
-    let mut push = |object: Result<String, InputError>| {
-        text.push_str("---\n");
-        object.map(|object| text.push_str(&object))
+    // Pods are complete; only the templates of workloads are completed each time that they are read.
+    let completes = !objects.kueue_workloads.is_empty();
+    let is_needed = |object: &Object| match object {
+        Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
+        Object::Pod(pod) => seen(&FullName::of(&pod.metadata)),
+        _ => true,
     };
-    let Objects { nodes, pods, namespaces, priority_classes, budgets, pod_groups, workloads, config_maps, .. } =
-        objects;
-    for Sourced { object, .. } in nodes {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in namespaces {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in priority_classes {
-        push(without_managed_fields(&**object))?;
-    }
-    // Pods are complete; only workloads are completed each time that they are read.
-    let has_templates = !objects.kueue_workloads.is_empty();
-    for Sourced { object, .. } in objects.limit_ranges.iter().filter(|_| has_templates) {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in objects.runtime_classes.iter().filter(|_| has_templates) {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in budgets {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in config_maps {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.elastic_quotas {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.job_groups {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.resource_flavors {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.cohorts {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.cluster_queues {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.local_queues {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.workload_classes {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in &objects.kueue_workloads {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in workloads {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in pod_groups {
-        push(without_managed_fields(&**object))?;
-    }
-    for Sourced { object, .. } in pods {
-        if seen(&FullName::of(&object.metadata)) {
-            push(without_managed_fields(&**object))?;
-        }
+    for object in objects.iter().filter(is_needed) {
+        text.push_str("---\n");
+        text.push_str(&without_managed_fields(&object)?);
     }
     Ok(text)
 }

@@ -5,17 +5,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::pod::PodSpec;
-
-/// Copies every limit of a container that has no request to the requests, as the API server does with every pod that it is given.
-pub fn fill_container_requests(spec: &mut PodSpec) {
-    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
-        if let Some(resources) = &mut container.resources {
-            fill_requests(resources);
-        }
-    }
-}
-
 /// Copies every limit that has no request to the requests.
 pub fn fill_requests(resources: &mut ResourceRequirements) {
     fill(&mut resources.requests, resources.limits.as_ref());

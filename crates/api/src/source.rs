@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::meta::FullName;
+use crate::kinds::{Key, Kind};
+use crate::meta::{FullName, Name};
 
 /// Where an object stands in the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,13 +24,82 @@ impl fmt::Display for Source {
     }
 }
 
+/// The object that an error is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub kind: KindRef,
+    /// Its namespace, where it has one and it is known.
+    pub namespace: Option<String>,
+    /// Its name; empty where it has none.
+    pub name: String,
+}
+
+/// The kind of an object that an error is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KindRef {
+    /// A kind of the table.
+    Known(Kind),
+    /// Another kind, by its name.
+    Other(String),
+}
+
+impl ObjectRef {
+    /// An object of the table of kinds.
+    pub fn of(kind: Kind, name: &impl Name) -> Self {
+        Self {
+            kind: KindRef::Known(kind),
+            namespace: name.namespace().map(str::to_owned),
+            name: name.name().to_owned(),
+        }
+    }
+
+    /// An object of any kind. The group tells apart kinds of one name.
+    pub fn any(group: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        let kind = Kind::stored(group, kind).map_or_else(|| KindRef::Other(kind.to_owned()), KindRef::Known);
+        Self { kind, namespace: namespace.map(str::to_owned), name: name.to_owned() }
+    }
+
+    /// Whether it is the object of this key; without a namespace any object of that kind and name is.
+    pub fn is(&self, key: &Key) -> bool {
+        let namespace = self.namespace.as_ref();
+        self.kind == KindRef::Known(key.kind)
+            && self.name == key.name.name
+            && namespace.is_none_or(|namespace| *namespace == key.name.namespace)
+    }
+
+    /// The same as the key of an object of the table.
+    pub fn key(&self) -> Option<Key> {
+        match &self.kind {
+            KindRef::Known(kind) => {
+                Some(Key::new(*kind, FullName::new(self.namespace.as_deref().unwrap_or_default(), &self.name)))
+            }
+            KindRef::Other(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            KindRef::Known(kind) => f.write_str(kind.resource().kind)?,
+            KindRef::Other(kind) => f.write_str(kind)?,
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " {namespace}/{}", self.name),
+            None if self.name.is_empty() => Ok(()),
+            None => write!(f, " {}", self.name),
+        }
+    }
+}
+
 /// Input that cannot be used. It names the file, the document, the object, the field, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     /// Where it is, as far as that is known.
     pub source: Option<Source>,
-    /// The object: kind, namespace and name.
-    pub object: Option<String>,
+    /// The object.
+    pub object: Option<Box<ObjectRef>>,
     /// The field's path.
     pub field: Option<String>,
     /// What is wrong, and what would be right.
@@ -49,8 +119,8 @@ impl InputError {
     }
 
     /// Says which object it is about.
-    pub fn object(mut self, object: impl Into<String>) -> Self {
-        self.object = Some(object.into());
+    pub fn object(mut self, object: ObjectRef) -> Self {
+        self.object = Some(Box::new(object));
         self
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_objects::pod::{Container, ContainerStatus, Pod};
+use reprieve_api::pod::{Container, ContainerStatus, Pod};
 
 /// By resource. Exact amounts are in billionths; rounded ones in thousandths of a cpu and in whole units of all else.
 pub type Amounts = BTreeMap<String, i128>;

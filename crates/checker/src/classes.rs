@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_objects::objects::Objects;
+use reprieve_api::object_set::Objects;
 
 use crate::selector::Labels;
 

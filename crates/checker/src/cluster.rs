@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::pod::{Pod, PodSpec};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Pod, PodSpec};
 
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;
@@ -45,7 +46,7 @@ pub struct NodeFacts {
     pub resize_preemption_disabled: bool,
 }
 
-/// A pod that is bound or pending.
+/// A pod that is bound or pending. Its fields are many because each is a fact by itself, and no rule reads some of them together.
 pub struct PodFacts {
     pub name: FullName,
     pub labels: Labels,

@@ -3,8 +3,8 @@
 //! have cost less.
 
 use jiff::Timestamp;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::test_file::OutcomeName;
+use reprieve_api::meta::FullName;
+use reprieve_api::test_file::OutcomeName;
 
 use crate::claimed::{
     Claimed, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,

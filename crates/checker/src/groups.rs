@@ -1,7 +1,8 @@
 //! What a PodGroup, or the Workload that stands for one, says of its pods.
 
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::workload::{PreemptionMode, Workload, WorkloadGroup};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 
 use crate::classes::Classes;
 

@@ -25,9 +25,9 @@ mod spread;
 mod standing;
 mod term;
 
-use reprieve_objects::answer::Answer;
-use reprieve_objects::objects::Objects;
-use reprieve_objects::test_file::PreemptorRef;
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::Objects;
+use reprieve_api::test_file::PreemptorRef;
 
 use claimed::Claimed;
 use cluster::Cluster;

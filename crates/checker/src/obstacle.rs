@@ -1,7 +1,7 @@
 //! Who is not to be placed, whatever room there is: pods under scheduling gates, members of a group that name another scheduler, and pods
 //! with requirements that are not evaluated.
 
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 
 use crate::cluster::{Cluster, PodFacts};
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use reprieve_objects::test_file::OutcomeName;
+use reprieve_api::test_file::OutcomeName;
 
 use crate::claimed::{
     Claimed, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,

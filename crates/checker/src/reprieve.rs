@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 
 use crate::cluster::{Cluster, PodFacts};
 use crate::selector::{is_empty, selects};

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::PodAffinityTerm;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use reprieve_objects::pod::PodSpec;
+use reprieve_api::pod::PodSpec;
 
 use crate::selector::{Labels, with_keys};
 

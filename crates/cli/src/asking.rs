@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use crate::complete;
 use clap::Args;
 use jiff::Timestamp;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::{InputError, Source};
+use reprieve_api::test_file::{PreemptorRef, TestSpec};
 use reprieve_cluster::client::Cluster;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::Placing;
-use reprieve_objects::load::Strictness;
-use reprieve_objects::objects::Objects;
-use reprieve_objects::source::{InputError, Source};
-use reprieve_objects::test_file::{PreemptorRef, TestSpec};
+use reprieve_loader::load::Strictness;
 
 use crate::input::{self, Error, Input};
 

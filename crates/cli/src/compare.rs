@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use reprieve_objects::fields;
-use reprieve_objects::report::count;
-use reprieve_objects::test_file::{PreemptorRef, TestSpec};
+use reprieve_api::fields;
+use reprieve_api::test_file::{PreemptorRef, TestSpec};
+use reprieve_report::plural::count;
 use serde_json::json;
 
 use crate::asking::{AskingArgs, asked_by};

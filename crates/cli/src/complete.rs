@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::pod::Pod;
-use reprieve_objects::report::count;
-use reprieve_objects::source::{InputError, Source};
+use reprieve_api::kinds::Kind;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Source};
+use reprieve_report::plural::count;
 
 /// The command that exports all that a decision under policy Kubernetes reads.
 pub const EXPORT_ALL: &str =
@@ -31,7 +34,7 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
     if objects.priority_classes.is_empty()
         && let Some(first) = named.values().flatten().min_by_key(|naming| naming.source)
     {
-        let kinds = named.values().flatten().map(|naming| naming.kind);
+        let kinds = named.values().flatten().map(|naming| naming.kind.resource().kind);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
         let counts: Vec<String> = counts.into_iter().map(|(kind, n)| count(n, kind, &format!("{kind}s"))).collect();
@@ -41,7 +44,7 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
             first.class,
             counts.join(" and ")
         );
-        let object = format!("{} {}", first.kind, first.name);
+        let object = ObjectRef::of(first.kind, &first.name);
         return Err(InputError::new(problem).at(first.source).object(object).field(first.field));
     }
     let mut warnings = Vec::new();
@@ -51,11 +54,15 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
         ));
     }
     for (class, naming) in named.iter().filter(|(class, _)| !has(class)) {
-        let Some(first) = naming.iter().min_by_key(|naming| (naming.kind, &naming.name)) else { continue };
+        let Some(first) = naming.iter().min_by_key(|naming| (naming.kind.resource().kind, &naming.name)) else {
+            continue;
+        };
         let more = if naming.len() > 1 { format!(" and {} more", naming.len() - 1) } else { String::new() };
         warnings.push(format!(
             "{} {}{more}: {}: PriorityClass {class:?} is not in the input; add the output of: {EXPORT_CLASSES}",
-            first.kind, first.name, first.field
+            first.kind.resource().kind,
+            first.name,
+            first.field
         ));
     }
     Ok(warnings)
@@ -70,7 +77,7 @@ fn is_running(pod: &Pod) -> bool {
 
 /// An object that names a class.
 struct Naming<'o> {
-    kind: &'static str,
+    kind: Kind,
     name: FullName,
     source: &'o Source,
     field: &'static str,
@@ -85,13 +92,19 @@ fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
         let class = pod.object.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
         if let Some(class) = class.filter(|_| !matches!(phase, Some("Succeeded" | "Failed"))) {
             let name = FullName::of(&pod.object.metadata);
-            all.push(Naming { kind: "Pod", name, source: &pod.source, field: "spec.priorityClassName", class });
+            all.push(Naming { kind: Kind::Pod, name, source: &pod.source, field: "spec.priorityClassName", class });
         }
     }
     for group in &objects.pod_groups {
         if let Some(class) = group.object.spec.priority_class_name.as_deref() {
             let name = FullName::of(&group.object.metadata);
-            all.push(Naming { kind: "PodGroup", name, source: &group.source, field: "spec.priorityClassName", class });
+            all.push(Naming {
+                kind: Kind::PodGroup,
+                name,
+                source: &group.source,
+                field: "spec.priorityClassName",
+                class,
+            });
         }
     }
     for workload in &objects.workloads {
@@ -103,7 +116,7 @@ fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
         for (field, class) in fields {
             if let Some(class) = class.as_deref() {
                 let name = FullName::of(&workload.object.metadata);
-                all.push(Naming { kind: "Workload", name, source: &workload.source, field, class });
+                all.push(Naming { kind: Kind::Workload, name, source: &workload.source, field, class });
             }
         }
     }
@@ -112,7 +125,7 @@ fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
         if let Some(class) = classes.filter_map(|spec| spec.priority_class_name.as_deref()).next() {
             let name = FullName::of(&workload.object.metadata);
             let field = "spec.podSets[].template.spec.priorityClassName";
-            all.push(Naming { kind: "Workload", name, source: &workload.source, field, class });
+            all.push(Naming { kind: Kind::KueueWorkload, name, source: &workload.source, field, class });
         }
     }
     let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
-use reprieve_objects::load::{Strictness, load};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::Question;
-use reprieve_objects::read::documents;
-use reprieve_objects::report::report;
-use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_loader::load::{Strictness, load};
+use reprieve_loader::question::Question;
+use reprieve_report::report::report;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::trace::Broken;
 

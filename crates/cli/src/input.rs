@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::complete::EXPORT_ALL;
 use indicatif::{ProgressBar, ProgressStyle};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::read::{Document, documents};
-use reprieve_objects::source::{InputError, Sourced};
-use reprieve_objects::submit::Controlled;
-use reprieve_objects::test_file::PreemptionTest;
+use reprieve_api::controlled::Controlled;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::{Document, documents};
+use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::test_file::PreemptionTest;
 
 /// Why nothing came of a command.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,6 @@ pub mod render;
 pub mod render_cycle;
 pub mod report;
 pub mod run;
-pub mod shuffle;
 pub mod simulate;
 pub mod verdicts;
 mod web;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use reprieve_engine::{NodeId, PodId};
-use reprieve_objects::load::Loaded;
+use reprieve_loader::load::Loaded;
 
 const COLOURS: [AnsiColor; 6] =
     [AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];

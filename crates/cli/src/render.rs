@@ -6,11 +6,12 @@ use std::io::IsTerminal;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
-use reprieve_objects::budget_report::violates;
-use reprieve_objects::queue_report::{Amount, QueueAmounts, QueueReport};
-use reprieve_objects::quota_report::{CellReport, QuotaReport};
-use reprieve_objects::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport, count};
-use reprieve_objects::test_file::OutcomeName;
+use reprieve_api::test_file::OutcomeName;
+use reprieve_report::budget_report::violates;
+use reprieve_report::plural::count;
+use reprieve_report::queue_report::{Amount, QueueAmounts, QueueReport};
+use reprieve_report::quota_report::{CellReport, QuotaReport};
+use reprieve_report::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport};
 
 use crate::output::escaped;
 
@@ -171,12 +172,17 @@ fn flavors(flavors: &[FlavorReport]) -> Part {
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Part {
+    let (not_reached, spared): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.law == "NotReached");
+    // Where the search looked at no unit at all, a table of units says nothing.
+    let not_reached = (!not_reached.is_empty() && !spared.is_empty()).then_some(not_reached.len());
+    let not_reached = not_reached.map(|n| (count(n, "unit", "units"), "NotReached".to_owned(), NOT_REACHED.to_owned()));
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {
             let unit = &spared.unit;
             vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
-        return Part::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows, None);
+        let last = not_reached.map(|(units, law, why)| vec![units, String::new(), String::new(), law, why]);
+        return Part::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows.chain(last), None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -193,8 +199,11 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
         };
         vec![folded(&names, 3), law.to_owned(), why]
     });
-    Part::new(["SPARED", "LAW", "WHY"], rows, None)
+    let last = not_reached.map(|(units, law, why)| vec![units, law, why]);
+    Part::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
 }
+
+const NOT_REACHED: &str = "the search ended before it looked at them";
 
 /// What a law says of many at once.
 fn meaning(spared: &SparedReport) -> String {
@@ -208,7 +217,8 @@ fn meaning(spared: &SparedReport) -> String {
         "OtherCohort" => "their queues are in no cohort with the preemptor's".to_owned(),
         "NotContested" => "they hold nothing of what is short".to_owned(),
         "KeepsPeace" => "the preemptor's queue has the policy Never for them".to_owned(),
-        "WithinQuota" => "their queues use no more than their own quota".to_owned(),
+        "WithinQuota" => "their queues use no more than their own quota, some only once others are taken".to_owned(),
+        "FairShare" => "fair sharing does not allow it: the preemptor's share is too large beside theirs".to_owned(),
         "OwnQueue" => "they are in the preemptor's own queue".to_owned(),
         "DaemonSet" => "they belong to DaemonSets".to_owned(),
         "Leaving" => "they are leaving already".to_owned(),

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use comfy_table::Color;
-use reprieve_objects::cycle::{CycleReport, HeadReport};
-use reprieve_objects::kueue::AdmissionSpec;
-use reprieve_objects::report::count;
+use reprieve_api::kueue::AdmissionSpec;
+use reprieve_report::cycle::{CycleReport, HeadReport};
+use reprieve_report::plural::count;
 
 use crate::render::{Detail, assumed, table};
 

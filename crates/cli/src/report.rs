@@ -13,11 +13,11 @@ mod simulated;
 mod timeline;
 mod waiting;
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 use self::axis::{Axis, seconds};
 use self::chart::{Key, legend};
-use crate::web::{self, Script, escaped};
+use crate::web::{self, Script};
 
 pub use self::simulated::{Explained, Simulated};
 
@@ -48,88 +48,114 @@ pub fn page(page: &Page<'_>) -> String {
     let runs = page.runs;
     let longest = runs.iter().map(|one| one.run.ended - one.run.began).max().unwrap_or(0);
     let time = Axis::time(seconds(longest));
-    let mut body = format!("<p>{}</p>\n", escaped(page.headline));
-    body.push_str(&made_up(page.made_up));
-    body.push_str(&comparison(page));
-    // Where nothing is beside a plot, the next plot is.
-    body.push_str(if runs.len() == 1 { "<div class=\"plots side\">\n" } else { "<div class=\"plots\">\n" });
-    let mut section = |title: &str, says: &str, key: &str, drawn: Vec<String>| {
-        let _ = write!(body, "<section>\n<h2>{title}</h2>\n<p>{says}</p>\n{key}<div class=\"side\">\n");
-        for (one, svg) in runs.iter().zip(drawn) {
-            let _ = write!(body, "<figure><figcaption>{}</figcaption>\n{svg}</figure>\n", escaped(one.policy));
+    let body = html! {
+        p { (page.headline) }
+        @if !page.made_up.is_empty() {
+            section.note {
+                h2 { "What is made up" }
+                ul.dots { @for note in page.made_up { li { (note) } } }
+            }
         }
-        body.push_str("</div>\n</section>\n");
+        (comparison(page))
+        // Where nothing is beside a plot, the next plot is.
+        div class=(if runs.len() == 1 { "plots side" } else { "plots" }) { (plots(runs, &time)) }
+        (who_and_why(runs, &time))
+        section {
+            h2 { "Make this page again" }
+            pre { (page.command) }
+            p.none {
+                "Same input, same version, same bytes. How long decisions took differs from machine to machine, so it is printed and \
+                 not shown here."
+            }
+        }
     };
-    section("Utilisation", "How full the cluster was.", "", over_time::utilisation(runs, &time));
-    section("Pending", "How many pods waited for a place.", "", over_time::pending(runs, &time));
-    let key = legend(Key::Patch, evictions::KINDS.into_iter());
-    section("Evictions", "When pods had to yield, and for whom.", &key, evictions::evictions(runs, &time));
-    let levels = waiting::levels(runs);
-    let key = legend(Key::Line, levels.iter().map(|level| level.name.as_str()));
-    let says = "The share of all jobs that had started after waiting so long. A line that ends below 100% is of jobs that never ran.";
-    section("Waiting", says, &key, waiting::waiting(runs, &levels));
-    if let Some(queues) = queues::Queues::of(runs) {
-        let key = legend(Key::Patch, queues.names.iter().map(String::as_str));
-        section("Queues", "Whose pods filled the cluster.", &key, queues.shares(runs, &time));
-    }
-    body.push_str("</div>\n");
-    body.push_str(&who_and_why(runs, &time));
-    let _ = write!(
-        body,
-        "<section>\n<h2>Make this page again</h2>\n<pre>{}</pre>\n<p class=\"none\">Same input, same version, same bytes. \
-         How long decisions took differs from machine to machine, so it is printed and not shown here.</p>\n</section>\n",
-        escaped(page.command)
-    );
-    web::page(&format!("Simulation of {}", page.name), STYLE, Some(SCRIPT), &body)
+    web::page(&format!("Simulation of {}", page.name), STYLE, Some(SCRIPT), body)
 }
 
-fn made_up(notes: &[String]) -> String {
-    if notes.is_empty() {
-        return String::new();
-    }
-    let notes: String = notes.iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
-    format!("<section class=\"note\">\n<h2>What is made up</h2>\n<ul class=\"dots\">\n{notes}</ul>\n</section>\n")
-}
-
-fn comparison(page: &Page<'_>) -> String {
-    let mut html = "<section>\n<h2>Comparison</h2>\n<table class=\"figures\"><thead><tr><th></th>".to_owned();
-    for one in page.runs {
-        let _ = write!(html, "<th>{}</th>", escaped(one.policy));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in page.comparison {
-        let Some((title, values)) = row.split_first() else { continue };
-        let deeper = if title.starts_with(' ') { " class=\"deeper\"" } else { "" };
-        let _ = write!(html, "<tr><th scope=\"row\"{deeper}>{}</th>", escaped(title.trim()));
-        for (one, value) in page.runs.iter().zip(values) {
-            let _ = write!(html, "<td data-is=\"{}\">{}</td>", escaped(one.policy), escaped(value));
+fn comparison(page: &Page<'_>) -> Markup {
+    let rows = page.comparison.iter().filter_map(|row| row.split_first());
+    html! {
+        section {
+            h2 { "Comparison" }
+            table.figures {
+                thead { tr { th {} @for one in page.runs { th { (one.policy) } } } }
+                tbody {
+                    @for (title, values) in rows {
+                        tr {
+                            th scope="row" class=[title.starts_with(' ').then_some("deeper")] { (title.trim()) }
+                            @for (one, value) in page.runs.iter().zip(values) { td data-is=(one.policy) { (value) } }
+                        }
+                    }
+                }
+            }
+            p.none { (page.legend) }
         }
-        html.push_str("</tr>\n");
     }
-    let _ = write!(html, "</tbody></table>\n<p class=\"none\">{}</p>\n</section>\n", escaped(page.legend));
-    html
 }
 
-fn who_and_why(runs: &[Simulated<'_>], time: &Axis) -> String {
-    let mut html = "<section>\n<h2>Who evicted whom</h2>\n<p>A row is a job, with its priority. An arrow goes from the job that asked \
-                    to the job that yielded; click it for the decision, or open one below.</p>\n\
-                    <ul class=\"legend\"><li><svg class=\"key\" viewBox=\"0 0 28 10\"><path class=\"waits\" d=\"M0 5H28\"/></svg>waits</li>\
-                    <li><svg class=\"key\" viewBox=\"0 0 28 10\"><rect class=\"runs\" y=\"1\" width=\"28\" height=\"8\"/></svg>runs</li>\
-                    <li><svg class=\"key\" viewBox=\"0 0 28 10\"><path class=\"evicts\" d=\"M0 5H28\"/></svg>evicts</li>\
-                    <li><svg class=\"key\" viewBox=\"0 0 28 10\"><path class=\"evicts again\" d=\"M0 5H28\"/></svg>\
-                    evicts, having been evicted before</li></ul>\n"
-        .to_owned();
-    for (at, one) in runs.iter().enumerate() {
-        let decisions = decisions::decisions(at, one, runs.len());
-        let arrows = arrows::arrows(one.run);
-        let _ = write!(
-            html,
-            "<h3>{}</h3>\n{}<h4>Decisions</h4>\n{}",
-            escaped(one.policy),
-            timeline::timeline(at, one, &arrows, time, decisions.explained),
-            decisions.html
-        );
+fn plots(runs: &[Simulated<'_>], time: &Axis) -> Markup {
+    let nothing = || html! {};
+    let section = |title: &str, says: &str, key: Markup, drawn: Vec<Markup>| {
+        html! {
+            section {
+                h2 { (title) }
+                p { (says) }
+                (key)
+                div.side {
+                    @for (one, svg) in runs.iter().zip(drawn) { figure { figcaption { (one.policy) } (svg) } }
+                }
+            }
+        }
+    };
+    let levels = waiting::levels(runs);
+    html! {
+        (section("Utilisation", "How full the cluster was.", nothing(), over_time::utilisation(runs, time)))
+        (section("Pending", "How many pods waited for a place.", nothing(), over_time::pending(runs, time)))
+        (section(
+            "Evictions",
+            "When pods had to yield, and for whom.",
+            legend(Key::Patch, evictions::KINDS.into_iter()),
+            evictions::evictions(runs, time),
+        ))
+        (section(
+            "Waiting",
+            "The share of all jobs that had started after waiting so long. A line that ends below 100% is of jobs that never ran.",
+            legend(Key::Line, levels.iter().map(|level| level.name.as_str())),
+            waiting::waiting(runs, &levels),
+        ))
+        @if let Some(queues) = queues::Queues::of(runs) {
+            (section(
+                "Queues",
+                "Whose pods filled the cluster.",
+                legend(Key::Patch, queues.names.iter().map(String::as_str)),
+                queues.shares(runs, time),
+            ))
+        }
     }
-    html.push_str("</section>\n");
-    html
+}
+
+fn who_and_why(runs: &[Simulated<'_>], time: &Axis) -> Markup {
+    let key = |mark: Markup, name: &str| html! { li { svg.key viewBox="0 0 28 10" { (mark) } (name) } };
+    html! {
+        section {
+            h2 { "Who evicted whom" }
+            p {
+                "A row is a job, with its priority. An arrow goes from the job that asked to the job that yielded; click it for the \
+                 decision, or open one below."
+            }
+            ul.legend {
+                (key(html! { path.waits d="M0 5H28" {} }, "waits"))
+                (key(html! { rect.runs y="1" width="28" height="8" {} }, "runs"))
+                (key(html! { path.evicts d="M0 5H28" {} }, "evicts"))
+                (key(html! { path.evicts.again d="M0 5H28" {} }, "evicts, having been evicted before"))
+            }
+            @for (at, one) in runs.iter().enumerate() {
+                @let decisions = decisions::decisions(at, one, runs.len());
+                h3 { (one.policy) }
+                (timeline::timeline(at, one, &arrows::arrows(one.run), time, decisions.explained))
+                h4 { "Decisions" }
+                (decisions.html)
+            }
+        }
+    }
 }

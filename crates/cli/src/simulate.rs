@@ -8,9 +8,9 @@ mod simulated;
 
 use std::path::Path;
 
-use reprieve_objects::question::policy;
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::Profile;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::Profile;
+use reprieve_loader::question::policy;
 use reprieve_simulator::blueprint::Blueprint;
 use reprieve_simulator::scenario::{Scenario, moment};
 use reprieve_simulator::trace::{self, Broken, OnBroken, Text};
@@ -30,7 +30,7 @@ const OPENB_NODES: &str = "openb_node_list_all_node.csv";
 
 /// Prints the comparison, or what the campaign found.
 pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
-    if args.check {
+    if args.campaign.check {
         return check::run(args);
     }
     let (mut blueprint, profiles, broken) = read(args)?;

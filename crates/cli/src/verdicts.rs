@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
-use reprieve_objects::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
-use reprieve_objects::budget_report::{BudgetReport, violated};
-use reprieve_objects::groups::group_of;
-use reprieve_objects::load::{Loaded, Strictness, load, load_as, time};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::report::{LawReport, Report, count, report};
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_loader::load::{Loaded, Strictness, load, load_as};
+use reprieve_loader::question::{Question, policy};
+use reprieve_loader::time::time;
+use reprieve_report::budget_report::{BudgetReport, violated};
+use reprieve_report::plural::count;
+use reprieve_report::report::{LawReport, Report, report};
+use reprieve_translate::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
 use serde::Serialize;
 use serde_json::Map;
 
@@ -63,7 +66,7 @@ pub struct Lost {
 }
 
 /// The words for whoever no law spares, and yet nobody takes.
-const NO_LAW: [&str; 2] = ["Reprieved", "InVain"];
+const NO_LAW: [&str; 3] = ["Reprieved", "InVain", "NotReached"];
 
 /// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
 #[derive(Clone, Copy, PartialEq, Eq)]

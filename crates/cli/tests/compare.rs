@@ -1,12 +1,12 @@
 //! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
 
 use reprieve::verdicts::{Lost, Verdict, verdicts};
-use reprieve_objects::load::{Strictness, load_as};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::read::documents;
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_loader::load::{Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
 use reprieve_report::answer::answer;
 
 use OutcomeName::{Preempt, Schedule, Unschedulable};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use reprieve::input::{self, Input};
-use reprieve_objects::load::{Strictness, load_as};
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::record::record;
+use reprieve_api::record::record;
+use reprieve_loader::load::{Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
 use reprieve_report::answer::answer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -277,7 +277,7 @@ data:
     partitions:
     - name: default
       queues:
-      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 4}}}, {name: b, resources: {guaranteed: {vcore: 1}}}]}
+      - {name: root, queues: [{name: a, resources: {guaranteed: {vcore: 4}}}, {name: b}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -299,7 +299,7 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
     let text = text(&output);
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
     assert!(
-        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 4 cpu"),
+        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
         "{text}"
     );
 }

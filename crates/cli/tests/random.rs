@@ -1,14 +1,15 @@
 //! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
 
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::InputError;
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
-use reprieve_objects::load::{Strictness, load_for};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time, policy};
-use reprieve_objects::read::documents;
-use reprieve_objects::source::InputError;
+use reprieve_loader::load::{Strictness, load_for};
+use reprieve_loader::question::{DEFAULT_NOW, Question, policy};
+use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
-use reprieve_scenarios::random::{Options, cluster};
+use reprieve_testkit::random::{Options, cluster};
 
 const SEEDS: u64 = 2_000;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use reprieve::report::{Page, Simulated, page};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
 use reprieve_simulator::run::{Eviction, JobRecord, Preemption, Ran, Run, Sample};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reprieve_objects::object::Object;
+use reprieve_api::kinds::Object;
 
 /// Says so. A ClusterQueue without a selector takes nobody: Kueue reads it as null.
 pub fn spell_out(object: &mut Object) {

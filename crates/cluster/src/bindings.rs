@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::FullName;
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::action::{ActionId, Target};
 use reprieve_scheduler::event::{ActionResult, Event};
 
@@ -120,8 +120,8 @@ impl Bindings {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    use reprieve_objects::object::Key;
-    use reprieve_objects::pod::Pod;
+    use reprieve_api::kinds::Key;
+    use reprieve_api::pod::Pod;
 
     use super::*;
 

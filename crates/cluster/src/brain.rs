@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_engine::Timestamp;
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::protected::PROTECTED;
+use reprieve_loader::protected::PROTECTED;
+use reprieve_loader::time::timestamp;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};
@@ -383,9 +383,9 @@ fn log(profile: &Profile, step: &Step) {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
+    use reprieve_api::meta::FullName;
+    use reprieve_api::pod::Pod;
     use reprieve_engine::policy::Policy;
-    use reprieve_objects::objects::FullName;
-    use reprieve_objects::pod::Pod;
     use reprieve_scheduler::Bug;
     use serde_json::json;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};

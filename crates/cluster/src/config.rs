@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use reprieve_api::decode::{Misfit, decode};
+use reprieve_api::test_file::Profile as PolicyProfile;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::decode::{Misfit, decode};
-use reprieve_objects::question::policy;
-use reprieve_objects::test_file::Profile as PolicyProfile;
+use reprieve_loader::question::policy;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_engine::Timestamp;
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::{Kind, Object};
+use reprieve_loader::time::timestamp;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects;
 use reprieve_scheduler::event::ActionResult;
@@ -27,7 +27,6 @@ use tracing::warn;
 use crate::config::{ClientLimits, Configuration};
 use crate::error::problem;
 use crate::metrics::Metrics;
-use crate::resources::resource;
 use crate::turns::Turn;
 use crate::watch::get;
 
@@ -187,7 +186,7 @@ impl Hands {
                 Ok(ActionResult::Ok { version: answer.version().unwrap_or(pod.version + 1) })
             }
             Action::CreateWorkload { workload } => {
-                let path = resource(Kind::Workload).path(workload.metadata.namespace.as_deref());
+                let path = Kind::KueueWorkload.resource().path(workload.metadata.namespace.as_deref());
                 let answer = self.post(&path, workload).await?;
                 Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
             }
@@ -200,8 +199,8 @@ impl Hands {
             | Action::SuspendJob { .. }
             | Action::RestoreJob { .. } => self.change_work(action).await,
             Action::Record { about, related, reason, message } => {
-                let about = resource(about.kind).reference(about, uids.about.clone());
-                let related = related.as_ref().map(|key| resource(key.kind).reference(key, uids.related.clone()));
+                let about = about.kind.resource().reference(about, uids.about.clone());
+                let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
                 self.record(reason, message, &about, related.as_ref()).await?;
                 Ok(ActionResult::Ok { version: 0 })
             }
@@ -230,10 +229,10 @@ impl Hands {
             return Ok(ActionResult::Ok { version: target.version });
         };
         patch.insert("metadata".to_owned(), json!({"uid": target.uid, "resourceVersion": target.version.to_string()}));
-        let path = Request::new(resource(kind).path(Some(&target.name.namespace)));
+        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
         let (params, patch) = (PatchParams::default(), Patch::Merge(Value::Object(patch)));
         let request = match kind {
-            Kind::Workload => path.patch_subresource("status", &target.name.name, &params, &patch),
+            Kind::KueueWorkload => path.patch_subresource("status", &target.name.name, &params, &patch),
             _ => path.patch(&target.name.name, &params, &patch),
         };
         self.changed(request).await
@@ -245,7 +244,7 @@ impl Hands {
             return Ok(ActionResult::NotFound);
         };
         patch["metadata"]["uid"] = json!(target.uid);
-        let path = Request::new(resource(kind).path(Some(&target.name.namespace)));
+        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
         let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
         self.changed(path.patch_subresource("status", &target.name.name, &params, &patch)).await
     }
@@ -308,7 +307,7 @@ fn is_change(action: &Action) -> bool {
 }
 
 fn pods(pod: &Target) -> String {
-    resource(Kind::Pod).path(Some(&pod.name.namespace))
+    Kind::Pod.resource().path(Some(&pod.name.namespace))
 }
 
 fn now() -> Timestamp {
@@ -317,7 +316,7 @@ fn now() -> Timestamp {
 
 fn value_of(object: &Object) -> Value {
     let value = match object {
-        Object::Workload(workload) => serde_json::to_value(&**workload),
+        Object::KueueWorkload(workload) => serde_json::to_value(&**workload),
         Object::Job(job) => serde_json::to_value(&**job),
         _ => Ok(Value::Null),
     };

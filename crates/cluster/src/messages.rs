@@ -1,6 +1,6 @@
 //! What the watches and the executor report to the scheduler's thread.
 
-use reprieve_objects::object::{Kind, Object};
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_scheduler::action::ActionId;
 use reprieve_scheduler::event::{ActionResult, Event};
 

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use reprieve_objects::object::Kind;
+use reprieve_api::kinds::{Kind, Resource};
 use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
@@ -35,6 +35,12 @@ struct ActionLabels {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+    group: &'static str,
+}
+
 /// What tells those who wait from each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub struct PendingLabels {
@@ -52,6 +58,7 @@ pub struct Metrics {
     evaluation: Family<PolicyLabels, Histogram, fn() -> Histogram>,
     pending: Family<PendingLabels, Gauge>,
     actions: Family<ActionLabels, Histogram, fn() -> Histogram>,
+    undecodable: Family<KindLabels, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
     /// Decisions that failed by a fault of the scheduler.
@@ -79,6 +86,7 @@ impl Metrics {
             evaluation: Family::new_with_constructor(micros_to_seconds),
             pending: Family::default(),
             actions: Family::new_with_constructor(millis_to_seconds),
+            undecodable: Family::default(),
             age: Gauge::default(),
             leader: Gauge::default(),
             faults: Counter::default(),
@@ -114,6 +122,11 @@ impl Metrics {
             "How long ago the API server last said anything about the kind it has been silent about the longest",
             Unit::Seconds,
             metrics.age.clone(),
+        );
+        registry.register(
+            "undecodable_objects",
+            "Objects that cannot be decoded and are left out",
+            metrics.undecodable.clone(),
         );
         registry.register("leader", "Whether this replica schedules", metrics.leader.clone());
         registry.register(
@@ -173,6 +186,12 @@ impl Metrics {
     /// Who knows when the API was last heard of a kind.
     pub fn pulse(&self, kind: Kind) -> Pulse {
         self.pulses.lock().expect("nobody panics with it").entry(kind).or_default().clone()
+    }
+
+    /// How many objects of a kind cannot be decoded.
+    pub fn undecodable(&self, kind: Kind) -> Gauge {
+        let Resource { kind, group, .. } = kind.resource();
+        self.undecodable.get_or_create_owned(&KindLabels { kind, group })
     }
 
     /// Everything, as Prometheus reads it.

@@ -5,13 +5,13 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use reprieve_api::kinds::{Kind, Need};
 use reprieve_engine::policy::Policy;
-use reprieve_objects::object::Kind;
 use tracing::warn;
 
 use crate::config::{Configuration, LeaderElection};
 use crate::error::Error;
-use crate::resources::{kinds, resource};
+use crate::resources::kinds;
 use crate::watch::{is_unknown_kind, probe};
 
 /// A right: verb, group, resource, subresource, namespace and name.
@@ -25,13 +25,13 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
     wanted.sort_unstable();
     wanted.dedup();
     for (kind, found) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
-        let resource = resource(*kind);
+        let resource = kind.resource();
         match found {
             Ok(()) => {}
             Err(error) if is_unknown_kind(&error) && *kind == Kind::PodGroup => {
                 warn!("the cluster has no PodGroups of {}: pods are scheduled one by one", resource.api_version());
             }
-            Err(error) if is_unknown_kind(&error) && matches!(kind, Kind::LimitRange | Kind::RuntimeClass) => {
+            Err(error) if is_unknown_kind(&error) && resource.need != Need::Required => {
                 warn!("the cluster has no {} of {}: none are applied", resource.kind, resource.api_version());
             }
             Err(error) if is_unknown_kind(&error) => missing.push(format!(

@@ -1,37 +1,13 @@
 //! A cluster as it is now, for those who only ask.
 
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::source::Source;
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::Source;
 
 use crate::absent::spell_out;
 use crate::client::Cluster;
 use crate::error::Error;
 use crate::watch::list_all;
-
-/// What any policy reads; Jobs are read only by a scheduler.
-const READ: &[Kind] = &[
-    Kind::Namespace,
-    Kind::Node,
-    Kind::PriorityClass,
-    Kind::LimitRange,
-    Kind::RuntimeClass,
-    Kind::ConfigMap,
-    Kind::Budget,
-    Kind::PodGroup,
-    Kind::ResourceFlavor,
-    Kind::ClusterQueue,
-    Kind::Cohort,
-    Kind::LocalQueue,
-    Kind::WorkloadPriorityClass,
-    Kind::Workload,
-    Kind::ElasticQuota,
-    Kind::JobGroup,
-    Kind::Pod,
-];
-
-/// What only completes pods that are not there yet: without the right to read it most decisions are the same.
-const OPTIONAL: &[Kind] = &[Kind::LimitRange, Kind::RuntimeClass];
 
 /// All objects of the cluster that a decision reads, and a warning for each kind that could not be read but is not needed. Nothing is
 /// changed.
@@ -40,7 +16,7 @@ pub fn read(cluster: &Cluster) -> Result<(Objects, Vec<String>), Error> {
     let runtime = runtime.map_err(|error| Error::Stopped(error.to_string()))?;
     let (found, warnings) = runtime.block_on(async {
         let client = cluster.client().await?;
-        list_all(&client, READ, OPTIONAL).await
+        list_all(&client, Kind::STORED).await
     })?;
     let mut objects = Objects::default();
     let source = Source { file: "the cluster".into(), document: 1, item: None };

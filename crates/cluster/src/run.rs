@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::join_all;
 use kube::Client;
-use reprieve_objects::object::Kind;
-use reprieve_objects::question::policy_name;
+use reprieve_api::kinds::Kind;
+use reprieve_loader::question::policy_name;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::ActionResult;
@@ -30,7 +30,7 @@ use crate::metrics::Metrics;
 use crate::resources::kinds;
 use crate::slim::Slim;
 use crate::turns::{Turn, Turns};
-use crate::watch::{list, watch};
+use crate::watch::{Listed, list, watch};
 use crate::{config, log, preflight, server};
 
 /// Where one thing happens others soon do: for so long they are left to gather before it is looked for them.
@@ -145,7 +145,13 @@ impl Term {
         thread.map_err(|error| Error::Stopped(error.to_string()))?;
         let mut tasks = JoinSet::new();
         for kind in watched {
-            tasks.spawn(watch(listening.clone(), kind, Arc::clone(&inputs), metrics.pulse(kind)));
+            tasks.spawn(watch(
+                listening.clone(),
+                kind,
+                Arc::clone(&inputs),
+                metrics.pulse(kind),
+                metrics.undecodable(kind),
+            ));
         }
         let handing_over = Arc::clone(&inputs);
         tasks.spawn(async move { handing_over.hand_over_all().await });
@@ -213,7 +219,8 @@ async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option
             results.put(Input::Page { profile, action: id, objects });
         };
         outcome = match Box::pin(list(&client, kind, &mut Slim::default(), &mut take)).await {
-            Ok(version) => {
+            // The watch of the kind reports the objects that are left out.
+            Ok(Listed { version, .. }) => {
                 results.put(Input::Listed { profile, action: id, kind, version });
                 Some(ActionResult::Ok { version: 0 })
             }
@@ -230,7 +237,7 @@ fn profiles(config: &Configuration) -> Vec<Profile> {
         if config.audit_folder.is_some() {
             scheduler = scheduler.recording(profile.policy_profile());
         }
-        let kinds = kinds(&policy).into_iter().collect();
+        let kinds = kinds(&policy).collect();
         Profile { scheduler, kinds, policy: policy_name(&policy), name: profile.name.clone() }
     };
     config.profiles.iter().map(profile).collect()
@@ -267,8 +274,8 @@ impl Stop {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::object::Key;
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::kinds::Key;
+    use reprieve_api::meta::FullName;
     use reprieve_scheduler::action::ActionId;
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_objects::object::Key;
+use reprieve_api::kinds::Key;
 use reprieve_scheduler::action::Action;
 use tokio::sync::oneshot;
 
@@ -87,9 +87,9 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use reprieve_api::kinds::Kind;
+    use reprieve_api::meta::FullName;
     use reprieve_engine::Timestamp;
-    use reprieve_objects::object::Kind;
-    use reprieve_objects::objects::FullName;
     use reprieve_scheduler::action::{Said, Target};
 
     use super::*;

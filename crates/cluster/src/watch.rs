@@ -3,6 +3,7 @@
 
 mod line;
 mod list;
+mod undecodable;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,19 +15,20 @@ use http::header::ACCEPT_ENCODING;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::WatchParams;
-use reprieve_objects::object::Kind;
+use prometheus_client::metrics::gauge::Gauge;
+use reprieve_api::kinds::Kind;
 use reprieve_scheduler::event::Event;
 use tracing::{debug, warn};
 
-use self::line::told;
+use self::line::{Told, told};
 use self::list::selector;
+use self::undecodable::LeftOut;
 use crate::error::problem;
 use crate::inbox::Inbox;
 use crate::messages::Input;
-use crate::resources::resource;
 use crate::slim::Slim;
 
-pub use self::list::{get, is_unknown_kind, list, list_all, probe};
+pub use self::list::{Listed, get, is_unknown_kind, list, list_all, probe};
 
 /// Room for a line that is kept for the next.
 const LONG_LINE: usize = 64 << 10;
@@ -56,8 +58,9 @@ impl Pulse {
 }
 
 /// Watches a kind for ever.
-pub async fn watch(client: Client, kind: Kind, inbox: Arc<Inbox>, pulse: Pulse) {
-    Watch { client, kind, inbox, pulse, slim: Slim::default() }.run().await;
+pub async fn watch(client: Client, kind: Kind, inbox: Arc<Inbox>, pulse: Pulse, undecodable: Gauge) {
+    let left_out = LeftOut::new(undecodable);
+    Watch { client, kind, inbox, pulse, slim: Slim::default(), left_out }.run().await;
 }
 
 struct Watch {
@@ -66,6 +69,7 @@ struct Watch {
     inbox: Arc<Inbox>,
     pulse: Pulse,
     slim: Slim,
+    left_out: LeftOut,
 }
 
 /// How a watch ended.
@@ -74,7 +78,7 @@ enum End {
     Interrupted,
     /// The server has forgotten where it was.
     Forgotten,
-    /// An object cannot be read.
+    /// A line cannot be read, so that nobody knows what was missed.
     Unreadable,
 }
 
@@ -84,9 +88,10 @@ impl Watch {
         loop {
             let mut objects = Vec::new();
             match list(&self.client, self.kind, &mut self.slim, &mut |page| objects.extend(page)).await {
-                Ok(version) => {
+                Ok(Listed { version, undecodable }) => {
                     pause = FIRST_PAUSE;
                     self.pulse.beat();
+                    self.left_out.listed(undecodable);
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
                     self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects, version }));
                     self.follow(version).await;
@@ -136,7 +141,7 @@ impl Watch {
             field_selector: selector(self.kind),
             ..WatchParams::default()
         };
-        let path = Request::new(resource(self.kind).path(None));
+        let path = Request::new(self.kind.resource().path(None));
         let mut request = path.watch(&params, &at.to_string()).map_err(kube::Error::BuildRequest)?;
         // Each line would be compressed by itself, and not all that takes it apart knows that.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -160,11 +165,15 @@ impl Watch {
             }
             self.pulse.beat();
             match told(self.kind, &line, &mut self.slim, at) {
-                Ok(Some(event)) => self.inbox.put(Input::Event(event)),
-                Ok(None) => {}
+                Ok(Told::Event(event)) => {
+                    self.left_out.forget(&event);
+                    self.inbox.put(Input::Event(event));
+                }
+                Ok(Told::Undecodable(object)) => self.left_out.add(object),
+                Ok(Told::Nothing) => {}
                 Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
-                    warn!(kind = ?self.kind, error = problem(&error), "an object cannot be read");
+                    warn!(kind = ?self.kind, error = problem(&error), "a line of the watch cannot be read; all are listed anew");
                     return Ok(End::Unreadable);
                 }
                 Err(error) => return Err(error),

@@ -6,6 +6,7 @@
 mod access;
 mod control_plane;
 mod etcd;
+mod eventually;
 pub mod final_state;
 mod objects;
 pub mod plain;
@@ -16,7 +17,8 @@ mod usage;
 
 pub use access::User;
 pub use control_plane::ControlPlane;
-pub use objects::{eventually, objects};
+pub use eventually::eventually;
+pub use objects::objects;
 pub use process::Process;
 pub use programs::{program, root};
 pub use usage::{cpu_seconds, peak_megabytes};

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{ControlPlane, User, root};
+use crate::{ControlPlane, User, eventually, root};
 
 /// How many requests are under way at once.
 const IN_FLIGHT: usize = 32;
@@ -110,16 +109,4 @@ pub fn objects(yaml: &str) -> Vec<DynamicObject> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
     let object = |document| serde_json::from_value(document).expect("an object");
     documents.into_iter().filter(|document| !document.is_null()).map(object).collect()
-}
-
-/// Asks until there is an answer, and fails when there is none after a minute.
-pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
-        if let Some(answer) = ask().await {
-            return answer;
-        }
-        assert!(Instant::now() < end, "after a minute it still does not hold that {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

@@ -1,9 +1,10 @@
 //! Whom may it take? Every unit that no law spares, most important first, and how many of each unit's pods would be taken against
 //! a disruption budget.
 
+use crate::explanation::Recorder;
 use crate::fit::Ask;
 use crate::ids::{NodeId, Timestamp, UnitId};
-use crate::laws;
+use crate::laws::{self, Law, unknown_class};
 use crate::snapshot::Snapshot;
 
 /// A unit that may be taken.
@@ -15,19 +16,41 @@ pub(crate) struct Candidate {
 }
 
 /// The units with a pod on one of these nodes that no law spares, most important first, charged to the budgets.
-pub(crate) fn candidates(
+pub(crate) fn candidates<R: Recorder>(
     snapshot: &Snapshot,
     ask: &Ask,
     nodes: impl Iterator<Item = NodeId>,
     now: Timestamp,
+    recorder: &mut R,
 ) -> Vec<Candidate> {
-    let lower = nodes.flat_map(|node| snapshot.slots(node)).filter(|slot| slot.priority < ask.priority);
-    let mut units: Vec<UnitId> = lower.map(|slot| slot.unit).collect();
+    let slots = nodes.flat_map(|node| snapshot.slots(node));
+    // The law of priority spares the others; only a recorder needs to know.
+    let slots = slots.filter(|slot| R::RECORDS || slot.priority < ask.priority);
+    let mut units: Vec<UnitId> = slots.map(|slot| slot.unit).collect();
     units.sort_unstable();
     units.dedup();
-    units.retain(|&unit| laws::spares(snapshot, ask, unit, now).is_none());
+    units.retain(|&unit| {
+        let law = laws::spares(snapshot, ask, unit, now);
+        let is_candidate = law.is_none();
+        match law {
+            Some(law) => recorder.spared(unit, law),
+            None => recorder.candidate(unit),
+        }
+        is_candidate
+    });
     units.sort_unstable_by_key(|&unit| snapshot.importance(unit));
     charge_budgets(snapshot, units)
+}
+
+/// The law by which nothing may be taken on the node, if there is one.
+pub(crate) fn closed<R: Recorder>(snapshot: &Snapshot, ask: &Ask, node: NodeId, recorder: &mut R) -> Option<Law> {
+    let law = unknown_class::closes(snapshot, ask, node)?;
+    if let Law::UnknownClass { pod } = law
+        && let Some(unit) = snapshot.unit_of(pod)
+    {
+        recorder.spared(unit, law.clone());
+    }
+    Some(law)
 }
 
 /// Charges every pod to its budgets, the more important first: what is left over goes to them, and a pod that finds a budget

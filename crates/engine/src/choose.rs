@@ -5,21 +5,10 @@ use std::cmp::Reverse;
 use crate::candidates::Candidate;
 use crate::fit::Placement;
 use crate::ids::{Priority, Timestamp, UnitId};
-use crate::policy::kueue::Ground;
 use crate::snapshot::Snapshot;
 
-/// A placement of the preemptor, the victims it takes, and what they cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Where the preemptor's pods go.
-    pub placement: Placement,
-    /// Who yields, most important first.
-    pub victims: Vec<UnitId>,
-    /// What that costs.
-    pub cost: Cost,
-    /// For each victim, on what ground it is taken, under a policy that has several.
-    pub grounds: Vec<Ground>,
-}
+use crate::decision::Ground;
+pub use crate::decision::{Cost, Difference, Plan};
 
 impl Plan {
     pub(crate) fn new(snapshot: &Snapshot, placement: Placement, mut victims: Vec<Candidate>) -> Self {
@@ -41,21 +30,6 @@ impl Plan {
         }
         Self { placement: Placement::new(), victims, cost, grounds }
     }
-}
-
-/// What a plan costs; less is better. The fields are compared in this order. (Rule 17 of the pods, rule 13 of the groups.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost {
-    /// Pods that are taken against a disruption budget.
-    pub violations: usize,
-    /// The highest priority among the victims.
-    pub top: Priority,
-    /// The sum over all pods of (priority + 2^31).
-    pub weight: i64,
-    /// How many pods are taken.
-    pub pods: usize,
-    /// The earliest start among the victims of the highest priority: the later the better.
-    pub oldest: Reverse<Timestamp>,
 }
 
 impl Cost {
@@ -85,48 +59,6 @@ impl Cost {
     }
 }
 
-/// Why a plan was not chosen although it would do: the first criterion in which it differs from the chosen one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// None: both cost the same, and the chosen place is the first by name.
-    FirstByName,
-    /// None: both cost the same, and the preemptor is nominated to the chosen place.
-    Nominated,
-    /// More pods count against a disruption budget.
-    Violations,
-    /// A victim has a higher priority.
-    TopPriority,
-    /// The sum over all pods of (priority + 2^31) is higher.
-    Weight,
-    /// More pods are taken.
-    Pods,
-    /// The victims of the highest priority started earlier.
-    Start,
-    /// A victim opted out of being preempted.
-    OptedOut,
-    /// A victim is the first pod of its application.
-    Originator,
-    /// Pods would have to leave this node; the chosen one has room, and only quota is short.
-    NoRoom,
-}
-
-impl Difference {
-    /// Whether both plans cost the same.
-    pub fn is_equal_cost(self) -> bool {
-        match self {
-            Self::FirstByName | Self::Nominated => true,
-            Self::Violations
-            | Self::TopPriority
-            | Self::Weight
-            | Self::Pods
-            | Self::Start
-            | Self::OptedOut
-            | Self::Originator
-            | Self::NoRoom => false,
-        }
-    }
-}
-
 impl Cost {
     /// The first field in which this cost differs from that of the chosen plan, which is no higher.
     pub(crate) fn difference(&self, chosen: &Self) -> Difference {
@@ -139,13 +71,5 @@ impl Cost {
         ];
         let first = fields.into_iter().find(|(differs, _)| *differs);
         first.map_or(Difference::FirstByName, |(_, difference)| difference)
-    }
-}
-
-/// The cheaper of two; on a tie the earlier stays.
-pub(crate) fn cheaper(best: Option<Plan>, plan: Plan) -> Option<Plan> {
-    match best {
-        Some(best) if best.cost <= plan.cost => Some(best),
-        Some(_) | None => Some(plan),
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::filters::{Misfit, node};
-use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
+use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, WorkloadId};
+use crate::queues::Queues;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -107,6 +108,16 @@ impl Ask {
         shapes
     }
 
+    /// The what-if in which the question is asked: a pod that grows in place is off its node, so that it is counted once.
+    pub(crate) fn what_if<'s>(&self, snapshot: &'s mut Snapshot) -> WhatIf<'s> {
+        let shapes = self.shapes(snapshot);
+        let mut what_if = WhatIf::new(snapshot, &shapes);
+        if self.resizes_on.is_some() {
+            what_if.remove(self.members[0]);
+        }
+        what_if
+    }
+
     /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
     pub(crate) fn nominees<'a>(&'a self, snapshot: &'a Snapshot, node: NodeId) -> impl Iterator<Item = PodId> + 'a {
         let holds = move |id: PodId| {
@@ -200,6 +211,21 @@ pub(crate) fn every_shortage(
     shortages
 }
 
+/// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.
+pub(crate) fn shortages_where_refused(
+    what_if: &mut WhatIf<'_>,
+    ask: &Ask,
+    pod: PodId,
+    node: NodeId,
+    misfit: Misfit,
+) -> Vec<Shortage> {
+    let misfit = match misfit {
+        Misfit::Ports => Misfit::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
+        misfit => misfit,
+    };
+    every_shortage(what_if, ask, pod, node, misfit)
+}
+
 /// The same for [`misfit_beside`], which counts no nominees.
 pub(crate) fn every_shortage_beside(snapshot: &Snapshot, pod: PodId, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
     match misfit {
@@ -236,4 +262,10 @@ pub(crate) fn shortages(
         let short = request + used[at] - allocatable[at];
         (short > 0).then_some((ResourceId::new(at), short))
     })
+}
+
+/// Every resource of which one more such use would take the queue over its ceiling.
+pub(crate) fn shortages_below_ceiling(queues: &Queues, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+    let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
+    queues.all_over_ceiling(queue, amounts).map(shortage).collect()
 }

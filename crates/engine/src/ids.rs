@@ -69,6 +69,15 @@ impl ResourceId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub i32);
 
+/// A share under fair sharing, in thousandths, rounded down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thousandths {
+    /// A share of a queue that has a weight, or that borrows nothing.
+    Finite(i128),
+    /// The queue borrows and has no weight.
+    Infinite,
+}
+
 /// Microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);

@@ -2,7 +2,7 @@
 //! works whole, and nothing at all unless the whole preemptor is known to fit.
 //!
 //! Pure: no I/O, no clock (now is an input), no randomness, no strings. Same input, same decision, on every machine. The steps of
-//! a decision are files: [`mod@fit`], `gate`, `candidates`, [`domains`], `reprieve`, [`choose`], and [`mod@explain`].
+//! a decision are files: [`mod@fit`], `gate`, `candidates`, [`domains`], `reprieve`, [`choose`], and [`explanation`].
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same decision, on every machine")]
@@ -10,8 +10,11 @@
 mod candidates;
 pub mod choose;
 mod decide;
+pub mod decision;
+mod decisive;
 pub mod domains;
-pub mod explain;
+mod equal_cost;
+pub mod explanation;
 pub mod filters;
 pub mod fit;
 mod gate;
@@ -19,8 +22,6 @@ pub mod hold;
 mod ids;
 mod labels;
 pub mod laws;
-pub mod one_domain;
-pub mod one_node;
 mod place;
 pub mod policy;
 pub mod queues;
@@ -30,6 +31,7 @@ pub mod snapshot;
 pub mod what_if;
 pub mod workloads;
 
-pub use decide::{Outcome, decide};
+pub use decide::{decide, decide_and_explain, node_plans};
+pub use decision::{Decision, Outcome};
 pub use ids::*;
 pub use labels::{Labels, Operator, Requirement, Selector};

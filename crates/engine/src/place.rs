@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::candidates::Candidate;
-use crate::choose::Cost;
+use crate::decision::Cost;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;

@@ -2,26 +2,12 @@
 //! and stays if every pod of the preemptor still fits where it was placed. Who must go is a victim.
 
 use crate::candidates::Candidate;
+use crate::explanation::Reason;
 use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement, Shortage};
+use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
-
-/// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
-    /// The unit.
-    pub unit: UnitId,
-    /// The pod that would not fit.
-    pub pod: PodId,
-    /// Where.
-    pub node: NodeId,
-    /// And why.
-    pub misfit: Misfit,
-    /// Every resource that would be short, where resources are why; every resource over the limit, where a queue's limit is.
-    pub shortages: Vec<Shortage>,
-}
 
 /// Where reasons are kept, if somebody wants them: deciding does not pay for explaining.
 pub(crate) type Reasons<'r> = Option<&'r mut Vec<Reason>>;

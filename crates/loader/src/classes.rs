@@ -7,6 +7,7 @@ use reprieve_engine::Priority;
 use reprieve_engine::laws::toleration::Toleration;
 
 use crate::index::{by_name, plain_name};
+use reprieve_api::kinds::Kind;
 use reprieve_api::source::{InputError, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
@@ -43,7 +44,7 @@ impl Classes {
             classes.insert(name.to_owned(), class);
         }
         let mut global_default = None;
-        for (name, sourced) in by_name("PriorityClass", objects, plain_name)? {
+        for (name, sourced) in by_name(Kind::PriorityClass, objects, plain_name)? {
             let object = &sourced.object;
             let value = object.value.unwrap_or_default();
             let preemption_policy = object.preemption_policy.clone();

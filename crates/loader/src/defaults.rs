@@ -21,12 +21,15 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::index::{by_name, plain_name};
-use crate::request;
+use crate::request::{self, pod_level_requests};
 use limit_range::LimitRanges;
+use reprieve_api::kinds::Kind;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
+use reprieve_api::pod::fill_container_requests;
 use reprieve_api::pod::{Container, Pod, PodSpec};
-use reprieve_api::requests::{fill_container_requests, fill_requests};
+use reprieve_api::requests::fill_requests;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
 type Quantities = BTreeMap<String, Quantity>;
@@ -49,18 +52,18 @@ impl Defaults {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
         for (name, Sourced { object, source }) in
-            by_name("LimitRange", &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
+            by_name(Kind::LimitRange, &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
         {
-            let located = |error: InputError| error.at(source).object(format!("LimitRange {name}"));
+            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::LimitRange, &name));
             if let Err(error) = limit_ranges.entry(name.namespace.clone()).or_default().add(object) {
                 broken_ranges.entry(name.namespace.clone()).or_insert_with(|| located(error));
             }
         }
         let mut runtime_classes = BTreeMap::new();
-        for (name, Sourced { object, source }) in by_name("RuntimeClass", &objects.runtime_classes, plain_name)? {
+        for (name, Sourced { object, source }) in by_name(Kind::RuntimeClass, &objects.runtime_classes, plain_name)? {
             let fixed = object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
             if let Some(fixed) = fixed {
-                let located = |error: InputError| error.at(source).object(format!("RuntimeClass {name}"));
+                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::RuntimeClass, &name));
                 if let Err(error) = request::amounts(fixed, "overhead.podFixed") {
                     broken_classes.insert(name.clone(), located(error));
                     continue;
@@ -211,29 +214,6 @@ impl Defaults {
         }
         problems
     }
-}
-
-/// What a pod requests as a whole: what it says, and its own limits as far as no request says otherwise. The requests of containers
-/// do so for cpu and memory, but not for huge pages, which cannot be overcommitted.
-pub fn pod_level_requests(spec: &PodSpec) -> Cow<'_, Quantities> {
-    static NONE: Quantities = Quantities::new();
-    let resources = spec.resources.as_ref();
-    let own = resources.and_then(|resources| resources.requests.as_ref()).unwrap_or(&NONE);
-    let limits = resources.and_then(|resources| resources.limits.as_ref()).unwrap_or(&NONE);
-    let containers = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let requests = |container: &Container, resource: &String| {
-        let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        requests.is_some_and(|requests| requests.contains_key(resource))
-    };
-    let counts = |resource: &String| {
-        let by_container = !request::is_huge_pages(resource) && containers().any(|one| requests(one, resource));
-        request::is_pod_level(resource) && !own.contains_key(resource) && !by_container
-    };
-    let mut all = Cow::Borrowed(own);
-    for (resource, limit) in limits.iter().filter(|(resource, _)| counts(resource)) {
-        all.to_mut().insert(resource.clone(), limit.clone());
-    }
-    all
 }
 
 /// The resources of each container and of the pod as a whole, with their field.

@@ -11,9 +11,11 @@ use crate::index::by_name;
 use crate::intern::Interner;
 use crate::preemption_priority::{RefusedPriority, preemption_priority};
 use crate::unsupported::field_of_group;
+use reprieve_api::kinds::Kind;
 use reprieve_api::membership::{group_of, member_group};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Source, Sourced};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 
@@ -33,14 +35,14 @@ pub(crate) fn groups(
     texts: &mut Interner,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
-    let workloads = by_name("Workload", &objects.workloads, |workload| FullName::of(&workload.metadata))?;
-    let pod_groups = by_name("PodGroup", &objects.pod_groups, |group| FullName::of(&group.metadata))?;
+    let workloads = by_name(Kind::Workload, &objects.workloads, |workload| FullName::of(&workload.metadata))?;
+    let pod_groups = by_name(Kind::PodGroup, &objects.pod_groups, |group| FullName::of(&group.metadata))?;
     let mut groups = BTreeMap::new();
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {
             let part_name = FullName::new(&name.namespace, &member_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
-                let read = Reading { classes, texts, warnings, kind: "Workload", name, source };
+                let read = Reading { classes, texts, warnings, kind: Kind::Workload, name, source };
                 groups.insert(replica, read.workload_group(workload, part)?);
             }
         }
@@ -53,7 +55,7 @@ pub(crate) fn groups(
                 workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
             ))
         });
-        let read = Reading { classes, texts, warnings, kind: "PodGroup", name, source };
+        let read = Reading { classes, texts, warnings, kind: Kind::PodGroup, name, source };
         groups.insert(name.clone(), read.pod_group(group, workload)?);
     }
     Ok(groups)
@@ -68,7 +70,7 @@ pub(crate) fn lone_group(
 ) -> Result<Option<NamedGroup>, InputError> {
     let mut warnings = Vec::new();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
-    let read = Reading { classes, texts, warnings: &mut warnings, kind: "PodGroup", name, source: &source };
+    let read = Reading { classes, texts, warnings: &mut warnings, kind: Kind::PodGroup, name, source: &source };
     let group = read.pod_group(object, None)?;
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
@@ -95,7 +97,7 @@ struct Reading<'a> {
     classes: &'a Classes,
     texts: &'a mut Interner,
     warnings: &'a mut Vec<String>,
-    kind: &'static str,
+    kind: Kind,
     name: &'a FullName,
     source: &'a Source,
 }
@@ -145,7 +147,7 @@ impl Reading<'_> {
     }
 
     fn group(&mut self, words: GroupWords<'_>) -> Result<Group, InputError> {
-        let object = format!("{} {}", self.kind, self.name);
+        let object = ObjectRef::of(self.kind, self.name);
         let located = |error: InputError| error.at(self.source).object(object.clone());
         let priority = self.classes.priority(words.priority, words.class).map_err(located)?;
         let min_count = usize::try_from(words.min_count)

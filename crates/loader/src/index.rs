@@ -1,15 +1,16 @@
 //! Objects by name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::kinds::Kind;
+use reprieve_api::meta::Name;
+use reprieve_api::source::{InputError, ObjectRef, Sourced};
 
 /// The objects by name, in the order of names. Two with one name are an error.
-pub fn by_name<'a, T, K: Ord + fmt::Display>(
-    kind: &str,
+pub fn by_name<'a, T, K: Ord + Name>(
+    kind: Kind,
     objects: &'a [Sourced<T>],
     name: impl Fn(&T) -> K,
 ) -> Result<BTreeMap<K, &'a Sourced<T>>, InputError> {
@@ -20,7 +21,7 @@ pub fn by_name<'a, T, K: Ord + fmt::Display>(
             let problem = format!("this name is taken by the object in {}; give each its own", first.source);
             return Err(InputError::new(problem)
                 .at(&object.source)
-                .object(format!("{kind} {key}"))
+                .object(ObjectRef::of(kind, &key))
                 .field("metadata.name"));
         }
         named.insert(key, object);

@@ -18,10 +18,12 @@ use crate::loader::Loader;
 use crate::names::Names;
 use crate::order::nth_rank;
 use crate::request::Amounts;
+use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::{KueueWorkload, PodSetSpec};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod as ApiPod, PodSpec};
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
 /// The annotation that names a pod's workload.
@@ -120,7 +122,9 @@ fn missing(
             total = total.saturating_add(count.max(0));
             if total > MOST_PODS {
                 let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
-                return Err(InputError::new(problem).at(&sourced.source).object(format!("Workload {name}")));
+                return Err(InputError::new(problem)
+                    .at(&sourced.source)
+                    .object(ObjectRef::of(Kind::KueueWorkload, &name)));
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
@@ -163,7 +167,7 @@ impl Loader {
         let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
         for missing in missing(objects, ties, pods, slots, &Defaults::new(objects)?)? {
             let made = self.pod(&missing.workload, &missing.template, None);
-            let made = made.map_err(|error| error.object(format!("Workload {}", missing.workload)))?;
+            let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
             if let Some(pod) = made {
                 pods.extend(missing.names().map(|name| (name, pod.clone())));
             }
@@ -181,12 +185,12 @@ impl Loader {
         objects: &Objects,
         nodes: &BTreeMap<String, &Sourced<Node>>,
     ) -> Result<Vec<FlavorNodes>, InputError> {
-        let named = by_name("ResourceFlavor", &objects.resource_flavors, |flavor| {
+        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
             flavor.metadata.name.clone().unwrap_or_default()
         })?;
         let mut flavors = Vec::new();
         for (name, Sourced { object, source }) in named {
-            let located = |error: InputError| error.at(source).object(format!("ResourceFlavor {name}"));
+            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ResourceFlavor, &name));
             let has_labels = |node: &&Sourced<Node>| {
                 let labels = node.object.metadata.labels.as_ref();
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);

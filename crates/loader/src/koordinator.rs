@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::kinds::Kind;
 use reprieve_api::koordinator::{PARENT, QUOTA, job_of, label};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::Pod;
 use reprieve_api::quantity;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::{JobId, QueueId};
@@ -42,14 +44,14 @@ pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
         return Ok(None);
     }
     let named =
-        by_name("ElasticQuota", &objects.elastic_quotas, |quota| quota.metadata.name.clone().unwrap_or_default())?;
+        by_name(Kind::ElasticQuota, &objects.elastic_quotas, |quota| quota.metadata.name.clone().unwrap_or_default())?;
     let parent_of = |name: &str| -> Option<&String> {
         let labels = named.get(name)?.object.metadata.labels.as_ref()?;
         labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
     };
     let mut tree = QuotaTree::default();
     for (name, Sourced { source, .. }) in &named {
-        let located = |error: InputError| error.at(source).object(format!("ElasticQuota {name}"));
+        let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ElasticQuota, name));
         let mut path = vec![name.clone()];
         while let Some(parent) = parent_of(&path[path.len() - 1]) {
             let label = format!("metadata.labels[{PARENT}]");
@@ -66,7 +68,7 @@ pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
         for name in path.iter().rev() {
             if tree.find(name).is_none() {
                 let Sourced { object, source } = named[name];
-                let located = |error: InputError| error.at(source).object(format!("ElasticQuota {name}"));
+                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ElasticQuota, name));
                 let parent = parent_of(name).and_then(|parent| tree.find(parent));
                 let min = amounts(&object.spec.min, "spec.min").map_err(located)?;
                 let max = amounts(&object.spec.max, "spec.max").map_err(located)?;
@@ -179,12 +181,12 @@ pub fn words_of(pod: &Pod) -> Words {
 /// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
 /// be preempted is an error.
 pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, InputError> {
-    let defined = by_name("PodGroup", &objects.job_groups, |group| FullName::of(&group.metadata))?;
+    let defined = by_name(Kind::JobGroup, &objects.job_groups, |group| FullName::of(&group.metadata))?;
     for (name, Sourced { object, source }) in &defined {
         let needed = object.spec.min_member;
         if needed < 0 {
             let error = InputError::new(format!("{needed} is negative; write 0 or more")).field("spec.minMember");
-            return Err(error.at(source).object(format!("PodGroup {name}")));
+            return Err(error.at(source).object(ObjectRef::of(Kind::JobGroup, name)));
         }
     }
     let mut said: BTreeMap<FullName, (Option<bool>, String)> = BTreeMap::new();
@@ -195,7 +197,7 @@ pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, Inp
             let (first, of) = said.entry(job.clone()).or_insert((word, name.clone())).clone();
             if first != word {
                 let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");
-                let error = InputError::new(problem).at(source).object(format!("Pod {name}"));
+                let error = InputError::new(problem).at(source).object(ObjectRef::of(Kind::Pod, &name));
                 return Err(error.field(format!("metadata.labels[{PREEMPTIBLE}]")));
             }
         }

@@ -21,13 +21,14 @@ use reprieve_engine::workloads::Workload;
 use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp, WorkloadId};
 
 use crate::groups::{lone_group, refused_priority};
-use crate::load::{Loaded, Strictness, build_for};
+use crate::load::{Loaded, build_for};
 use crate::loader::Loader;
 use crate::names::Names;
 use crate::order::nth_rank;
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
 use crate::shape::Vocabulary;
+use crate::strictness::Strictness;
 use crate::unsupported::field_of_job;
 use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::koordinator::JobGroup;
@@ -151,8 +152,8 @@ impl Live {
                 self.stale = new.spec != old.spec || field_of_job(new) != field_of_job(old);
             }
             (Object::JobGroup(group), None) => self.add_job(&key, group),
-            (Object::Workload(new), Some(Object::Workload(old))) if same_workload(new, old) => {}
-            (Object::Workload(workload), _) => self.put_workload(&key, workload),
+            (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
+            (Object::KueueWorkload(workload), _) => self.put_workload(&key, workload),
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
@@ -180,7 +181,7 @@ impl Live {
                 self.loader.groups.remove(&key.name);
                 self.loaded.names.group_ids.remove(&key.name);
             }
-            Kind::Workload => {
+            Kind::KueueWorkload => {
                 self.stale |= self.wanted.remove(key).is_some() && self.behind;
                 self.remove_workload(key);
             }
@@ -231,14 +232,13 @@ impl Live {
 
     /// The workload that an error is about.
     fn workload_of(&self, error: &InputError) -> Option<Key> {
-        let (namespace, name) = error.object.as_deref()?.strip_prefix("Workload ")?.split_once('/')?;
-        Some(Key::new(Kind::Workload, FullName::new(namespace, name)))
+        error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
     }
 
     /// What was left out may be understood now: it has changed, or what it is measured against.
     fn look_again(&mut self, key: &Key, now: Option<&Object>) {
         let what_matters = |object: Option<&Object>| match object {
-            Some(Object::Workload(workload)) => {
+            Some(Object::KueueWorkload(workload)) => {
                 let status = workload.status.as_ref();
                 Some((workload.spec.clone(), status.and_then(|status| status.admission.clone())))
             }
@@ -246,8 +246,8 @@ impl Live {
         };
         match key.kind {
             _ if self.left_out.is_empty() => {}
-            Kind::Workload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
-            Kind::Workload => {
+            Kind::KueueWorkload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
+            Kind::KueueWorkload => {
                 self.left_out.remove(key);
             }
             Kind::Pod | Kind::Job => {}
@@ -426,7 +426,7 @@ impl Live {
         if let Some(reader) = &mut self.loader.workloads {
             reader.order.insert(ranked_by, id);
         }
-        self.good.insert(key.clone(), Object::Workload(Arc::clone(object)));
+        self.good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
     }
 
     /// Takes a workload out of the tables.
@@ -434,7 +434,7 @@ impl Live {
         let old = self.good.remove(key);
         let Some(id) = self.loaded.names.workload_ids.remove(&key.name) else { return };
         self.loaded.snapshot.remove_workload(id);
-        if let (Some(reader), Some(Object::Workload(old))) = (&mut self.loader.workloads, old) {
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (&mut self.loader.workloads, old) {
             reader.order.remove(&ranked_by(&key.name, &old));
         }
         self.free_workloads.push(id);

@@ -27,8 +27,10 @@ use crate::schedulers::Schedulers;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::unsupported::field_of_job;
 use crate::yunikorn::queue_tree;
+use reprieve_api::kinds::Kind;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
 /// A snapshot, the names of what is in it, and what is odd about it.
@@ -45,17 +47,7 @@ pub struct Loaded {
     pub workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
 }
 
-/// What to do with a pod on a node that is missing, and with one that cannot be understood: an error, or a warning, and the pod is
-/// left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strictness {
-    /// Both are errors: somebody wrote the objects for this.
-    Test,
-    /// A missing node is a warning, for real clusters have such moments; the rest is somebody's to correct.
-    Files,
-    /// Both are warnings: whoever watches a cluster goes on.
-    Live,
-}
+pub use crate::strictness::Strictness;
 
 /// Builds the snapshot. The order of the objects plays no part.
 pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputError> {
@@ -127,7 +119,7 @@ pub fn build_for(
     };
     loader.quotas.intern_resources(&mut loader.vocabulary.resources);
     loader.tree.intern_resources(&mut loader.vocabulary.resources);
-    let nodes = by_name("Node", &objects.nodes, plain_name)?;
+    let nodes = by_name(Kind::Node, &objects.nodes, plain_name)?;
     loader.nodes = nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
     let allocatable = allocatables(&nodes)?;
     let mut pods = loader.pods(objects, strictness)?;
@@ -252,7 +244,7 @@ fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
         vocabulary.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name("Namespace", &objects.namespaces, plain_name)? {
+    for (name, namespace) in by_name(Kind::Namespace, &objects.namespaces, plain_name)? {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {
@@ -323,7 +315,7 @@ pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<A
             None => (status.capacity.as_ref(), "status.capacity"),
         };
         let amounts = list.map_or(Ok(Amounts::new()), |list| request::amounts(list, path));
-        amounts.map_err(|error| error.at(&sourced.source).object(format!("Node {name}")))
+        amounts.map_err(|error| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))
     };
     nodes.iter().map(of).collect()
 }

@@ -12,20 +12,22 @@ use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::index::{by_name, plain_name};
 use crate::intern::Interner;
 use crate::koordinator::{QuotaTree, words_of};
-use crate::load::Strictness;
 use crate::order::nth_rank;
 use crate::quota::Workloads;
 use crate::request::{self, Amounts};
 use crate::schedulers::Schedulers;
 use crate::shape::Vocabulary;
+use crate::strictness::Strictness;
 use crate::time::timestamp;
 use crate::unsupported::field_of_pod;
 use crate::yunikorn::{QueueTree, application_of, is_daemon, queue_of};
+use reprieve_api::kinds::Kind;
 use reprieve_api::koordinator::job_of;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod as ApiPod, PodSpec, PodStatus};
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
 /// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
@@ -83,8 +85,8 @@ impl Loader {
     /// The pods that are bound or pending, by name.
     pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
         let mut pods = Vec::new();
-        for (name, sourced) in by_name("Pod", &objects.pods, |pod| FullName::of(&pod.metadata))? {
-            let located = |error: InputError| error.at(&sourced.source).object(format!("Pod {name}"));
+        for (name, sourced) in by_name(Kind::Pod, &objects.pods, |pod| FullName::of(&pod.metadata))? {
+            let located = |error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Pod, &name));
             let phase = sourced.object.status.as_ref().and_then(|status| status.phase.as_deref());
             if matches!(phase, Some("Succeeded" | "Failed")) {
                 continue;
@@ -227,7 +229,7 @@ impl Loader {
             let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
             let taints = taints
                 .collect::<Result<_, _>>()
-                .map_err(|error: InputError| error.at(&sourced.source).object(format!("Node {name}")))?;
+                .map_err(|error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))?;
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             nodes.push(Node {
                 name: self.vocabulary.value(name),
@@ -287,12 +289,13 @@ impl Loader {
         cluster: &mut Cluster,
         pods: &[(FullName, Pod)],
     ) -> Result<(), InputError> {
-        let named = by_name("PodDisruptionBudget", &objects.budgets, |budget| FullName::of(&budget.metadata))?;
+        let named = by_name(Kind::Budget, &objects.budgets, |budget| FullName::of(&budget.metadata))?;
         for (at, (name, Sourced { object: budget, source })) in named.into_iter().enumerate() {
             let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self.vocabulary.selector(selector).map_err(|error| {
-                error.at(source).object(format!("PodDisruptionBudget {name}")).field("spec.selector")
-            })?;
+            let selector = self
+                .vocabulary
+                .selector(selector)
+                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::Budget, &name)).field("spec.selector"))?;
             let status = budget.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
             let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();

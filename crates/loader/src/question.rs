@@ -1,15 +1,17 @@
 //! What is asked: under which policy, at what time, by whom.
 
+use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
-use reprieve_engine::{Outcome, Timestamp, decide};
+use reprieve_engine::{Decision, Outcome, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
 use crate::load::Loaded;
 use crate::time::{parse_time, timestamp};
+use reprieve_api::kinds::Reader;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
@@ -41,16 +43,17 @@ impl Question {
 
     /// Decides it.
     pub fn decide(&self, loaded: &mut Loaded) -> Outcome {
-        decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
+        decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now).outcome
+    }
+
+    /// Decides it and says why.
+    pub fn decide_and_explain(&self, loaded: &mut Loaded) -> (Decision, Explanation) {
+        decide_and_explain(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
     }
 
     /// The preemptor as the search sees it.
     pub fn ask(&self, loaded: &Loaded) -> Ask {
-        let ask = Ask::new(&loaded.snapshot, self.preemptor);
-        match (&self.policy, self.preemptor) {
-            (Policy::Koordinator(_), Preemptor::Pod(pod)) => ask.with_job(&loaded.snapshot, pod),
-            _ => ask,
-        }
+        self.policy.ask(&loaded.snapshot, self.preemptor)
     }
 }
 
@@ -72,6 +75,16 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
                 format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
             Err(InputError::new(problem).field("spec.profile.policy"))
         }
+    }
+}
+
+/// The policy as a reader of kinds.
+pub fn reader(policy: &Policy) -> Reader {
+    match policy {
+        Policy::Kubernetes(_) => Reader::Kubernetes,
+        Policy::YuniKorn => Reader::YuniKorn,
+        Policy::Kueue(_) => Reader::Kueue,
+        Policy::Koordinator(_) => Reader::Koordinator,
     }
 }
 

@@ -19,12 +19,14 @@ use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
 use crate::queue_spec::Account;
 use crate::workload_classes::WorkloadClasses;
+use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::{
     ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::quantity;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 use workloads::Places;
 pub use workloads::{Workloads, ranked_by};
@@ -158,7 +160,7 @@ struct Reading<'o> {
 
 impl<'o> Reading<'o> {
     fn new(objects: &'o Objects) -> Result<Self, InputError> {
-        let named = by_name("ResourceFlavor", &objects.resource_flavors, |flavor| {
+        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
             flavor.metadata.name.clone().unwrap_or_default()
         })?;
         let flavors = named.into_iter().enumerate();
@@ -182,7 +184,8 @@ impl<'o> Reading<'o> {
 
     /// Cohorts, those that are only named among them, parents first.
     fn add_cohorts(&mut self, objects: &'o Objects) -> Result<(), InputError> {
-        let defined = by_name("Cohort", &objects.cohorts, |cohort| cohort.metadata.name.clone().unwrap_or_default())?;
+        let defined =
+            by_name(Kind::Cohort, &objects.cohorts, |cohort| cohort.metadata.name.clone().unwrap_or_default())?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
         names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
         names.extend(objects.cluster_queues.iter().filter_map(|queue| queue.object.spec.cohort_name.clone()));
@@ -198,7 +201,7 @@ impl<'o> Reading<'o> {
                     let problem = format!("cohort {parent:?} is above itself; break the cycle");
                     return Err(InputError::new(problem)
                         .at(&cohort.source)
-                        .object(format!("Cohort {name}"))
+                        .object(ObjectRef::of(Kind::Cohort, name))
                         .field("spec.parentName"));
                 }
                 path.push(parent);
@@ -209,7 +212,7 @@ impl<'o> Reading<'o> {
                 }
                 let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
                 let spec = defined.get(&name).map(|cohort| (&cohort.object.spec, &cohort.source));
-                let object = format!("Cohort {name}");
+                let object = ObjectRef::of(Kind::Cohort, &name);
                 let (quota, groups) = match spec {
                     Some((spec, source)) => {
                         self.quota(&spec.resource_groups).map_err(|error| error.at(source).object(object.clone()))?
@@ -242,11 +245,13 @@ impl<'o> Reading<'o> {
     }
 
     fn add_queues(&mut self, objects: &'o Objects) -> Result<(), InputError> {
-        let named =
-            by_name("ClusterQueue", &objects.cluster_queues, |queue| queue.metadata.name.clone().unwrap_or_default())?;
+        let named = by_name(Kind::ClusterQueue, &objects.cluster_queues, |queue| {
+            queue.metadata.name.clone().unwrap_or_default()
+        })?;
         for (name, Sourced { object, source }) in named {
-            let node =
-                self.queue(&name, object).map_err(|error| error.at(source).object(format!("ClusterQueue {name}")))?;
+            let node = self
+                .queue(&name, object)
+                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::ClusterQueue, &name)))?;
             self.queues.insert(name, self.nodes.len());
             self.nodes.push(node);
         }
@@ -400,7 +405,7 @@ fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<Queu
     let wrong = |field: &str, value: &str, known: &str| {
         let problem = format!("{value:?} is not understood; write {known}");
         Err(InputError::new(problem)
-            .object(format!("ClusterQueue {}", node.name))
+            .object(ObjectRef::of(Kind::ClusterQueue, &node.name))
             .field(format!("spec.preemption.{field}")))
     };
     let preemption = &node.preemption;
@@ -439,7 +444,7 @@ fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<Queu
         Some(seconds) => {
             let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
             return Err(InputError::new(problem)
-                .object(format!("ClusterQueue {}", node.name))
+                .object(ObjectRef::of(Kind::ClusterQueue, &node.name))
                 .field("spec.preemption.triggerAfterWorkloadWaitingSeconds"));
         }
     };

@@ -2,11 +2,11 @@
 //! beside the sidecars started before them, a request of the pod as a whole beats its containers', overhead comes on top. For a
 //! pod that is being resized, the largest of desired, allocated and actual counts.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::defaults::pod_level_requests;
 use reprieve_api::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use reprieve_api::quantity;
 use reprieve_api::source::InputError;
@@ -216,4 +216,27 @@ pub fn is_resize_deferred(pod: &Pod) -> bool {
 fn resize_pending(status: &PodStatus) -> Option<&str> {
     let pending = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodResizePending")?;
     Some(pending.reason.as_deref().unwrap_or_default())
+}
+
+/// What a pod requests as a whole: what it says, and its own limits as far as no request says otherwise. The requests of containers
+/// do so for cpu and memory, but not for huge pages, which cannot be overcommitted.
+pub(crate) fn pod_level_requests(spec: &PodSpec) -> Cow<'_, Quantities> {
+    static NONE: Quantities = Quantities::new();
+    let resources = spec.resources.as_ref();
+    let own = resources.and_then(|resources| resources.requests.as_ref()).unwrap_or(&NONE);
+    let limits = resources.and_then(|resources| resources.limits.as_ref()).unwrap_or(&NONE);
+    let containers = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let requests = |container: &Container, resource: &String| {
+        let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        requests.is_some_and(|requests| requests.contains_key(resource))
+    };
+    let counts = |resource: &String| {
+        let by_container = !is_huge_pages(resource) && containers().any(|one| requests(one, resource));
+        is_pod_level(resource) && !own.contains_key(resource) && !by_container
+    };
+    let mut all = Cow::Borrowed(own);
+    for (resource, limit) in limits.iter().filter(|(resource, _)| counts(resource)) {
+        all.to_mut().insert(resource.clone(), limit.clone());
+    }
+    all
 }

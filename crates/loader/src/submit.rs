@@ -10,6 +10,8 @@ use k8s_openapi::api::scheduling::v1beta1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::controlled::Controlled;
+use reprieve_api::kinds::Kind;
+use reprieve_api::source::ObjectRef;
 
 use crate::defaults::Defaults;
 use reprieve_api::membership::group_of;
@@ -150,7 +152,7 @@ fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, Inp
     let parallelism = spec.parallelism.unwrap_or(1);
     if !(1..=MOST_PODS).contains(&parallelism) {
         let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
-        let object = format!("Job {}", FullName::of(&job.metadata));
+        let object = ObjectRef::of(Kind::Job, &FullName::of(&job.metadata));
         return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
     }
     let mut pods: Vec<Pod> =

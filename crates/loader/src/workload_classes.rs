@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reprieve_engine::Priority;
 
 use crate::index::{by_name, plain_name};
+use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::KueueWorkloadSpec;
 use reprieve_api::object_set::Objects;
 use reprieve_api::source::InputError;
@@ -18,10 +19,10 @@ pub struct WorkloadClasses {
 impl WorkloadClasses {
     /// The classes of a cluster.
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
-        let own = by_name("WorkloadPriorityClass", &objects.workload_classes, |class| {
+        let own = by_name(Kind::WorkloadPriorityClass, &objects.workload_classes, |class| {
             class.metadata.name.clone().unwrap_or_default()
         })?;
-        let of_pods = by_name("PriorityClass", &objects.priority_classes, plain_name)?;
+        let of_pods = by_name(Kind::PriorityClass, &objects.priority_classes, plain_name)?;
         Ok(Self {
             own: own.into_iter().map(|(name, class)| (name, class.object.spec.value)).collect(),
             of_pods: of_pods.into_iter().map(|(name, class)| (name, class.object.value.unwrap_or_default())).collect(),

@@ -11,10 +11,12 @@ use serde_json::Value;
 
 use crate::intern::Interner;
 use crate::queue_spec::Account;
+use reprieve_api::kinds::Kind;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::Pod;
 use reprieve_api::quantity;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Source, Sourced};
 
 const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
@@ -117,7 +119,7 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
     let Some(Sourced { object, source }) = objects.config_maps.iter().find(is_config) else {
         return Ok(None);
     };
-    let name = format!("ConfigMap {}", FullName::of(&object.metadata));
+    let name = ObjectRef::of(Kind::ConfigMap, &FullName::of(&object.metadata));
     let located = |error: InputError| error.at(source).object(name.clone());
     let text = object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
     let text = text.ok_or_else(|| located(InputError::new("is missing").field("data[queues.yaml]")))?;
@@ -133,13 +135,13 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
     let mut reading = Reading { tree: &mut tree, warnings };
     let root = root_of(partition);
     reading.add(&root, None).map_err(located)?;
-    let named: BTreeSet<(String, &Source, String)> = objects
+    let named: BTreeSet<(String, &Source, FullName)> = objects
         .pods
         .iter()
-        .filter_map(|pod| Some((queue_of(&pod.object)?, &pod.source, FullName::of(&pod.object.metadata).to_string())))
+        .filter_map(|pod| Some((queue_of(&pod.object)?, &pod.source, FullName::of(&pod.object.metadata))))
         .collect();
     for (path, source, pod) in named {
-        reading.add_dynamic(&path).map_err(|error| error.at(source).object(format!("Pod {pod}")))?;
+        reading.add_dynamic(&path).map_err(|error| error.at(source).object(ObjectRef::of(Kind::Pod, &pod)))?;
     }
     Ok(Some(tree))
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use reprieve_engine::NodeId;
 use reprieve_engine::choose::{Cost, Difference, Plan};
 use reprieve_engine::domains::Domain;
-use reprieve_engine::explain::{DomainVerdict, NodeVerdict};
+use reprieve_engine::explanation::{
+    DomainEntry, DomainRefusal, DomainVerdict, NodeEntry, NodeMisfit, NodeRefusal, NodeVerdict, TooFew,
+};
 use reprieve_engine::fit::Shortage;
-use reprieve_engine::one_domain::{DomainRefusal, NodeMisfit, TooFew};
-use reprieve_engine::one_node::NodeRefusal;
 
 use crate::budget_report::{Violations, violates};
 use crate::plural::count;
@@ -24,37 +24,43 @@ pub struct Places<'a> {
 }
 
 impl Places<'_> {
-    pub fn nodes(&self, verdicts: &[(NodeId, NodeVerdict)]) -> Vec<PlaceReport> {
+    pub fn nodes(&self, entries: &[NodeEntry]) -> Vec<PlaceReport> {
         let name = |node: NodeId| self.naming.loaded.names.node(node);
-        let chosen = verdicts.iter().find(|(_, verdict)| *verdict == NodeVerdict::Chosen);
-        let chosen_name = chosen.map_or("", |(node, _)| name(*node));
-        let tie = equal(verdicts.iter().filter_map(|(_, verdict)| match verdict {
+        let chosen = entries.iter().find(|entry| entry.verdict == NodeVerdict::Chosen);
+        let chosen_name = chosen.map_or("", |entry| name(entry.node));
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
             NodeVerdict::Dearer(_, difference) => *difference,
             NodeVerdict::Chosen | NodeVerdict::Refused(..) => None,
         }));
-        let report = |(node, verdict): &(NodeId, NodeVerdict)| match verdict {
-            NodeVerdict::Chosen => chosen_place(name(*node), tie),
-            NodeVerdict::Dearer(plan, difference) => self.dearer(name(*node), plan, *difference, chosen_name),
-            NodeVerdict::Refused(refusal, shortages) => self.refused_node(name(*node), refusal, shortages),
+        let report = |&NodeEntry { node, ref verdict, decisive }: &NodeEntry| {
+            let place = match verdict {
+                NodeVerdict::Chosen => chosen_place(name(node), tie),
+                NodeVerdict::Dearer(plan, difference) => self.dearer(name(node), plan, *difference, chosen_name),
+                NodeVerdict::Refused(refusal, shortages) => self.refused_node(name(node), refusal, shortages),
+            };
+            PlaceReport { decisive, ..place }
         };
-        verdicts.iter().map(report).collect()
+        entries.iter().map(report).collect()
     }
 
-    pub fn domains(&self, verdicts: &[(Domain, DomainVerdict)]) -> Vec<PlaceReport> {
+    pub fn domains(&self, entries: &[DomainEntry]) -> Vec<PlaceReport> {
         let names = &self.naming.loaded.names;
         let name = |domain: &Domain| domain.part.map_or("the cluster", |(topology, part)| names.domain(topology, part));
-        let chosen = verdicts.iter().find(|(_, verdict)| *verdict == DomainVerdict::Chosen);
-        let chosen_name = chosen.map_or("", |(domain, _)| name(domain));
-        let tie = equal(verdicts.iter().filter_map(|(_, verdict)| match verdict {
+        let chosen = entries.iter().find(|entry| entry.verdict == DomainVerdict::Chosen);
+        let chosen_name = chosen.map_or("", |entry| name(&entry.domain));
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
             DomainVerdict::Dearer(_, difference) => *difference,
             DomainVerdict::Chosen | DomainVerdict::Refused(_) => None,
         }));
-        let report = |(domain, verdict): &(Domain, DomainVerdict)| match verdict {
-            DomainVerdict::Chosen => chosen_place(name(domain), tie),
-            DomainVerdict::Dearer(plan, difference) => self.dearer(name(domain), plan, *difference, chosen_name),
-            DomainVerdict::Refused(refusal) => self.refused_domain(name(domain), refusal),
+        let report = |DomainEntry { domain, verdict, decisive }: &DomainEntry| {
+            let place = match verdict {
+                DomainVerdict::Chosen => chosen_place(name(domain), tie),
+                DomainVerdict::Dearer(plan, difference) => self.dearer(name(domain), plan, *difference, chosen_name),
+                DomainVerdict::Refused(refusal) => self.refused_domain(name(domain), refusal),
+            };
+            PlaceReport { decisive: *decisive, ..place }
         };
-        verdicts.iter().map(report).collect()
+        entries.iter().map(report).collect()
     }
 
     /// `chosen` is the name of the chosen place.
@@ -129,6 +135,7 @@ fn place(name: &str, verdict: &'static str, text: String) -> PlaceReport {
         name: name.to_owned(),
         verdict,
         filter: None,
+        decisive: true,
         equal_cost: false,
         text,
         short: BTreeMap::new(),

@@ -1,10 +1,11 @@
 //! The tree of quotas before and after a decision of policy Kueue, for output.
 
-use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, Thousandths, standings};
+use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, standings};
 use reprieve_engine::{CellId, FlavorId, Outcome, QueueId, QuotaResourceId, WorkloadId};
 use serde::Serialize;
 
 use crate::queue_report::Amount;
+use crate::words::share;
 use reprieve_api::quantity::written;
 use reprieve_loader::load::Loaded;
 
@@ -136,12 +137,5 @@ fn cell(
         after: amount(after.used),
         borrowed_after: amount(after.borrowed),
         lent_after: amount(after.lent),
-    }
-}
-
-fn share(share: Thousandths) -> String {
-    match share {
-        Thousandths::Finite(thousandths) => thousandths.to_string(),
-        Thousandths::Infinite => "infinite".to_owned(),
     }
 }

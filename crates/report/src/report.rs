@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use reprieve_engine::choose::{Cost, Plan};
-use reprieve_engine::explain::{Explanation, Spared, explain};
+use reprieve_engine::explanation::{Explanation, Reason, Spared, SparedUnit};
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::{Ask, Preemptor, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{self, Ground};
-use reprieve_engine::reprieve::Reason;
-use reprieve_engine::{NodeId, Outcome, PodId, QueueId, TextId, UnitId};
+use reprieve_engine::policy::kueue::Ground;
+use reprieve_engine::{Decision, NodeId, Outcome, PodId, QueueId, TextId, UnitId};
 use serde::Serialize;
 
 use crate::answer::named;
@@ -252,6 +251,8 @@ pub struct SparedReport {
     /// Whether taking it instead of a victim would cost the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub equal_cost: bool,
+    /// Whether the decision may depend on it: removing every entry that is not decisive changes nothing.
+    pub decisive: bool,
     /// In words.
     pub text: String,
 }
@@ -267,6 +268,8 @@ pub struct PlaceReport {
     /// The filter or law that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
+    /// Whether the decision may depend on the place or on what runs there.
+    pub decisive: bool,
     /// Whether landing there costs the same as in the chosen place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub equal_cost: bool,
@@ -285,39 +288,41 @@ pub struct PlaceReport {
 
 /// Decides a question and explains the decision.
 pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
-    let outcome = question.decide(loaded);
-    let explanation = explain(&mut loaded.snapshot, &question.policy, question.preemptor, question.now, &outcome);
+    let (decision, explanation) = question.decide_and_explain(loaded);
+    explained(question, loaded, &decision, &explanation)
+}
+
+/// The report of a decision that was made with its explanation.
+pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, explanation: &Explanation) -> Report {
+    let Decision { outcome, assignment } = decision;
     let ask = question.ask(loaded);
-    let given = match (&question.policy, question.preemptor) {
-        (Policy::Kueue(policy), Preemptor::Workload(id)) => {
-            kueue::decide(&loaded.snapshot, policy, id, question.now).assignment.map(|given| (id, given))
-        }
-        _ => None,
-    };
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
-    let explained = naming.explanation(&preemptor, &ask, &outcome, &explanation);
+    let explained = naming.explanation(&preemptor, &ask, outcome, explanation);
     let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
     Report {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
         now: words::moment(question.now),
-        answer: named(loaded, &ask.members, &outcome),
+        answer: named(loaded, &ask.members, outcome),
         warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
         explanation: ExplanationReport {
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
-                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, &outcome),
+                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, outcome),
             },
-            admission: given.as_ref().map(|(id, given)| admission(loaded, *id, given)),
+            admission: match (question.preemptor, assignment) {
+                (Preemptor::Workload(id), Some(given)) => Some(admission(loaded, id, given)),
+                _ => None,
+            },
             quotas: match (&question.policy, question.preemptor) {
                 (Policy::Kueue(policy), Preemptor::Workload(id)) => {
-                    quotas(loaded, policy, id, &outcome, given.as_ref().map(|(_, given)| given))
+                    quotas(loaded, policy, id, outcome, assignment.as_ref())
                 }
                 _ => Vec::new(),
             },
-            carry_out: match &outcome {
+            carry_out: match outcome {
                 Outcome::Preempt(plan) => {
                     let unit = planned_actions::preemptor(loaded, &question.policy, &ask);
                     planned_actions::rows(&unit, &planned_actions(loaded, &question.policy, &ask, plan))
@@ -385,7 +390,7 @@ impl Naming<'_> {
                 }
                 _ => explanation.victims.iter().map(|reason| violating(self.victim(reason), reason.unit)).collect(),
             },
-            spared: explanation.spared.iter().map(|(unit, spared)| self.spared(*unit, spared)).collect(),
+            spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
             domains: places.domains(&explanation.domains),
             queues: Vec::new(),
@@ -514,17 +519,24 @@ impl Naming<'_> {
         shortages.iter().map(amount).collect()
     }
 
-    fn spared(&self, unit: UnitId, spared: &Spared) -> SparedReport {
+    fn spared(&self, entry: &SparedUnit) -> SparedReport {
+        let &SparedUnit { unit, ref spared, decisive } = entry;
         let Words { name, text } = match spared {
+            Spared::Law(Law::Delay { until }) => {
+                Words { name: "Delay", text: format!("the preemptor may preempt from {} on", words::moment(*until)) }
+            }
             Spared::Law(law) => words::law(law, &self.loaded.names),
             Spared::InVain => {
                 Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }
             }
             Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
+            Spared::NotReached => {
+                Words { name: "NotReached", text: "the search ended before it looked at it".to_owned() }
+            }
             Spared::EqualCost(victim) => Words { name: "Reprieved", text: self.equal_cost(unit, *victim) },
         };
         let equal_cost = matches!(spared, Spared::EqualCost(_));
-        SparedReport { unit: self.unit(unit), law: name, equal_cost, text }
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text }
     }
 
     /// A unit that could be taken instead of this victim is spared.

@@ -41,7 +41,7 @@ impl UnitName {
             Self::Pod(name) => Key::new(Kind::Pod, name.clone()),
             Self::Group(name) => Key::new(Kind::PodGroup, name.clone()),
             Self::Job(name) => Key::new(Kind::JobGroup, name.clone()),
-            Self::Workload(name) => Key::new(Kind::Workload, name.clone()),
+            Self::Workload(name) => Key::new(Kind::KueueWorkload, name.clone()),
             Self::BatchJob(name) => Key::new(Kind::Job, name.clone()),
         }
     }

@@ -1,10 +1,10 @@
 //! Reasons are values; here they become words. Every law and every filter has one name and one sentence.
 
+use reprieve_engine::explanation::NodeRefusal;
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::Shortage;
-use reprieve_engine::laws::{Law, TooLittle, disagreement::About};
-use reprieve_engine::one_node::NodeRefusal;
-use reprieve_engine::{ResourceId, Timestamp};
+use reprieve_engine::laws::{About, Law, TooLittle};
+use reprieve_engine::{ResourceId, Thousandths, Timestamp};
 
 use reprieve_api::quantity::written;
 use reprieve_loader::names::Names;
@@ -101,8 +101,17 @@ pub fn law(law: &Law, names: &Names) -> Words {
         Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
         Law::NotContested => words("NotContested", "it holds nothing of what is short"),
         Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),
-        Law::WithinQuota { queue } => {
-            words("WithinQuota", format!("{} uses no more than its own quota", names.queue(*queue)))
+        Law::WithinQuota { queue, has_lost } => {
+            let lost = if *has_lost { " once other workloads of it are taken" } else { "" };
+            words("WithinQuota", format!("{} uses no more than its own quota{lost}", names.queue(*queue)))
+        }
+        Law::FairShare { own, queue, theirs, is_final } => {
+            let (own, theirs, queue) = (share(*own), share(*theirs), names.queue(*queue));
+            let compared = match is_final {
+                true => format!("is above that of {queue} without it, {theirs}"),
+                false => format!("is not below that of {queue}, {theirs}"),
+            };
+            words("FairShare", format!("the preemptor's share in thousandths, {own}, {compared}"))
         }
         Law::AboveThreshold { threshold } => words(
             "AboveThreshold",
@@ -232,6 +241,14 @@ pub fn refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> 
             words(name, format!("{text}, and nobody there may be taken"))
         }
         NodeRefusal::Law(reason) => law(reason, names),
+    }
+}
+
+/// A share in thousandths.
+pub(crate) fn share(share: Thousandths) -> String {
+    match share {
+        Thousandths::Finite(thousandths) => thousandths.to_string(),
+        Thousandths::Infinite => "infinite".to_owned(),
     }
 }
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
+use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::Ground;
-use reprieve_objects::kueue::{AdmissionSpec, KueueWorkload};
-use reprieve_objects::object::{Key, Kind};
-use reprieve_objects::objects::FullName;
 pub use reprieve_report::planned_actions::SOFT_EVICTION;
 
 /// The number of an action, by which its result is known.
@@ -224,7 +224,7 @@ impl Action {
             | Self::Admit { workload, .. }
             | Self::EvictWorkload { workload, .. }
             | Self::Requeue { workload }
-            | Self::Finish { workload, .. } => Some((Kind::Workload, workload)),
+            | Self::Finish { workload, .. } => Some((Kind::KueueWorkload, workload)),
             Self::StartJob { job, .. } | Self::SuspendJob { job } | Self::RestoreJob { job, .. } => {
                 Some((Kind::Job, job))
             }

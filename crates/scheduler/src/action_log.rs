@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::kinds::Key;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::Key;
 
 use crate::action::{Action, ActionId};
 use reprieve_report::unit_name::UnitName;

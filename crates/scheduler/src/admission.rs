@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::time::timestamp;
 
 use crate::action::Action;
 use crate::action_log::Request;
@@ -45,7 +45,7 @@ pub(crate) struct Admission {
 impl Admission {
     /// A workload or a Job was seen.
     pub fn seen(&mut self, object: &Object) {
-        if let (Kind::Workload, Some((_, uid))) = (object.kind(), owner(object.metadata())) {
+        if let (Kind::KueueWorkload, Some((_, uid))) = (object.kind(), owner(object.metadata())) {
             self.workload_of.insert(uid.to_owned(), object.key().name);
         }
     }
@@ -86,7 +86,7 @@ impl Admission {
             !off && status.is_none_or(waits)
         };
         match workload {
-            Some(Object::Workload(workload)) if claims(workload) => {
+            Some(Object::KueueWorkload(workload)) if claims(workload) => {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
@@ -131,13 +131,13 @@ impl Admission {
         let Some(Object::Job(job)) = view.observed(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
         let name = self.workload_of.get(&uid).cloned();
-        let workload = name.as_ref().map(|name| Key::new(Kind::Workload, name.clone()));
+        let workload = name.as_ref().map(|name| Key::new(Kind::KueueWorkload, name.clone()));
         let is_seen = |key: &Key| view.is_seen(key);
         if !is_seen(key) || !workload.as_ref().is_none_or(is_seen) {
             return None;
         }
         let seen = match workload.as_ref().and_then(|key| view.observed(key)) {
-            Some(Object::Workload(workload)) => Some(workload),
+            Some(Object::KueueWorkload(workload)) => Some(workload),
             _ => None,
         };
         let standing = Standing { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
@@ -147,7 +147,7 @@ impl Admission {
         let (action, event) = match chore(&standing, |name| flavor(name, view))? {
             Chore::Create => {
                 let made = make::workload(job, priority_of(job, view));
-                let about = Key::new(Kind::Workload, FullName::of(&made.metadata));
+                let about = Key::new(Kind::KueueWorkload, FullName::of(&made.metadata));
                 if view.is_unsettled(&about) || view.observed(&about).is_some() {
                     return None;
                 }
@@ -219,7 +219,7 @@ fn default_priority(view: &ClusterView) -> Option<i32> {
 
 /// Whether two states of a workload are the same to others. Since when it knows that it has no quota is its own business.
 fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
-    let (Some(Object::Workload(before)), Some(Object::Workload(after))) = (before, after) else {
+    let (Some(Object::KueueWorkload(before)), Some(Object::KueueWorkload(after))) = (before, after) else {
         return before.is_none() && after.is_none();
     };
     let [was, is] = [before, after].map(|workload| workload.status.as_ref());

@@ -7,12 +7,12 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use reprieve_api::kinds::Object;
+use reprieve_api::kueue::{EvictionStats, KueueWorkload};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::kueue::{EvictionStats, KueueWorkload};
-use reprieve_objects::load::{time, timestamp};
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::time::{time, timestamp};
 use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
     match object {
         Object::Pod(pod) => apply_to_pod(action, Arc::make_mut(pod), now),
         Object::PodGroup(group) => apply_to_group(action, Arc::make_mut(group)),
-        Object::Workload(workload) => apply_to_workload(action, Arc::make_mut(workload), now),
+        Object::KueueWorkload(workload) => apply_to_workload(action, Arc::make_mut(workload), now),
         Object::Job(job) => apply_to_job(action, Arc::make_mut(job)),
         _ => false,
     }
@@ -351,8 +351,8 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_api::kinds::Kind;
     use reprieve_engine::policy::kueue::Ground;
-    use reprieve_objects::object::Kind;
 
     use super::*;
     use crate::action::Target;

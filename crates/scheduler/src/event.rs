@@ -1,6 +1,6 @@
 //! What the world tells the scheduler. Events may come late, twice, out of order, or after everything was listed anew.
 
-use reprieve_objects::object::{Key, Kind, Object};
+use reprieve_api::kinds::{Key, Kind, Object};
 
 use crate::action::ActionId;
 

@@ -4,15 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::fit::Placement;
 use reprieve_engine::hold::stands;
 use reprieve_engine::snapshot::DisruptionMode;
 use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_objects::load::Loaded;
-use reprieve_objects::object::{Key, Kind};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::question::Question;
+use reprieve_loader::load::Loaded;
+use reprieve_loader::question::Question;
 use reprieve_report::planned_actions::{self, PREEMPTING, PlannedAction};
 
 use crate::action::Action;
@@ -320,10 +320,10 @@ fn is_of_broken_group(pod: &FullName, view: &ClusterView) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_api::kinds::Object;
     use reprieve_engine::Priority;
     use reprieve_engine::policy::Policy;
     use reprieve_engine::policy::kubernetes::Kubernetes;
-    use reprieve_objects::object::Object;
     use serde_json::json;
 
     use super::*;

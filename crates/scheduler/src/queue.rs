@@ -405,7 +405,7 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::meta::FullName;
 
     use super::*;
 

@@ -4,22 +4,22 @@ mod observe;
 mod outside;
 mod workloads;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::Profile;
 use reprieve_engine::choose::Plan;
 use reprieve_engine::hold::{could_fit, next_toleration_end};
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{Outcome, Timestamp};
-use reprieve_objects::budget_report::pods_against_budgets;
-use reprieve_objects::live::Live;
-use reprieve_objects::load::Loaded;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::question::Question;
-use reprieve_objects::report::{Report, report};
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::Profile;
-use reprieve_objects::words;
+use reprieve_loader::live::Live;
+use reprieve_loader::load::Loaded;
+use reprieve_loader::question::Question;
+use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::planned_actions::planned_actions;
+use reprieve_report::report::{Report, report};
+use reprieve_report::words;
 
 use crate::action::Action;
 use crate::action_log::{ActionLog, Request};
@@ -149,7 +149,7 @@ impl Scheduler {
 
     fn synchronise(&mut self, now: Timestamp) {
         let changed: &[Kind] =
-            if self.view.is_kueue() { &[Kind::Pod, Kind::Workload, Kind::Job] } else { &[Kind::Pod] };
+            if self.view.is_kueue() { &[Kind::Pod, Kind::KueueWorkload, Kind::Job] } else { &[Kind::Pod] };
         for action in self.view.sync.next(changed, now) {
             self.actions.send(Request::new(action));
         }
@@ -187,11 +187,7 @@ impl Scheduler {
 
     /// The object that an error names; the namespace `default` stands for those that are not known.
     fn culprit(&self, error: &InputError) -> Key {
-        let named = error.object.as_deref().and_then(|object| object.split_once(' '));
-        let is_meant = |key: &&Key| {
-            let parts = (format!("{:?}", key.kind), key.name.to_string());
-            named.is_some_and(|(kind, name)| kind == parts.0 && (name == parts.1 || name == key.name.name))
-        };
+        let is_meant = |key: &&Key| error.object.as_ref().is_some_and(|object| object.is(key));
         let known = self.view.live.all().map(|(key, _)| key).find(is_meant).cloned();
         known.unwrap_or_else(|| Key::new(Kind::Namespace, FullName::new("", "default")))
     }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
+use reprieve_loader::time::timestamp;
 
 use crate::action::{Action, Said};
 use crate::action_log::Request;
@@ -218,9 +218,9 @@ fn written<'v>(key: &Key, type_: &str, view: &'v ClusterView) -> Option<Written<
 
 #[cfg(test)]
 mod tests {
+    use reprieve_api::pod::Pod;
     use reprieve_engine::policy::Policy;
     use reprieve_engine::policy::kubernetes::Kubernetes;
-    use reprieve_objects::pod::Pod;
     use serde_json::json;
 
     use super::*;

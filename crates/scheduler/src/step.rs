@@ -1,7 +1,7 @@
 //! What comes of one step of the scheduler.
 
-use reprieve_objects::objects::FullName;
-use reprieve_objects::report::Report;
+use reprieve_api::meta::FullName;
+use reprieve_report::report::Report;
 
 use crate::action::{Action, ActionId};
 use crate::wait_reason::WaitReason;

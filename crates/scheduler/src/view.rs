@@ -15,15 +15,15 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_api::source::InputError;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_objects::live::Live;
-use reprieve_objects::load::Loaded;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::source::InputError;
+use reprieve_loader::live::Live;
+use reprieve_loader::load::Loaded;
 
 use crate::action::{Action, ActionId, Said, Target};
 use crate::bug::{Bug, Bugs};
@@ -226,7 +226,7 @@ impl ClusterView {
                 loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
             }
             UnitName::Workload(_) => match self.live.get(&unit.key())? {
-                Object::Workload(workload) => Some(workload.spec.queue_name.clone()),
+                Object::KueueWorkload(workload) => Some(workload.spec.queue_name.clone()),
                 _ => None,
             },
             UnitName::BatchJob(_) => None,
@@ -281,7 +281,7 @@ impl ClusterView {
             Object::Pod(pod) => {
                 self.pods.insert(key.name, Arc::clone(pod));
             }
-            Object::Workload(_) | Object::Job(_) => {
+            Object::KueueWorkload(_) | Object::Job(_) => {
                 self.others.insert(key, object.clone());
             }
             _ => {}
@@ -360,7 +360,7 @@ impl ClusterView {
     pub fn update_object(&mut self, key: &Key, bugs: Bugs) -> ObjectUpdate {
         let before = self.live.get(key).cloned();
         let mut after = self.others.get(key).map(|object| self.assumed.apply_to(&key.name, object));
-        if let Some(Object::Workload(workload)) = &mut after
+        if let Some(Object::KueueWorkload(workload)) = &mut after
             && bugs.has(Bug::EarlyQuota)
             && let Some(status) = &mut Arc::make_mut(workload).status
             && is_true(&status.conditions, "Evicted")

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Kueue, Placing};
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::read::documents;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
@@ -78,7 +78,7 @@ fn read(text: &str) -> Vec<Object> {
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
-    objects.into_each()
+    objects.iter().collect()
 }
 
 /// A scheduler that knows all these, at rest.
@@ -100,7 +100,7 @@ fn settled(text: &str, placement: Placing) -> Scheduler {
     while scheduler.step(early).is_some() {}
     scheduler.observe(Event::Timer, NOW);
     assert!(scheduler.step(NOW).is_some(), "it lists again what it changes itself");
-    for kind in [Kind::Pod, Kind::Workload, Kind::Job] {
+    for kind in [Kind::Pod, Kind::KueueWorkload, Kind::Job] {
         list(&mut scheduler, kind);
     }
     scheduler
@@ -233,7 +233,7 @@ fn a_workload_is_told_anew_when_it_is_another_law() {
 mod faults {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::meta::FullName;
     use reprieve_scheduler::{Bug, UnitName};
 
     use super::*;

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::{Container, Pod, PodSpec};
+use reprieve_api::source::{InputError, Source};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::load::{Strictness, load_for};
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::Objects;
-use reprieve_objects::pod::{Container, Pod, PodSpec};
-use reprieve_objects::source::{InputError, Source};
+use reprieve_loader::load::{Strictness, load_for};
 
 use crate::faults::Faults;
 use crate::submission::Submission;

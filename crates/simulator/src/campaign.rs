@@ -3,19 +3,19 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeStatus, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::koordinator::{ElasticQuota, QuotaSpec};
+use reprieve_api::kueue::{
+    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
+    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
+};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
-use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
-use reprieve_objects::kueue::{
-    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
-    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
-};
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::{Container, Pod, PodSpec};
 use serde_json::json;
 
 use crate::chance::Chance;
@@ -123,6 +123,7 @@ fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
 
 /// Two ClusterQueues of one cohort that share the nodes, of one flavor or two, and take back what they lent.
 fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
+    // 1. Nodes of one flavor or of two.
     let n_flavors = if nodes.len() > 3 && chance.happens(500_000) { 2 } else { 1 };
     let mut capacity = vec![0; n_flavors];
     for (at, node) in nodes.iter_mut().enumerate() {
@@ -131,66 +132,73 @@ fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<O
         let labels = node.metadata_mut().labels.get_or_insert_default();
         labels.insert("flavor".to_owned(), FLAVORS[flavor].to_owned());
     }
-    let mut objects: Vec<Object> = FLAVORS[..n_flavors]
-        .iter()
-        .map(|name| {
-            Object::from(ResourceFlavor {
-                metadata: ObjectMeta { name: Some((*name).to_owned()), ..ObjectMeta::default() },
-                spec: FlavorSpec {
-                    node_labels: [("flavor".to_owned(), (*name).to_owned())].into(),
-                    ..FlavorSpec::default()
-                },
-                ..ResourceFlavor::default()
-            })
-        })
-        .collect();
+    let mut objects: Vec<Object> = FLAVORS[..n_flavors].iter().map(|name| Object::from(flavor(name))).collect();
+    // 2. Two queues that share the whole capacity.
     let limited = chance.happens(500_000);
     let strict = chance.happens(300_000);
     let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.within(0, *gpus)).collect();
-    for (at, queue) in ["a", "b"].into_iter().enumerate() {
-        let flavors = capacity.iter().enumerate().map(|(flavor, gpus)| {
-            let nominal = if at == 0 { of_a[flavor] } else { gpus - of_a[flavor] };
-            let quota = |name: &str, nominal: i64, limit: Option<i64>| ResourceQuota {
-                name: name.to_owned(),
-                nominal_quota: json!(nominal),
-                borrowing_limit: limit.map(|limit| json!(limit)),
-                ..ResourceQuota::default()
-            };
-            let limit = limited.then_some(gpus / 2);
-            FlavorQuotas {
-                name: FLAVORS[flavor].to_owned(),
-                resources: vec![quota("nvidia.com/gpu", nominal, limit), quota("cpu", 1000, None)],
-            }
+    for queue in ["a", "b"] {
+        let flavors = capacity.iter().zip(&of_a).zip(FLAVORS).map(|((gpus, of_a), flavor)| {
+            let nominal = if queue == "a" { *of_a } else { gpus - of_a };
+            flavor_quotas(flavor, nominal, limited.then_some(gpus / 2))
         });
-        objects.push(Object::from(ClusterQueue {
-            metadata: ObjectMeta { name: Some(queue.to_owned()), ..ObjectMeta::default() },
-            spec: ClusterQueueSpec {
-                cohort_name: Some("all".to_owned()),
-                resource_groups: vec![ResourceGroupSpec {
-                    covered_resources: vec!["nvidia.com/gpu".to_owned(), "cpu".to_owned()],
-                    flavors: flavors.collect(),
-                }],
-                queueing_strategy: Some(if strict { "StrictFIFO" } else { "BestEffortFIFO" }.to_owned()),
-                preemption: PreemptionSpec {
-                    within_cluster_queue: Some("LowerPriority".to_owned()),
-                    reclaim_within_cohort: Some("Any".to_owned()),
-                    ..PreemptionSpec::default()
-                },
-                ..ClusterQueueSpec::default()
-            },
-            ..ClusterQueue::default()
-        }));
-        objects.push(Object::from(LocalQueue {
-            metadata: ObjectMeta {
-                namespace: Some("default".to_owned()),
-                name: Some(queue.to_owned()),
-                ..ObjectMeta::default()
-            },
-            spec: LocalQueueSpec { cluster_queue: queue.to_owned(), ..LocalQueueSpec::default() },
-            ..LocalQueue::default()
-        }));
+        objects.push(Object::from(cluster_queue(queue, flavors.collect(), strict)));
+        objects.push(Object::from(local_queue(queue)));
     }
     objects
+}
+
+fn flavor(name: &str) -> ResourceFlavor {
+    ResourceFlavor {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: FlavorSpec { node_labels: [("flavor".to_owned(), name.to_owned())].into(), ..FlavorSpec::default() },
+        ..ResourceFlavor::default()
+    }
+}
+
+/// GPUs of a flavor, perhaps with a limit to what may be borrowed, and more cpu than there is.
+fn flavor_quotas(flavor: &str, gpus: i64, borrowing_limit: Option<i64>) -> FlavorQuotas {
+    let quota = |name: &str, nominal: i64, limit: Option<i64>| ResourceQuota {
+        name: name.to_owned(),
+        nominal_quota: json!(nominal),
+        borrowing_limit: limit.map(|limit| json!(limit)),
+        ..ResourceQuota::default()
+    };
+    let resources = vec![quota("nvidia.com/gpu", gpus, borrowing_limit), quota("cpu", 1000, None)];
+    FlavorQuotas { name: flavor.to_owned(), resources }
+}
+
+fn cluster_queue(name: &str, flavors: Vec<FlavorQuotas>, strict: bool) -> ClusterQueue {
+    ClusterQueue {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: ClusterQueueSpec {
+            cohort_name: Some("all".to_owned()),
+            resource_groups: vec![ResourceGroupSpec {
+                covered_resources: vec!["nvidia.com/gpu".to_owned(), "cpu".to_owned()],
+                flavors,
+            }],
+            queueing_strategy: Some(if strict { "StrictFIFO" } else { "BestEffortFIFO" }.to_owned()),
+            preemption: PreemptionSpec {
+                within_cluster_queue: Some("LowerPriority".to_owned()),
+                reclaim_within_cohort: Some("Any".to_owned()),
+                ..PreemptionSpec::default()
+            },
+            ..ClusterQueueSpec::default()
+        },
+        ..ClusterQueue::default()
+    }
+}
+
+fn local_queue(name: &str) -> LocalQueue {
+    LocalQueue {
+        metadata: ObjectMeta {
+            namespace: Some("default".to_owned()),
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: LocalQueueSpec { cluster_queue: name.to_owned(), ..LocalQueueSpec::default() },
+        ..LocalQueue::default()
+    }
 }
 
 fn quota(name: &str, min: i64, max: i64) -> Object {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
 
 use crate::run::Ran;
 use crate::submission::{Form, Submission};

@@ -1,7 +1,7 @@
 //! What a run leaves behind: what happened to every job, who evicted whom, and how full the cluster was.
 
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
 use serde::Serialize;
 
 /// What a run leaves behind.

@@ -13,14 +13,15 @@ use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::ObjectRef;
+use reprieve_api::source::{InputError, Source};
+use reprieve_api::test_file::Profile;
 use reprieve_engine::Timestamp;
-use reprieve_objects::load::timestamp;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::parse_time;
-use reprieve_objects::read::documents;
-use reprieve_objects::source::{InputError, Source};
-use reprieve_objects::test_file::Profile;
+use reprieve_loader::time::parse_time;
+use reprieve_loader::time::timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -181,7 +182,7 @@ impl Scenario {
         let read = first.read_own::<ScenarioFile>()?;
         let (file, source) = (Arc::unwrap_or_clone(read.object), read.source);
         let ScenarioFile { api_version, _kind: _, metadata, spec } = file;
-        let object = format!("Scenario {}", metadata.name);
+        let object = ObjectRef::any("reprieve.dev", "Scenario", None, &metadata.name);
         let located = |error: InputError| error.at(&source).object(object.clone());
         if api_version != "reprieve.dev/v1alpha1" {
             let problem = format!("{api_version:?} is not known; write reprieve.dev/v1alpha1");
@@ -196,7 +197,7 @@ impl Scenario {
         }
         refuse_pods(&objects)?;
         let (start, end) = times(&spec).map_err(located)?;
-        let scenario = Self { name: metadata.name, spec, start, end, objects: objects.into_each() };
+        let scenario = Self { name: metadata.name, spec, start, end, objects: objects.iter().collect() };
         scenario.check().map_err(located)?;
         Ok(scenario)
     }

@@ -8,12 +8,12 @@ use k8s_openapi::api::scheduling::v1beta1::{
     AllDisruptionMode, DisruptionMode, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::koordinator::{JobGroup, JobSpec};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::koordinator::{JobGroup, JobSpec};
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 /// The label by which a pod of policy Koordinator names its job.
 const JOB: &str = "pod-group.scheduling.sigs.k8s.io";

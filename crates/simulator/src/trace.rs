@@ -6,8 +6,8 @@ mod openb;
 use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use reprieve_api::source::InputError;
 use reprieve_engine::Timestamp;
-use reprieve_objects::source::InputError;
 
 pub use jobs::jobs;
 pub use openb::openb;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::request;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_loader::request;
 
 use crate::job::Job;
 use crate::run::{Gang, JobRecord};

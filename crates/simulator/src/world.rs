@@ -1,140 +1,62 @@
-//! The virtual cluster: the API, the kubelets, the controllers that make pods anew, arrivals and faults, around the scheduler that
-//! also runs real clusters.
+//! The virtual cluster around the scheduler that also runs real clusters. Each part has one job, and time passes in [`World::pass`]:
+//!
+//! - `timeline`: the clock, and what will happen;
+//! - `api`: the API server;
+//! - `process`: the scheduler, and what is under way between it and the API server;
+//! - `jobs`: the controller that makes pods; `kubelet.rs`: what becomes of them; `disruption_controller.rs`: the budgets;
+//! - `faults`: what goes wrong;
+//! - `statistics`: what is counted.
 
-mod budgets;
-mod cluster;
-mod jobs;
+mod disruption_controller;
+mod evictions;
+mod happening;
+mod job_controller;
+mod kubelet;
+mod process;
+mod setup;
+mod statistics;
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::Source;
 use reprieve_engine::Timestamp;
-use reprieve_engine::policy::Policy;
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::report::Report;
-use reprieve_objects::source::Source;
+use reprieve_report::report::Report;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};
 
+use self::disruption_controller::count_budgets;
+use self::happening::{Happening, LATENCY_MICROS};
+use self::job_controller::JobController;
+use self::process::Process;
+use self::statistics::Statistics;
 use crate::api::Api;
-use crate::chance::Chance;
-use crate::faults::{Fault, Faults};
+use crate::fault_injector::FaultInjector;
+use crate::faults::Fault;
 use crate::job::Job;
-use crate::luck::Luck;
-use crate::run::{Preemption, Run, Sample};
-use crate::submission::Submission;
+use crate::run::{Preemption, Run};
+use crate::submission::Form;
 use crate::timeline::Timeline;
-use crate::usage::Usage;
 
-/// By what name pods ask for the scheduler.
-pub const SCHEDULER: &str = "reprieve";
-/// How long a request, its answer, or the news of a change is under way.
-const LATENCY_MICROS: i64 = 2_000;
+pub use self::setup::{SCHEDULER, Setup};
+
 /// How often everything is listed anew where events may be lost.
 const RELIST_MICROS: i64 = 60_000_000;
-/// How long a controller takes to make a pod anew.
-const RESTART_MICROS: i64 = 1_000_000;
-
-/// What a run starts from.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The policy.
-    pub policy: Policy,
-    /// Nodes, classes, queues, budgets.
-    pub objects: Vec<Object>,
-    /// What is submitted, and when.
-    pub submissions: Vec<Submission>,
-    /// When it begins.
-    pub start: Timestamp,
-    /// When it ends, whatever is still running.
-    pub end: Timestamp,
-    /// What goes wrong.
-    pub faults: Faults,
-    /// How long another operator takes to delete a pod that was labelled for it.
-    pub soft_eviction_micros: i64,
-    /// How far apart samples are taken; 0 is never.
-    pub sample_micros: i64,
-    /// Whether every preemption is explained.
-    pub explains: bool,
-    /// Where chance comes from.
-    pub seed: u64,
-    /// A bug of the scheduler.
-    #[cfg(feature = "deliberate-bugs")]
-    pub bug: Option<reprieve_scheduler::Bug>,
-}
-
-/// What will happen.
-enum Happening {
-    Arrive(usize),
-    /// News for the scheduler that was started so many times.
-    Deliver(u64, Event),
-    Wake(u64),
-    Perform(u64, ActionId, Action),
-    Relist,
-    Start {
-        pod: FullName,
-        uid: String,
-    },
-    Stop {
-        pod: FullName,
-        uid: String,
-    },
-    Finish {
-        job: usize,
-        part: usize,
-        turn: u32,
-    },
-    Renew {
-        job: usize,
-        part: usize,
-    },
-    EvictSoftly {
-        pod: FullName,
-        uid: String,
-    },
-    Sweep(Vec<FullName>),
-    /// The controller of Jobs looks at one.
-    Sync(usize),
-    /// A Job that is over is cleared away.
-    Collect(usize),
-    NodeBack(Box<Object>),
-    Sample,
-}
+/// How long an answer is waited for that does not come.
+const TIMEOUT_MICROS: i64 = 10_000_000;
 
 /// The virtual cluster.
 pub struct World {
     setup: Setup,
     timeline: Timeline<Happening>,
     pub(crate) api: Api,
-    pub(crate) scheduler: Scheduler,
-    /// How often the scheduler was started.
-    life: u64,
-    jobs: Vec<Job>,
-    /// By pod: its job, and the part of it.
-    owners: BTreeMap<FullName, (usize, usize)>,
-    /// By name.
-    job_names: BTreeMap<FullName, usize>,
-    /// Those that their controller is about to look at.
-    syncing: BTreeSet<usize>,
-    /// By the uid of a workload: how often it was admitted.
-    admissions: BTreeMap<String, u32>,
-    pub(crate) usage: Usage,
-    luck: Luck,
-    run: Run,
-    /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
-    reports: Vec<(usize, Box<Report>)>,
-    stopwatch: Box<dyn Fn() -> u64>,
-    /// News that is on its way to the scheduler.
-    undelivered: u64,
+    process: Process,
+    jobs: JobController,
     has_budgets: bool,
-    /// Whether news was lost since the last list.
-    lost: bool,
-    last_restart: Timestamp,
-    /// By uid: who was evicted.
-    evicted: BTreeSet<String>,
-    /// By life and uid: evictions that the scheduler was told had worked.
-    known_evicted: BTreeSet<(u64, String)>,
+    faults: FaultInjector,
+    statistics: Statistics,
+    stopwatch: Box<dyn Fn() -> u64>,
 }
 
 impl World {
@@ -143,34 +65,21 @@ impl World {
         let mut world = Self {
             timeline: Timeline::new(setup.start),
             api: Api::default(),
-            scheduler: scheduler(&setup),
-            life: 0,
-            jobs: Vec::new(),
-            owners: BTreeMap::new(),
-            job_names: BTreeMap::new(),
-            syncing: BTreeSet::new(),
-            admissions: BTreeMap::new(),
-            usage: Usage::new(&setup.objects),
-            luck: Luck::new(setup.seed, setup.faults),
-            run: Run { began: setup.start.0, ..Run::default() },
-            reports: Vec::new(),
-            stopwatch,
-            undelivered: 0,
+            process: Process::new(&setup),
+            jobs: JobController::new(setup.policy),
             has_budgets: setup.objects.iter().any(|object| object.kind() == Kind::Budget),
-            lost: false,
-            last_restart: setup.start,
-            evicted: BTreeSet::new(),
-            known_evicted: BTreeSet::new(),
+            faults: FaultInjector::new(setup.seed, setup.faults),
+            statistics: Statistics::new(&setup),
+            stopwatch,
             setup,
         };
         for object in world.setup.objects.clone() {
             world.api.create(object, world.setup.start);
         }
         world.api.take_changes();
-        world.list_all();
-        for at in 0..world.setup.submissions.len() {
-            let when = world.setup.submissions[at].at;
-            world.timeline.at(when, Happening::Arrive(at));
+        world.process.list_all(&mut world.timeline, &world.api);
+        for (at, submission) in world.setup.submissions.iter().enumerate() {
+            world.timeline.at(submission.at, Happening::Arrive(at));
         }
         if !world.setup.faults.is_none() {
             world.timeline.after(RELIST_MICROS, Happening::Relist);
@@ -202,30 +111,40 @@ impl World {
         let Some(at) = self.timeline.next_at().filter(|at| *at <= self.setup.end) else {
             return false;
         };
+        // 1. Everything happens that is due, and everybody hears of it.
         while self.timeline.next_at() == Some(at) {
             let happening = self.timeline.next().expect("it was just seen");
-            self.run.counts.events += 1;
+            self.statistics.run.counts.events += 1;
             self.happen(happening);
             self.spread_news();
         }
+        // 2. The scheduler takes its steps.
         loop {
             let before = (self.stopwatch)();
-            let Some(step) = self.scheduler.step(at) else { break };
-            self.run.counts.decision_nanos += (self.stopwatch)() - before;
-            self.run.counts.steps += 1;
-            self.run.counts.decisions += u64::from(step.unit.is_some());
+            let Some(step) = self.process.scheduler.step(at) else { break };
+            let counts = &mut self.statistics.run.counts;
+            counts.decision_nanos += (self.stopwatch)() - before;
+            counts.steps += 1;
+            counts.decisions += u64::from(step.unit.is_some());
             tell(self, &step);
-            let decided = self.if_faulty(|| step.unit.as_ref().map(ToString::to_string).unwrap_or_default());
+            let decided = self.faults.about(|| step.unit.as_ref().map(ToString::to_string).unwrap_or_default());
             self.follow(step);
-            if self.fault(Fault::Restart, &decided).is_some() {
-                self.restart();
+            if self.faults.strikes(Fault::Restart, &decided).is_some() {
+                self.statistics.run.counts.restarts += 1;
+                self.process.restart(&self.setup, &mut self.timeline, &self.api);
                 break;
             }
         }
-        if let Some(chance) = self.fault(Fault::LostNode, "") {
+        // 3. A node may vanish.
+        if let Some(chance) = self.faults.strikes(Fault::LostNode, "") {
             self.lose_node(chance);
         }
         true
+    }
+
+    /// The scheduler that runs now.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.process.scheduler
     }
 
     /// All objects, as the API has them.
@@ -240,107 +159,96 @@ impl World {
 
     /// All objects, as the scheduler takes them to be.
     pub(crate) fn seen_by_scheduler(&self) -> Objects {
-        self.scheduler.live().everything()
+        self.process.scheduler.live().everything()
     }
 
     /// How often the scheduler was started before.
     pub(crate) fn life(&self) -> u64 {
-        self.life
+        self.process.life
     }
 
     /// When the scheduler was last started.
     pub(crate) fn last_restart(&self) -> Timestamp {
-        self.last_restart
+        self.process.started
     }
 
     /// Whether the scheduler that lives now has had the answer that this pod was evicted.
     pub(crate) fn knows_evicted(&self, uid: &str) -> bool {
-        self.known_evicted.contains(&(self.life, uid.to_owned()))
+        self.process.knows_evicted(uid)
     }
 
     /// What tells an admission of a workload from those before.
     pub(crate) fn turn_of(&self, workload: &str) -> String {
-        format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
+        self.process.turn_of(workload)
     }
 
     /// How many pods were evicted.
     pub(crate) fn evictions(&self) -> usize {
-        self.run.evictions.len()
+        self.statistics.run.evictions.len()
     }
 
     /// Whether nothing is under way between the scheduler and the API.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.undelivered == 0 && !self.lost
+        self.process.is_at_rest()
+    }
+
+    /// The gangs that are not done, each with how few of its members will do.
+    pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, usize)> {
+        self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| match job.submission.form {
+            Form::Gang { min, .. } => Some((job, min)),
+            Form::Single => None,
+        })
     }
 
     /// Why somebody had to yield, by the number of the preemption in the run: what was explained since this was last asked.
     pub fn take_reports(&mut self) -> Vec<(usize, Box<Report>)> {
-        std::mem::take(&mut self.reports)
+        std::mem::take(&mut self.statistics.reports)
     }
 
     /// What is left behind.
     pub fn finish(mut self) -> Run {
         // Where nothing happens any more, what runs and what waits goes on doing so.
-        let over = self.jobs.iter().all(Job::is_done);
-        self.run.ended = if over { self.timeline.now().0.min(self.setup.end.0) } else { self.setup.end.0 };
-        self.run.jobs = self.jobs.iter().map(|job| self.usage.record(job)).collect();
-        self.run.resource = self.usage.resource().to_owned();
-        self.run.capacity = self.usage.capacity();
-        self.run
+        let over = self.jobs.jobs.iter().all(Job::is_done);
+        let ended = if over { self.timeline.now().min(self.setup.end) } else { self.setup.end };
+        self.statistics.run.counts.faults = self.faults.struck();
+        self.statistics.finish(&self.jobs.jobs, ended)
     }
 
     fn happen(&mut self, happening: Happening) {
+        let now = self.timeline.now();
         match happening {
-            Happening::Arrive(at) => self.arrive(at),
+            Happening::Arrive(at) => self.jobs.arrive(self.setup.submissions[at].clone(), &mut self.api, now),
             Happening::Deliver(life, event) => {
-                self.undelivered -= 1;
-                if life == self.life {
-                    self.scheduler.observe(event, self.timeline.now());
-                }
+                self.process.arrived();
+                self.process.observe(life, event, now);
             }
-            Happening::Wake(life) => {
-                if life == self.life {
-                    self.scheduler.observe(Event::Timer, self.timeline.now());
-                }
-            }
+            Happening::Wake(life) => self.process.observe(life, Event::Timer, now),
             Happening::Perform(life, id, action) => self.perform(life, id, &action),
             Happening::Relist => {
-                self.list_all();
+                self.process.list_all(&mut self.timeline, &self.api);
                 self.timeline.after(RELIST_MICROS, Happening::Relist);
             }
             Happening::Start { pod, uid } => self.start(&pod, &uid),
             Happening::Stop { pod, uid } => self.stop(&pod, &uid),
-            Happening::Finish { job, part, turn } => self.finish_part(job, part, turn),
-            Happening::Renew { job, part } => self.make_pods(job, part),
+            Happening::Finish { job, part, turn } => {
+                self.jobs.finish_part(&mut self.api, &mut self.timeline, job, part, turn);
+            }
+            Happening::Renew { job, part } => self.jobs.make_pods(&mut self.api, job, part, now),
             Happening::EvictSoftly { pod, uid } => self.evict_softly(&pod, &uid),
-            Happening::Sweep(pods) => self.sweep(&pods),
-            Happening::Sync(job) => self.sync(job),
-            Happening::Collect(job) => self.collect(job),
+            Happening::Sweep(pods) => self.jobs.sweep(&mut self.api, &pods),
+            Happening::Sync(job) => self.jobs.sync(&mut self.api, job, now),
+            Happening::Collect(job) => self.jobs.collect(&mut self.api, job),
             Happening::NodeBack(node) => {
-                self.usage.node_back(&node);
-                self.api.create(*node, self.timeline.now());
+                self.statistics.usage.node_back(&node);
+                self.api.create(*node, now);
             }
             Happening::Sample => {
-                let (used, running, pending, by_queue) = self.usage.sample();
-                let at = self.timeline.now().0;
-                self.run.samples.push(Sample { at, used, running, pending, by_queue });
-                let more = self.timeline.next_at().is_some();
-                if more {
+                self.statistics.sample(now);
+                if self.timeline.next_at().is_some() {
                     self.timeline.after(self.setup.sample_micros, Happening::Sample);
                 }
             }
         }
-    }
-
-    /// What a fault may befall; nothing where there are none.
-    fn if_faulty(&self, about: impl FnOnce() -> String) -> String {
-        if self.setup.faults.is_none() { String::new() } else { about() }
-    }
-
-    fn fault(&mut self, fault: Fault, about: &str) -> Option<Chance> {
-        let strikes = self.luck.strikes(fault, about);
-        self.run.counts.faults += u64::from(strikes.is_some());
-        strikes
     }
 
     /// Kubelets, controllers and the scheduler hear of what changed; the scheduler later, and not always rightly.
@@ -357,122 +265,136 @@ impl World {
         }
     }
 
+    /// The kubelets and the controllers hear of a change.
+    fn react(&mut self, event: &Event) {
+        match event {
+            Event::Changed(Object::Job(job)) => self.jobs.sync_later(&mut self.timeline, &FullName::of(&job.metadata)),
+            Event::Changed(Object::Pod(pod)) => {
+                let name = FullName::of(&pod.metadata);
+                self.jobs.sync_owner(&mut self.timeline, &name);
+                let before = self.statistics.usage.put(pod);
+                self.count_budgets(&name.namespace);
+                self.follow_pod(pod, &before);
+            }
+            Event::Gone { key, .. } if key.kind == Kind::Pod => {
+                self.statistics.usage.remove(&key.name);
+                self.jobs.sync_owner(&mut self.timeline, &key.name);
+                self.jobs.pod_gone(&mut self.api, &mut self.timeline, &key.name);
+                self.count_budgets(&key.name.namespace);
+            }
+            _ => {}
+        }
+    }
+
+    fn count_budgets(&mut self, namespace: &str) {
+        if self.has_budgets {
+            count_budgets(&mut self.api, namespace);
+        }
+    }
+
     fn tell_scheduler(&mut self, event: Event) {
-        let about = self.if_faulty(|| match &event {
+        let about = self.faults.about(|| match &event {
             Event::Changed(object) => object.key().to_string(),
             Event::Gone { key, .. } => key.to_string(),
             Event::Listed { .. } | Event::Timer | Event::Done { .. } => String::new(),
         });
-        if self.fault(Fault::LostEvent, &about).is_some() {
-            self.lost = true;
-            return;
+        if self.faults.strikes(Fault::LostEvent, &about).is_some() {
+            return self.process.lose_event();
         }
-        let times = if self.fault(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
+        let times = if self.faults.strikes(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
         for _ in 0..times {
-            let late = self.fault(Fault::DelayedEvent, &about).map_or(0, |mut chance| chance.within(0, 30_000_000));
-            self.deliver(LATENCY_MICROS + late, event.clone());
+            let late = self.faults.strikes(Fault::DelayedEvent, &about);
+            let late = late.map_or(0, |mut chance| chance.within(0, 30_000_000));
+            self.process.send(&mut self.timeline, LATENCY_MICROS + late, event.clone());
         }
-    }
-
-    fn deliver(&mut self, micros: i64, event: Event) {
-        self.undelivered += 1;
-        self.timeline.after(micros, Happening::Deliver(self.life, event));
-    }
-
-    fn list_all(&mut self) {
-        self.lost = false;
-        for &kind in Kind::ALL {
-            let list = self.api.list(kind);
-            self.deliver(LATENCY_MICROS, list);
-        }
-    }
-
-    fn restart(&mut self) {
-        self.run.counts.restarts += 1;
-        self.life += 1;
-        self.last_restart = self.timeline.now();
-        self.scheduler = scheduler(&self.setup);
-        self.list_all();
     }
 
     /// Carries out what a step asks for.
     fn follow(&mut self, step: Step) {
         if let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) {
-            self.reports.extend(step.report.map(|report| (self.run.preemptions.len(), report)));
-            self.run.preemptions.push(Preemption {
+            let job = self.jobs.part_of(&self.api, unit);
+            let Statistics { run, reports, .. } = &mut self.statistics;
+            reports.extend(step.report.map(|report| (run.preemptions.len(), report)));
+            run.preemptions.push(Preemption {
                 at: self.timeline.now(),
                 unit: unit.to_string(),
-                job: self.part_of(unit).map(|(job, _)| self.jobs[job].submission.name.to_string()),
+                job: job.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string()),
                 victims: victims.clone(),
                 placement: placement.clone(),
             });
         }
         for (id, action) in step.actions {
-            self.run.counts.actions += 1;
+            self.statistics.run.counts.actions += 1;
+            let timeline = &mut self.timeline;
             match action {
-                Action::Timer { at } => self.timeline.at(at, Happening::Wake(self.life)),
-                Action::List { kind } => {
-                    let list = self.api.list(kind);
-                    self.deliver(LATENCY_MICROS, list);
-                }
+                Action::Timer { at } => timeline.at(at, Happening::Wake(self.process.life)),
+                Action::List { kind } => self.process.send(timeline, LATENCY_MICROS, self.api.list(kind)),
                 Action::Record { .. } => {
                     let result = ActionResult::Ok { version: 0 };
-                    self.deliver(LATENCY_MICROS, Event::Done { action: id, result });
+                    self.process.send(timeline, LATENCY_MICROS, Event::Done { action: id, result });
                 }
                 action => {
-                    self.undelivered += 1;
-                    self.timeline.after(LATENCY_MICROS, Happening::Perform(self.life, id, action));
+                    let request = Happening::Perform(self.process.life, id, action);
+                    self.process.put_under_way(timeline, LATENCY_MICROS, request);
                 }
             }
         }
     }
 
+    /// A request reaches the API server, or is lost on its way; then its answer is under way.
     fn perform(&mut self, life: u64, id: ActionId, action: &Action) {
-        self.undelivered -= 1;
-        let about = self.if_faulty(|| match action {
-            Action::Read { key } => format!("read {key}"),
-            Action::CreateWorkload { workload } => FullName::of(&workload.metadata).to_string(),
-            Action::Condition { kind, object, .. } => format!("condition of {kind:?} {}", object.name),
-            _ => action.changes().map_or_else(String::new, |(kind, target)| format!("{kind:?} {}", target.name)),
-        });
-        let now = self.timeline.now();
-        let result = if self.fault(Fault::LostRequest, &about).is_some() {
-            ActionResult::TimedOut
-        } else if self.fault(Fault::Conflict, &about).is_some() {
-            ActionResult::Conflict
-        } else if self.fault(Fault::Failure, &about).is_some() {
-            ActionResult::Forbidden("it is not your day".to_owned())
-        } else {
-            let evicts = matches!(action, Action::Evict { .. } | Action::SoftEvict { .. });
-            let result = self.api.carry_out(action, now);
-            let worked = matches!(result, ActionResult::Ok { .. });
-            if let Some(pod) = action.pod().filter(|_| evicts && worked) {
-                self.evicted(&pod.name, &pod.uid);
-            }
-            if worked {
-                self.workload_changed(action);
-            }
-            if self.fault(Fault::LostAnswer, &about).is_some() {
-                ActionResult::TimedOut
-            } else {
-                if let Some(pod) = action.pod().filter(|_| evicts && worked) {
-                    self.known_evicted.insert((life, pod.uid.clone()));
-                }
-                if let (Action::EvictWorkload { workload, .. }, true) = (action, worked) {
-                    self.known_evicted.insert((life, self.turn_of(&workload.uid)));
-                }
-                result
-            }
+        self.process.arrived();
+        let about = self.faults.about(|| about(action));
+        let result = match self.refusal(&about) {
+            Some(refusal) => refusal,
+            None => self.carry_out(life, action, &about),
         };
-        let late = if matches!(result, ActionResult::TimedOut) { 10_000_000 } else { LATENCY_MICROS };
-        self.undelivered += 1;
-        self.timeline.after(late, Happening::Deliver(life, Event::Done { action: id, result }));
+        let late = if matches!(result, ActionResult::TimedOut) { TIMEOUT_MICROS } else { LATENCY_MICROS };
+        let answer = Happening::Deliver(life, Event::Done { action: id, result });
+        self.process.put_under_way(&mut self.timeline, late, answer);
+    }
+
+    /// How a request fails by a fault before it has changed anything, if it does.
+    fn refusal(&mut self, about: &str) -> Option<ActionResult> {
+        if self.faults.strikes(Fault::LostRequest, about).is_some() {
+            Some(ActionResult::TimedOut)
+        } else if self.faults.strikes(Fault::Conflict, about).is_some() {
+            Some(ActionResult::Conflict)
+        } else if self.faults.strikes(Fault::Failure, about).is_some() {
+            Some(ActionResult::Forbidden("it is not your day".to_owned()))
+        } else {
+            None
+        }
+    }
+
+    /// Carries out a request; its answer may be lost.
+    fn carry_out(&mut self, life: u64, action: &Action, about: &str) -> ActionResult {
+        let result = self.api.carry_out(action, self.timeline.now());
+        let worked = matches!(result, ActionResult::Ok { .. });
+        if worked {
+            self.count_evictions(action);
+        }
+        if self.faults.strikes(Fault::LostAnswer, about).is_some() {
+            return ActionResult::TimedOut;
+        }
+        let evicted = match action {
+            Action::Evict { pod } | Action::SoftEvict { pod, .. } => Some(pod.uid.clone()),
+            Action::EvictWorkload { workload, .. } => Some(self.process.turn_of(&workload.uid)),
+            _ => None,
+        };
+        if let Some(evicted) = evicted.filter(|_| worked) {
+            self.process.knows(life, evicted);
+        }
+        result
     }
 }
 
-fn scheduler(setup: &Setup) -> Scheduler {
-    let scheduler = Scheduler::new(SCHEDULER, setup.policy);
-    #[cfg(feature = "deliberate-bugs")]
-    let scheduler = scheduler.with_bug(setup.bug);
-    if setup.explains { scheduler.explaining() } else { scheduler }
+/// What a fault may befall when this is requested.
+fn about(action: &Action) -> String {
+    match action {
+        Action::Read { key } => format!("read {key}"),
+        Action::CreateWorkload { workload } => FullName::of(&workload.metadata).to_string(),
+        Action::Condition { kind, object, .. } => format!("condition of {kind:?} {}", object.name),
+        _ => action.changes().map_or_else(String::new, |(kind, target)| format!("{kind:?} {}", target.name)),
+    }
 }

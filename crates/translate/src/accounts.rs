@@ -13,6 +13,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::made_up::ROOT;
+use reprieve_api::kinds::Reader;
 use reprieve_api::koordinator::{QUOTA, label};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -168,43 +169,23 @@ fn names(accounts: &[Account]) -> Vec<String> {
 
 /// A cluster with the accounts of one kind alone.
 fn only(keeper: Keeper, objects: &Objects) -> Objects {
-    let mut kept = without_accounts(objects);
-    match keeper {
-        Keeper::YuniKorn => kept.config_maps.clone_from(&objects.config_maps),
-        Keeper::Koordinator => {
-            kept.elastic_quotas.clone_from(&objects.elastic_quotas);
-            kept.job_groups.clone_from(&objects.job_groups);
-        }
-        Keeper::Kueue => {
-            kept.resource_flavors.clone_from(&objects.resource_flavors);
-            kept.cluster_queues.clone_from(&objects.cluster_queues);
-            kept.cohorts.clone_from(&objects.cohorts);
-            kept.local_queues.clone_from(&objects.local_queues);
-            kept.workload_classes.clone_from(&objects.workload_classes);
-            kept.limit_ranges.clone_from(&objects.limit_ranges);
-            kept.runtime_classes.clone_from(&objects.runtime_classes);
-            kept.kueue_workloads.clone_from(&objects.kueue_workloads);
-        }
-    }
-    kept
+    let own = match keeper {
+        Keeper::YuniKorn => Reader::YuniKorn,
+        Keeper::Koordinator => Reader::Koordinator,
+        Keeper::Kueue => Reader::Kueue,
+    };
+    retain(objects, &[Reader::All, Reader::Kubernetes, own])
 }
 
 /// Pods are complete by then: what completes the templates of workloads goes with them.
 fn without_accounts(objects: &Objects) -> Objects {
-    Objects {
-        limit_ranges: Vec::new(),
-        runtime_classes: Vec::new(),
-        config_maps: Vec::new(),
-        elastic_quotas: Vec::new(),
-        job_groups: Vec::new(),
-        resource_flavors: Vec::new(),
-        cluster_queues: Vec::new(),
-        cohorts: Vec::new(),
-        local_queues: Vec::new(),
-        workload_classes: Vec::new(),
-        kueue_workloads: Vec::new(),
-        ..objects.clone()
-    }
+    retain(objects, &[Reader::All, Reader::Kubernetes])
+}
+
+fn retain(objects: &Objects, readers: &[Reader]) -> Objects {
+    let mut kept = objects.clone();
+    kept.retain_kinds(|kind| readers.contains(&kind.resource().reader));
+    kept
 }
 
 fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {

@@ -1,7 +1,7 @@
 //! The result of a run as JUnit XML, for whatever shows test results.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use reprieve_objects::source::InputError;
+use reprieve_api::source::InputError;
 
 use super::run_file::{Case, Verdict};
 use crate::input::Error;

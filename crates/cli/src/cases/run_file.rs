@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use globset::GlobMatcher;
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::test_file::{Expectation, PreemptionTest, VictimRef};
 use reprieve_checker::{self as checker, Claim};
-use reprieve_engine::explain::node_plans;
 use reprieve_engine::fit::Preemptor;
+use reprieve_engine::node_plans;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Loaded, Strictness, load_as, time};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{Question, policy};
-use reprieve_objects::read::documents;
-use reprieve_objects::report::{Report, report};
-use reprieve_objects::source::{InputError, Sourced};
-use reprieve_objects::test_file::{Expectation, PreemptionTest, VictimRef};
+use reprieve_loader::load::{Loaded, Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
+use reprieve_loader::time::time;
 use reprieve_report::answer::answer;
+use reprieve_report::report::{Report, report};
 use serde::Serialize;
 
 use crate::input;
 use crate::render::{self, Detail};
-use crate::shuffle::shuffled;
 
 /// What came of one file.
 #[derive(Debug, Serialize)]
@@ -166,7 +166,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         problems.push("deciding changed the snapshot".to_owned());
     }
     for round in 1..=2 {
-        let mut other = load_as(&shuffled(objects, round), Strictness::Test, &policy, scheduler_name)?;
+        let mut other = load_as(&objects.shuffled(round), Strictness::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = answer(&question, &mut other);
         if answer != report.answer {

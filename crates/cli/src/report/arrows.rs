@@ -56,8 +56,8 @@ pub fn arrows(run: &Run) -> Vec<Arrow<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_api::meta::FullName;
     use reprieve_engine::Timestamp;
-    use reprieve_objects::objects::FullName;
     use reprieve_simulator::run::{Eviction, Preemption};
 
     use super::*;

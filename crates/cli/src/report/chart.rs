@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use maud::{Markup, html};
+
 use super::axis::{Axis, number};
-use crate::web::escaped;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 230.0;
@@ -21,13 +22,13 @@ pub struct Chart<'a> {
     y: &'a Axis,
     unit: &'a str,
     label: String,
-    marks: String,
+    marks: Vec<Markup>,
 }
 
 impl<'a> Chart<'a> {
     /// An empty chart; the unit is what follows a number of the upright axis.
     pub fn new(label: String, x: &'a Axis, y: &'a Axis, unit: &'a str) -> Self {
-        Self { x, y, unit, label, marks: String::new() }
+        Self { x, y, unit, label, marks: Vec::new() }
     }
 
     /// A line through points from left to right.
@@ -41,7 +42,7 @@ impl<'a> Chart<'a> {
                 step_to(&mut path, *place);
             }
         }
-        let _ = write!(self.marks, "<path class=\"line c{colour}\" data-name=\"{}\" d=\"{path}\"/>", escaped(name));
+        self.marks.push(html! { path class={ "line c" (colour) } data-name=(name) d=(path) {} });
     }
 
     /// The room between two lines: each point has a lower and an upper end.
@@ -53,72 +54,51 @@ impl<'a> Chart<'a> {
         for &(x, lower, _) in points.iter().rev() {
             step_to(&mut path, self.place((x, lower)));
         }
-        let _ = write!(
-            self.marks,
-            "<path class=\"area c{colour}\" data-name=\"{}\" data-area d=\"{path}Z\"/>",
-            escaped(name)
-        );
+        path.push('Z');
+        self.marks.push(html! { path class={ "area c" (colour) } data-name=(name) data-area d=(path) {} });
     }
 
     /// A bar from one number to another, and what it says when it is pointed at.
     pub fn bar(&mut self, colour: usize, across: (f64, f64), up: (f64, f64), says: &str) {
         let ((left, low), (right, high)) = (self.place((across.0, up.0)), self.place((across.1, up.1)));
-        let _ = write!(
-            self.marks,
-            "<rect class=\"bar c{colour}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-            number(left),
-            number(high),
-            number((right - left - 0.5).max(1.0)),
-            number((low - high).max(1.0)),
-            escaped(says)
-        );
+        let (width, height) = (number((right - left - 0.5).max(1.0)), number((low - high).max(1.0)));
+        self.marks.push(html! {
+            rect class={ "bar c" (colour) } x=(number(left)) y=(number(high)) width=(width) height=(height) {
+                title { (says) }
+            }
+        });
     }
 
     /// The drawing.
-    pub fn finish(self) -> String {
+    pub fn finish(self) -> Markup {
         let Self { x, y, unit, label, marks } = self;
-        let (width, height) = (number(WIDTH), number(HEIGHT));
-        let log = if x.logarithmic { " data-log" } else { "" };
-        let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\"{log} data-unit=\"{}\" \
-             data-x=\"{LEFT} {RIGHT} {} {}\" data-y=\"{BOTTOM} {TOP} {} {}\">",
-            escaped(&label),
-            escaped(unit),
-            x.from,
-            x.to,
-            y.from,
-            y.to
-        );
-        for (at, text) in &y.ticks {
-            let height = number(BOTTOM - y.part(*at) * (BOTTOM - TOP));
-            let _ = write!(
-                svg,
-                "<path class=\"grid\" d=\"M{LEFT} {height}H{RIGHT}\"/>\
-                 <text class=\"end\" x=\"{}\" y=\"{height}\" dy=\".35em\">{text}</text>",
-                LEFT - 5.0
-            );
-        }
-        svg.push_str(&marks);
-        let _ = write!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}\"/>");
-        for (at, text) in &x.ticks {
-            let across = number(LEFT + x.part(*at) * (RIGHT - LEFT));
-            let _ = write!(
-                svg,
-                "<path class=\"axis\" d=\"M{across} {BOTTOM}v4\"/>\
-                 <text class=\"middle\" x=\"{across}\" y=\"{}\">{text}</text>",
-                BOTTOM + 17.0
-            );
-        }
         let (middle, half) = (number((LEFT + RIGHT) / 2.0), number((TOP + BOTTOM) / 2.0));
-        let _ = writeln!(
-            svg,
-            "<text class=\"middle what\" x=\"{middle}\" y=\"{}\">{}</text>\
-             <text class=\"middle what\" transform=\"translate(12 {half}) rotate(-90)\">{}</text></svg>",
-            HEIGHT - 8.0,
-            escaped(&x.title),
-            escaped(&y.title)
-        );
-        svg
+        html! {
+            svg.chart
+                viewBox=(format!("0 0 {WIDTH} {HEIGHT}"))
+                role="img"
+                aria-label=(label)
+                data-log[x.logarithmic]
+                data-unit=(unit)
+                data-x=(format!("{LEFT} {RIGHT} {} {}", x.from, x.to))
+                data-y=(format!("{BOTTOM} {TOP} {} {}", y.from, y.to))
+            {
+                @for (at, text) in &y.ticks {
+                    @let height = number(BOTTOM - y.part(*at) * (BOTTOM - TOP));
+                    path.grid d=(format!("M{LEFT} {height}H{RIGHT}")) {}
+                    text.end x=(number(LEFT - 5.0)) y=(height) dy=".35em" { (text) }
+                }
+                @for mark in marks { (mark) }
+                path.axis d=(format!("M{LEFT} {TOP}V{BOTTOM}H{RIGHT}")) {}
+                @for (at, text) in &x.ticks {
+                    @let across = number(LEFT + x.part(*at) * (RIGHT - LEFT));
+                    path.axis d=(format!("M{across} {BOTTOM}v4")) {}
+                    text.middle x=(across) y=(number(BOTTOM + 17.0)) { (text) }
+                }
+                text.middle.what x=(middle) y=(number(HEIGHT - 8.0)) { (x.title) }
+                text.middle.what transform=(format!("translate(12 {half}) rotate(-90)")) { (y.title) }
+            }
+        }
     }
 
     fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
@@ -136,15 +116,22 @@ pub enum Key {
 }
 
 /// The names of what a chart shows, each beside its colour.
-pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> String {
-    let entry = |(colour, name): (usize, &str)| {
-        let mark = match key {
-            Key::Line => format!("<path class=\"line c{colour}\" d=\"M0 5H28\"/>"),
-            Key::Patch => format!("<rect class=\"c{colour}\" width=\"28\" height=\"10\"/>"),
-        };
-        format!("<li><svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\">{mark}</svg>{}</li>", escaped(name))
-    };
-    format!("<ul class=\"legend\">{}</ul>\n", names.enumerate().map(entry).collect::<String>())
+pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> Markup {
+    html! {
+        ul.legend {
+            @for (colour, name) in names.enumerate() {
+                li {
+                    svg.key viewBox="0 0 28 10" aria-hidden="true" {
+                        @match key {
+                            Key::Line => path class={ "line c" (colour) } d="M0 5H28" {},
+                            Key::Patch => rect class={ "c" (colour) } width="28" height="10" {},
+                        }
+                    }
+                    (name)
+                }
+            }
+        }
+    }
 }
 
 fn step_to(path: &mut String, (x, y): (f64, f64)) {

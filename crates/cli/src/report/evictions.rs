@@ -1,7 +1,8 @@
 //! When pods were evicted: a bar for each stretch of time.
 
 use jiff::SignedDuration;
-use reprieve_objects::report::count;
+use maud::Markup;
+use reprieve_report::plural::count;
 
 use super::axis::{Axis, step_of};
 use super::chart::Chart;
@@ -13,7 +14,7 @@ use crate::render::span;
 pub const KINDS: [&str; 2] = ["for somebody new", "for a victim that came back"];
 
 /// How many pods were evicted, for each policy.
-pub fn evictions(runs: &[Simulated<'_>], time: &Axis) -> Vec<String> {
+pub fn evictions(runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
     let step = step_of(time.to, 48.0);
     let counted: Vec<Vec<[usize; 2]>> = runs.iter().map(|one| counted(one, time, step)).collect();
     let most = counted.iter().flatten().map(|kinds| kinds.iter().sum::<usize>()).max().unwrap_or(0);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use maud::Markup;
+
 use super::axis::{Axis, resource_words};
 use super::chart::{COLOURS, Chart};
 use super::over_time::moments;
@@ -37,13 +39,13 @@ impl Queues {
     }
 
     /// Their shares, for each policy.
-    pub fn shares(&self, runs: &[Simulated<'_>], time: &Axis) -> Vec<String> {
+    pub fn shares(&self, runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
         let title = runs.first().map(|one| format!("share of all {} (%)", resource_words(&one.run.resource)));
         let axis = Axis::percent(&title.unwrap_or_default());
         runs.iter().map(|one| self.drawn(one, time, &axis)).collect()
     }
 
-    fn drawn(&self, one: &Simulated<'_>, time: &Axis, axis: &Axis) -> String {
+    fn drawn(&self, one: &Simulated<'_>, time: &Axis, axis: &Axis) -> Markup {
         let mut layers: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); self.names.len()];
         for (at, sample) in moments(one.run) {
             let mut used = vec![0; self.names.len()];

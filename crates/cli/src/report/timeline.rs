@@ -1,10 +1,10 @@
 //! Who evicted whom: a row for each job, with when it waited and when it ran, and an arrow from whoever asked to whoever yielded.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use reprieve_objects::report::count;
+use maud::{Markup, html};
+use reprieve_report::plural::count;
 use reprieve_simulator::run::{JobRecord, Run};
 
 use super::arrows::Arrow;
@@ -13,7 +13,6 @@ use super::decisions::anchor;
 use super::over_time::since_start;
 use super::simulated::Simulated;
 use crate::render::span;
-use crate::web::escaped;
 
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 270.0;
@@ -27,63 +26,58 @@ const ALL: usize = 40;
 const MOST: usize = 200;
 
 /// The rows of one run; `explained` decisions can be gone to.
-pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> String {
+pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
     let (jobs, left_out) = shown(one.run, arrows);
     let rows: BTreeMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.name.as_str(), row)).collect();
-    let (width, height) = (number(WIDTH), number(jobs.len() as f64 * ROW + 6.0));
-    let mut svg = format!(
-        "<svg class=\"rows\" viewBox=\"0 0 {width} {height}\" role=\"group\" aria-label=\"{}: who evicted whom\">\
-         <defs>{}{}</defs>",
-        escaped(one.policy),
-        head(at, "evicts"),
-        head(at, "again")
-    );
-    for (moment, _) in &time.ticks {
-        let _ = write!(svg, "<path class=\"grid\" d=\"M{} 0V{height}\"/>", number(across(time, *moment)));
+    let height = number(jobs.len() as f64 * ROW + 6.0);
+    html! {
+        @if !left_out.is_empty() { p.none { (left_out) } }
+        @if !jobs.is_empty() {
+            div.scroll tabindex="0" {
+                (header(time))
+                svg.rows viewBox=(format!("0 0 {WIDTH} {height}")) role="group" aria-label={ (one.policy) ": who evicted whom" } {
+                    defs { (head(at, "evicts")) (head(at, "again")) }
+                    @for (moment, _) in &time.ticks {
+                        path.grid d=(format!("M{} 0V{height}", number(across(time, *moment)))) {}
+                    }
+                    @for (row, job) in jobs.iter().enumerate() { (life(one.run, job, row, time)) }
+                    @for arrow in arrows {
+                        @if let Some(&to) = rows.get(arrow.to) {
+                            @let from = arrow.from.and_then(|job| rows.get(job)).copied();
+                            @let drawn = drawn(at, one.run, arrow, from, to, time);
+                            @match arrow.decision.filter(|decision| *decision < explained) {
+                                Some(decision) => a href={ "#" (anchor(at, decision)) } { (drawn) },
+                                None => (drawn),
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    for (row, job) in jobs.iter().enumerate() {
-        svg.push_str(&life(one.run, job, row, time));
-    }
-    for arrow in arrows {
-        let Some(&to) = rows.get(arrow.to) else { continue };
-        let from = arrow.from.and_then(|job| rows.get(job)).copied();
-        let link = arrow.decision.filter(|decision| *decision < explained);
-        let drawn = drawn(at, one.run, arrow, from, to, time);
-        let _ = match link {
-            Some(decision) => write!(svg, "<a href=\"#{}\">{drawn}</a>", anchor(at, decision)),
-            None => write!(svg, "{drawn}"),
-        };
-    }
-    svg.push_str("</svg>\n");
-    let note =
-        if left_out.is_empty() { String::new() } else { format!("<p class=\"none\">{}</p>\n", escaped(&left_out)) };
-    if jobs.is_empty() {
-        return note;
-    }
-    format!("{note}<div class=\"scroll\" tabindex=\"0\">{}{svg}</div>\n", header(time))
 }
 
 /// The head of an arrow, in the colour of its kind.
-fn head(at: usize, kind: &str) -> String {
-    format!(
-        "<marker id=\"{kind}{at}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
-         <path class=\"head {kind}\" d=\"M0 0L8 4L0 8Z\"/></marker>"
-    )
+fn head(at: usize, kind: &str) -> Markup {
+    html! {
+        marker id={ (kind) (at) } viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
+            path class={ "head " (kind) } d="M0 0L8 4L0 8Z" {}
+        }
+    }
 }
 
 /// The axis, which stays in sight.
-fn header(time: &Axis) -> String {
-    let mut svg = format!("<svg class=\"rows top\" viewBox=\"0 0 {WIDTH} 40\" aria-hidden=\"true\">");
-    let _ = write!(svg, "<text class=\"what\" x=\"{LEFT}\" y=\"12\">{}</text>", escaped(&time.title));
-    for (moment, text) in &time.ticks {
-        let x = number(across(time, *moment));
-        let _ = write!(
-            svg,
-            "<text class=\"middle\" x=\"{x}\" y=\"29\">{text}</text><path class=\"axis\" d=\"M{x} 34v6\"/>"
-        );
+fn header(time: &Axis) -> Markup {
+    html! {
+        svg.rows.top viewBox=(format!("0 0 {WIDTH} 40")) aria-hidden="true" {
+            text.what x=(number(LEFT)) y="12" { (time.title) }
+            @for (moment, text) in &time.ticks {
+                @let x = number(across(time, *moment));
+                text.middle x=(x) y="29" { (text) }
+                path.axis d=(format!("M{x} 34v6")) {}
+            }
+        }
     }
-    svg.push_str("</svg>");
-    svg
 }
 
 /// The jobs that have a row, in the order in which they came into it, and what is said about the others.
@@ -117,38 +111,30 @@ fn shown<'r>(run: &'r Run, arrows: &[Arrow<'_>]) -> (Vec<&'r JobRecord>, String)
     (jobs, format!("Of {} jobs, {n} evicted others or were evicted; {shown}", run.jobs.len()))
 }
 
-fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> String {
+fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
     let place = |at: i64| across(time, since_start(run, at));
     let (end, middle) = (job.finished.unwrap_or(run.ended), row as f64 * ROW + ROW / 2.0 + 3.0);
     let mut letters = job.name.chars();
     let short: String = letters.by_ref().take(LETTERS).collect();
     let short = if letters.next().is_some() { format!("{short}…") } else { short };
-    let mut svg = format!(
-        "<g class=\"job\"><title>{}</title><text x=\"4\" y=\"{}\" dy=\".35em\">{} <tspan class=\"what\">{}</tspan></text>\
-         <path class=\"waits\" d=\"M{} {}H{}\"/>",
-        escaped(&about(run, job)),
-        number(middle),
-        escaped(&short),
-        job.priority,
-        number(place(job.submitted)),
-        number(middle),
-        number(place(end).max(place(job.submitted) + 1.0))
-    );
+    let (from, to) = (number(place(job.submitted)), number(place(end).max(place(job.submitted) + 1.0)));
     let parts = if job.gang.is_some() { 1 } else { job.pods.max(1) };
-    for (from, to, running) in stretches(job, run.ended) {
-        let (left, right) = (place(from), place(to));
-        let high = 10.0 * running as f64 / parts as f64;
-        let _ = write!(
-            svg,
-            "<rect class=\"runs\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            number(left),
-            number(middle - high / 2.0),
-            number((right - left).max(0.5)),
-            number(high.max(1.0))
-        );
+    html! {
+        g.job {
+            title { (about(run, job)) }
+            text x="4" y=(number(middle)) dy=".35em" { (short) " " tspan.what { (job.priority) } }
+            path.waits d=(format!("M{from} {}H{to}", number(middle))) {}
+            @for (from, to, running) in stretches(job, run.ended) {
+                @let (left, right) = (place(from), place(to));
+                @let high = 10.0 * running as f64 / parts as f64;
+                rect.runs
+                    x=(number(left))
+                    y=(number(middle - high / 2.0))
+                    width=(number((right - left).max(0.5)))
+                    height=(number(high.max(1.0))) {}
+            }
+        }
     }
-    svg.push_str("</g>");
-    svg
 }
 
 /// From when to when so many parts of a job ran.
@@ -184,29 +170,28 @@ fn about(run: &Run, job: &JobRecord) -> String {
     )
 }
 
-fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> String {
+fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> Markup {
     let x = number(across(time, since_start(run, arrow.at)));
     let height = |row: usize| row as f64 * ROW + ROW / 2.0 + 3.0;
     let (kind, head) = if arrow.second_order { ("evicts again", "again") } else { ("evicts", "evicts") };
-    let says = format!(
-        "{} evicts {} of {} after {}",
-        arrow.from.unwrap_or("somebody"),
-        count(arrow.pods, "pod", "pods"),
-        arrow.to,
-        span(SignedDuration::from_micros(arrow.at - run.began))
-    );
-    let shaft = from.filter(|from| *from != to).map_or_else(String::new, |from| {
-        let (start, end) = (height(from), height(to));
-        let end = if start < end { end - 5.0 } else { end + 5.0 };
-        let (start, end) = (number(start), number(end));
-        // The wide one is not seen: it is easier to hit.
-        format!(
-            "<path class=\"hit\" d=\"M{x} {start}V{end}\"/><path class=\"{kind}\" marker-end=\"url(#{head}{at})\" d=\"M{x} {start}V{end}\"/>\
-             <circle class=\"{kind}\" cx=\"{x}\" cy=\"{start}\" r=\"2\"/>"
-        )
-    });
-    let y = number(height(to) - 5.5);
-    format!("<g><title>{}</title>{shaft}<path class=\"{kind}\" d=\"M{x} {y}v11\"/></g>", escaped(&says))
+    let after = span(SignedDuration::from_micros(arrow.at - run.began));
+    html! {
+        g {
+            title {
+                (arrow.from.unwrap_or("somebody")) " evicts " (count(arrow.pods, "pod", "pods")) " of " (arrow.to) " after " (after)
+            }
+            @if let Some(from) = from.filter(|from| *from != to) {
+                @let (start, end) = (height(from), height(to));
+                @let end = if start < end { end - 5.0 } else { end + 5.0 };
+                @let shaft = format!("M{x} {}V{}", number(start), number(end));
+                // The wide one is not seen: it is easier to hit.
+                path.hit d=(shaft) {}
+                path class=(kind) marker-end={ "url(#" (head) (at) ")" } d=(shaft) {}
+                circle class=(kind) cx=(x) cy=(number(start)) r="2" {}
+            }
+            path class=(kind) d=(format!("M{x} {}v11", number(height(to) - 5.5))) {}
+        }
+    }
 }
 
 fn across(time: &Axis, seconds: f64) -> f64 {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_objects::report::count;
+use maud::Markup;
+use reprieve_report::plural::count;
 use reprieve_simulator::run::JobRecord;
 
 use super::axis::{Axis, seconds};
@@ -39,7 +40,7 @@ pub fn levels(runs: &[Simulated<'_>]) -> Vec<Level> {
 }
 
 /// A line for each level, for each policy.
-pub fn waiting(runs: &[Simulated<'_>], levels: &[Level]) -> Vec<String> {
+pub fn waiting(runs: &[Simulated<'_>], levels: &[Level]) -> Vec<Markup> {
     let all = runs.iter().flat_map(|one| &one.run.jobs).filter_map(waited);
     let x = Axis::waiting(all.fold(0.0, f64::max), "waiting time until the first start");
     let y = Axis::percent("jobs that had started (%)");

@@ -37,6 +37,14 @@ pub struct SimulateArgs {
     /// Also writes one HTML page with plots, who evicted whom, and why; it needs no network
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pub report: Option<PathBuf>,
+    /// What a campaign is told.
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
+
+/// What `reprieve simulate --check` is told.
+#[derive(Debug, Args)]
+pub struct CampaignArgs {
     /// Random clusters in which everything goes wrong, and every invariant checked after every step
     #[arg(long, conflicts_with_all = ["file", "trace", "until"])]
     pub check: bool,

@@ -37,13 +37,14 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         return Err(Error::Usage("--check: prints -o table or json".to_owned()));
     }
     let policies = policies(&args.policy)?;
-    let some = some_faults(&args.fault_kinds)?;
-    let faults: &[Option<Faults>] = match args.faults {
+    let some = some_faults(&args.campaign.fault_kinds)?;
+    let faults: &[Option<Faults>] = match args.campaign.faults {
         WithFaults::Both => &[None, Some(some)],
         WithFaults::None => &[None],
         WithFaults::Some => &[Some(some)],
     };
-    let progress = bar(args.seeds * (policies.len() * faults.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
+    let progress =
+        bar(args.campaign.seeds * (policies.len() * faults.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
     let mut all = Vec::new();
     for policy in policies {
         for &faults in faults {
@@ -60,10 +61,10 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
 }
 
 fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, progress: &ProgressBar) -> Tried {
-    let mut tried = Tried { policy, faulty: faults.is_some(), seeds: args.seeds, ..Tried::default() };
-    for seed in args.seed..args.seed.saturating_add(args.seeds) {
+    let mut tried = Tried { policy, faulty: faults.is_some(), seeds: args.campaign.seeds, ..Tried::default() };
+    for seed in args.seed..args.seed.saturating_add(args.campaign.seeds) {
         let mut setup = setup(seed, policy, faults.unwrap_or_default());
-        let kept: Vec<usize> = match args.only.as_slice() {
+        let kept: Vec<usize> = match args.campaign.only.as_slice() {
             [] => (0..setup.submissions.len()).collect(),
             only => only.iter().copied().filter(|at| *at < setup.submissions.len()).collect(),
         };

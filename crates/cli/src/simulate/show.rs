@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use reprieve_objects::load::time;
-use reprieve_objects::object::Kind;
-use reprieve_objects::report::count;
-use reprieve_objects::source::InputError;
+use reprieve_api::kinds::Kind;
+use reprieve_api::source::InputError;
+use reprieve_loader::time::time;
+use reprieve_report::plural::count;
 use reprieve_simulator::blueprint::Blueprint;
 use reprieve_simulator::summary::{Percentiles, Summary};
 use reprieve_simulator::trace::Broken;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::SignedDuration;
-use reprieve_objects::question::policy;
-use reprieve_objects::test_file::Profile;
+use reprieve_api::test_file::Profile;
+use reprieve_loader::question::policy;
 use reprieve_simulator::blueprint::Blueprint;
 use reprieve_simulator::run::Run;
 use reprieve_simulator::summary::{Summary, summary};

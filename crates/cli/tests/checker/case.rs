@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::{OutcomeName, TestSpec, VictimRef};
 use reprieve_checker::{Claim, Complaint, check};
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::{Strictness, load};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::question::{DEFAULT_NOW, Question, parse_time};
-use reprieve_objects::read::documents;
-use reprieve_objects::source::InputError;
-use reprieve_objects::test_file::{OutcomeName, TestSpec, VictimRef};
+use reprieve_loader::load::{Strictness, load};
+use reprieve_loader::question::{DEFAULT_NOW, Question};
+use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
 
 pub struct Case {

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_objects::answer::Answer;
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::test_file::{OutcomeName, VictimRef};
+use reprieve_api::answer::Answer;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::test_file::{OutcomeName, VictimRef};
 
 use crate::case::Case;
 use crate::made_up::made_up;

@@ -1,7 +1,7 @@
 //! Wrong answers, each made from the right one of a conformance case, and what the checker must say of them.
 
+use reprieve_api::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
 use reprieve_checker::Complaint;
-use reprieve_objects::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
 
 use crate::case::Case;
 

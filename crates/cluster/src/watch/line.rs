@@ -4,37 +4,67 @@ use std::fmt;
 
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
-use reprieve_objects::object::{Kind, Object};
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_scheduler::event::Event;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::list::version;
+use super::undecodable::{Identity, Undecodable};
 use crate::slim::Slim;
 
-/// What a line of a watch says, and as of which version; nothing but the version, at times.
-pub(super) fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Option<Event>, kube::Error> {
+/// What a line of a watch says.
+#[derive(Debug)]
+pub enum Told {
+    /// Something happened to an object.
+    Event(Event),
+    /// An object was changed, and cannot be decoded.
+    Undecodable(Undecodable),
+    /// Nothing but a version, or not even that.
+    Nothing,
+}
+
+/// What a line of a watch says, and as of which version.
+pub fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Told, kube::Error> {
     if line.trim_ascii().is_empty() {
-        return Ok(None);
+        return Ok(Told::Nothing);
     }
-    match read(kind, line).map_err(|error| match serde_json::from_slice(line) {
-        Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
-        _ => kube::Error::SerdeError(error),
-    })? {
-        Line::Is(object) => {
+    match read(kind, line) {
+        Ok(Line::Is(object)) => {
             *at = object.version();
-            Ok(Some(Event::Changed(slim.keep(object))))
+            Ok(Told::Event(Event::Changed(slim.keep(object))))
         }
-        Line::Was(object) => {
+        Ok(Line::Was(object)) => {
             *at = object.version();
-            Ok(Some(Event::Gone { key: object.key(), version: object.version() }))
+            Ok(Told::Event(Event::Gone { key: object.key(kind), version: object.version() }))
         }
-        Line::Bookmark(bookmark) => {
+        Ok(Line::Bookmark(bookmark)) => {
             *at = version(&bookmark.metadata.resource_version);
-            Ok(None)
+            Ok(Told::Nothing)
         }
-        Line::Refusal(status) => Err(kube::Error::Api(status)),
+        Ok(Line::Refusal(status)) => Err(kube::Error::Api(status)),
+        Err(error) => not_decoded(kind, line, at, error),
+    }
+}
+
+/// A line that is not about an object that can be decoded: it is a refusal, or says of which object it is, or cannot be read at all.
+fn not_decoded(kind: Kind, line: &[u8], at: &mut u64, error: serde_json::Error) -> Result<Told, kube::Error> {
+    #[derive(Deserialize)]
+    struct Changed {
+        #[serde(rename = "type")]
+        type_: String,
+        object: Identity,
+    }
+    if let Ok(status @ Status { code: 1.., .. }) = serde_json::from_slice(line) {
+        return Err(kube::Error::Api(status.boxed()));
+    }
+    match serde_json::from_slice(line) {
+        Ok(Changed { type_, object }) if matches!(&*type_, "ADDED" | "MODIFIED") && object.has_name() => {
+            *at = object.version();
+            Ok(Told::Undecodable(Undecodable::new(kind, &object, &error)))
+        }
+        _ => Err(kube::Error::SerdeError(error)),
     }
 }
 
@@ -49,8 +79,8 @@ fn read(kind: Kind, line: &[u8]) -> Result<Line, serde_json::Error> {
 enum Line {
     /// The object as it is from now on.
     Is(Object),
-    /// The object as it was last.
-    Was(Object),
+    /// The object is gone.
+    Was(Identity),
     Bookmark(Bookmark),
     Refusal(Box<Status>),
 }
@@ -116,7 +146,7 @@ impl<'de> DeserializeSeed<'de> for Happened<'_> {
         let Self(kind, type_) = self;
         match type_ {
             "ADDED" | "MODIFIED" => kind.deserialize(deserializer).map(Line::Is),
-            "DELETED" => kind.deserialize(deserializer).map(Line::Was),
+            "DELETED" => Identity::deserialize(deserializer).map(Line::Was),
             "BOOKMARK" => Bookmark::deserialize(deserializer).map(Line::Bookmark),
             _ => Box::deserialize(deserializer).map(Line::Refusal),
         }
@@ -139,16 +169,19 @@ mod tests {
             let mut at = 0;
             let event = told(Kind::Namespace, line.as_bytes(), &mut Slim::default(), &mut at);
             let said = match event {
-                Ok(None) => "nothing".to_owned(),
-                Ok(Some(Event::Changed(object))) => format!("changed {}", object.key().name.name),
-                Ok(Some(Event::Gone { key, .. })) => format!("gone {}", key.name.name),
-                Ok(Some(_)) => "something else".to_owned(),
+                Ok(Told::Nothing) => "nothing".to_owned(),
+                Ok(Told::Event(Event::Changed(object))) => format!("changed {}", object.key().name.name),
+                Ok(Told::Event(Event::Gone { key, .. })) => format!("gone {}", key.name.name),
+                Ok(Told::Event(_)) => "something else".to_owned(),
+                Ok(Told::Undecodable(Undecodable { object, error, .. })) => format!("{object}: {error}"),
                 Err(kube::Error::Api(status)) => format!("code {}", status.code),
                 Err(_) => "unreadable".to_owned(),
             };
             (said, at)
         };
+        const WRONG: &str = "Namespace a: invalid type: integer `7`, expected a sequence";
         let object = r#"{"metadata": {"name": "a", "resourceVersion": "7"}}"#;
+        let wrong = r#"{"metadata": {"name": "a", "resourceVersion": "7"}, "spec": {"finalizers": 7}}"#;
         for (line, said, at) in [
             (format!(r#"{{"type": "ADDED", "object": {object}}}"#), "changed a", 7),
             (format!(r#"{{"object": {object}, "type": "MODIFIED"}}"#), "changed a", 7),
@@ -158,6 +191,9 @@ mod tests {
             (r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410}}"#.to_owned(), "code 410", 0),
             (r#"{"kind": "Status", "status": "Failure", "code": 500}"#.to_owned(), "code 500", 0),
             (" \n".to_owned(), "nothing", 0),
+            (format!(r#"{{"type": "ADDED", "object": {wrong}}}"#), WRONG, 7),
+            (format!(r#"{{"object": {wrong}, "type": "MODIFIED"}}"#), WRONG, 7),
+            (format!(r#"{{"type": "DELETED", "object": {wrong}}}"#), "gone a", 7),
             (r#"{"type": "ADDED", "object": 7}"#.to_owned(), "unreadable", 0),
             (r#"{"type": "ADDED"}"#.to_owned(), "unreadable", 0),
             (format!(r#"{{"object": {object}}}"#), "unreadable", 0),

@@ -76,6 +76,16 @@ impl Relations {
         self.relations.is_empty()
     }
 
+    /// Whether no shape that asks minds a pod on another node: host ports at most.
+    pub fn is_local(&self) -> bool {
+        self.relations.iter().all(|relation| {
+            relation.spread.is_empty()
+                && relation.affinity.is_none()
+                && relation.anti_affinity.is_empty()
+                && relation.others_anti_affinity.is_empty()
+        })
+    }
+
     /// A pod went from one place to another.
     pub fn moved(&mut self, snapshot: &Snapshot, pod: PodId, from: Option<NodeId>, to: Option<NodeId>) {
         for relation in &mut self.relations {

@@ -5,6 +5,8 @@ pub mod kubernetes;
 pub mod kueue;
 pub mod yunikorn;
 
+use crate::fit::{Ask, Preemptor};
+use crate::snapshot::Snapshot;
 use koordinator::Koordinator;
 use kubernetes::Kubernetes;
 use kueue::Kueue;
@@ -20,4 +22,15 @@ pub enum Policy {
     Kueue(Kueue),
     /// Jobs by elastic quota.
     Koordinator(Koordinator),
+}
+
+impl Policy {
+    /// What the preemptor asks for; under a policy that places jobs whole, a pod asks with its job.
+    pub fn ask(&self, snapshot: &Snapshot, preemptor: Preemptor) -> Ask {
+        let ask = Ask::new(snapshot, preemptor);
+        match (self, preemptor) {
+            (Self::Koordinator(_), Preemptor::Pod(pod)) => ask.with_job(snapshot, pod),
+            _ => ask,
+        }
+    }
 }

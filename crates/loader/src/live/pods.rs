@@ -16,6 +16,7 @@ use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod as ApiPod;
 use reprieve_api::source::InputError;
+use reprieve_api::source::ObjectRef;
 
 impl Live {
     pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
@@ -60,7 +61,7 @@ impl Live {
         let pod = match converted {
             Err(error) => {
                 self.leave(name);
-                return Err(error.object(format!("Pod {name}")));
+                return Err(error.object(ObjectRef::of(Kind::Pod, name)));
             }
             Ok(_) if self.stale => return Ok(()),
             Ok(Some(pod)) => pod,

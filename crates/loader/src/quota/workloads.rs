@@ -18,10 +18,12 @@ use crate::request;
 use crate::time::timestamp;
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::workload_classes::WorkloadClasses;
+use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::{ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod, PodSpec};
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
 /// What is known of Kueue's other objects.
@@ -76,7 +78,7 @@ impl Workloads {
         places: Places,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
-        let locals = by_name("LocalQueue", &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let locals = by_name(Kind::LocalQueue, &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
         let unsupported_locals = unsupported_locals(&locals);
         let unsupported_queues = unsupported_queues(objects, &reading);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
@@ -117,13 +119,14 @@ impl Workloads {
         objects: &Objects,
         notes: &mut Notes<'_>,
     ) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
-        let mut named = by_name("Workload", &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        let mut named =
+            by_name(Kind::KueueWorkload, &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
         named.retain(|_, workload| !is_finished(&workload.object));
         let ids = named.iter().enumerate();
         self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
         let mut workloads = Vec::new();
         for (name, Sourced { object, source }) in &named {
-            let located = |error: InputError| error.at(source).object(format!("Workload {name}"));
+            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, name));
             workloads.push(self.read(name, object, notes.texts).map_err(located)?);
             notes.warnings.extend(self.problems(name, object).map_err(located)?);
         }

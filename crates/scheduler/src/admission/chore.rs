@@ -1,7 +1,7 @@
 //! What is to be done next for a Job, from what the API says of it and its workload alone.
 
 use k8s_openapi::api::batch::v1::Job;
-use reprieve_objects::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
+use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 
 use super::make::QUEUE;
 use crate::action::Launch;
@@ -132,10 +132,10 @@ fn has(job: &Job, condition: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
+    use reprieve_api::meta::FullName;
     use reprieve_engine::Timestamp;
     use reprieve_engine::policy::kueue::Ground;
-    use reprieve_objects::kueue::{AdmissionSpec, PodSetAssignment};
-    use reprieve_objects::objects::FullName;
     use serde_json::{Value, json};
 
     use super::super::make::workload;

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::{Kueue, Likeness};
-use reprieve_objects::live::Live;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
+use reprieve_loader::live::Live;
 
 use crate::effects::preempted_for;
 
@@ -119,8 +119,8 @@ impl Claims {
 }
 
 fn was_preempted(live: &Live, workload: &FullName) -> bool {
-    match live.get(&Key::new(Kind::Workload, workload.clone())) {
-        Some(Object::Workload(workload)) => preempted_for(workload).is_some(),
+    match live.get(&Key::new(Kind::KueueWorkload, workload.clone())) {
+        Some(Object::KueueWorkload(workload)) => preempted_for(workload).is_some(),
         _ => false,
     }
 }

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kueue::AdmissionSpec;
+use reprieve_api::meta::FullName;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{self, Considered, noted_cycle};
 use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
-use reprieve_objects::cycle::{admission, reason};
-use reprieve_objects::kueue::AdmissionSpec;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
+use reprieve_report::cycle::{admission, reason};
 use reprieve_report::planned_actions::{self, PREEMPTED, PREEMPTING, PlannedAction, workload_evictions};
 
 use super::Admission;
@@ -111,7 +111,7 @@ impl Admission {
         let loaded = view.loaded();
         let mut held = BTreeMap::new();
         for unit in &self.claims.alone().cloned().map(UnitName::Workload).collect::<Vec<_>>() {
-            let Some(Object::Workload(workload)) = view.live.get(&unit.key()) else { continue };
+            let Some(Object::KueueWorkload(workload)) = view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preempted_for(workload) else { continue };
             let until = since.plus_seconds(PATIENCE_SECONDS);
             if until <= now || queue.get(&UnitName::Workload(preemptor)).is_none() {
@@ -242,7 +242,7 @@ fn evict(
         if is_evicted(victim, view) {
             continue;
         }
-        let (key, ground) = (Key::new(Kind::Workload, victim.clone()), *ground);
+        let (key, ground) = (Key::new(Kind::KueueWorkload, victim.clone()), *ground);
         let Some(workload) = view.target(&key).filter(|_| view.is_settled(&key)) else {
             return unsettled(unit, queue);
         };
@@ -271,7 +271,7 @@ fn is_evicted(workload: &FullName, view: &ClusterView) -> bool {
 
 /// Whether it is written on the workload that it has no quota for this reason.
 fn was_refused(key: &Key, reason: WaitReason, view: &ClusterView) -> bool {
-    let Some(Object::Workload(workload)) = view.live.get(key) else { return true };
+    let Some(Object::KueueWorkload(workload)) = view.live.get(key) else { return true };
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
     quota.is_some_and(|condition| condition.status == "False" && is_about(&condition.message, reason.as_str()))

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use reprieve_objects::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec};
-use reprieve_objects::objects::FullName;
+use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec};
+use reprieve_api::meta::FullName;
 
 /// The label by which a Job names its LocalQueue.
 pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";

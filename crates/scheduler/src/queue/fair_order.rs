@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::QueueId;
-use reprieve_objects::load::Loaded;
+use reprieve_loader::load::Loaded;
 
 use super::{CrowdId, PendingQueue, Place, State};
 use crate::view::ClusterView;

@@ -10,7 +10,7 @@ use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
 use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
 
-use reprieve_objects::live::Live;
+use reprieve_loader::live::Live;
 
 use crate::view::Room;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::pod::Pod;
 
 use super::footing::Footing;
 use super::likeness::{Likeness, Looks};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
-use reprieve_objects::load::timestamp;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::time::timestamp;
 
 use reprieve_report::unit_name::UnitName;
 
@@ -70,7 +70,7 @@ impl Roll {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::meta::FullName;
     use serde_json::json;
 
     use super::*;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
 use reprieve_report::planned_actions::PREEMPTED;
 
 use super::Scheduler;
@@ -67,7 +67,7 @@ impl Scheduler {
                 self.view.seen(&object);
                 self.reconsider(&key.name, now);
             }
-            Object::Workload(_) | Object::Job(_) => self.work_seen(&object, now),
+            Object::KueueWorkload(_) | Object::Job(_) => self.work_seen(&object, now),
             Object::PodGroup(group) => {
                 let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
@@ -101,7 +101,7 @@ impl Scheduler {
         let gone = self.view.gone(key);
         match key.kind {
             Kind::Pod => self.reconsider(&key.name, now),
-            Kind::Workload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
+            Kind::KueueWorkload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
             _ => {
                 self.view.live.remove(key);
                 self.judge_anew(key.kind);
@@ -175,7 +175,7 @@ impl Scheduler {
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
                 if !forbidden {
-                    let key = Key::new(Kind::Workload, FullName::of(&workload.metadata));
+                    let key = Key::new(Kind::KueueWorkload, FullName::of(&workload.metadata));
                     self.find_out(key, None, unit.clone());
                 }
                 forbidden
@@ -239,7 +239,7 @@ impl Scheduler {
                 self.find_out(key.clone(), Some(id), unit.clone());
             }
         }
-        if key.kind == Kind::Workload {
+        if key.kind == Kind::KueueWorkload {
             self.queue.wake_workloads();
         }
         if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, unit) {

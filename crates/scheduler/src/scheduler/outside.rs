@@ -1,11 +1,11 @@
 //! What whoever drives the scheduler asks of it, besides steps.
 
+use reprieve_api::answer::Answer;
+use reprieve_api::record::record;
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Timestamp;
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::time;
-use reprieve_objects::question::Question;
-use reprieve_objects::record::record;
-use reprieve_objects::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_loader::question::Question;
+use reprieve_loader::time::time;
 use reprieve_report::answer::answer;
 
 use super::Scheduler;

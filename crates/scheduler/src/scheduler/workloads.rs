@@ -1,10 +1,10 @@
 //! Policy Kueue: keeps Jobs and their workloads in step, and runs the admission cycle.
 
+use reprieve_api::kinds::{Key, Object};
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::{Timestamp, WorkloadId};
-use reprieve_objects::object::{Key, Object};
-use reprieve_objects::question::Question;
-use reprieve_objects::report::{Report, report};
+use reprieve_loader::question::Question;
+use reprieve_report::report::{Report, report};
 
 use super::Scheduler;
 use crate::admission::{Head, decide};

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::{Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 use crate::action::{Action, ActionId, Said};
 use crate::effects::{apply, apply_to_pod};

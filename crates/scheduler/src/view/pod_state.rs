@@ -1,7 +1,7 @@
 //! What the state of a pod means to a scheduler.
 
 use k8s_openapi::api::core::v1::PodCondition;
-use reprieve_objects::pod::{Pod, PodStatus};
+use reprieve_api::pod::{Pod, PodStatus};
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_report::unit_name::UnitName;

@@ -1,10 +1,10 @@
 //! How the room on nodes changes as a pod does.
 
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::hold::yields_above;
 use reprieve_engine::{NodeId, Priority};
-use reprieve_objects::load::Loaded;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
+use reprieve_loader::load::Loaded;
 
 /// How the room on nodes changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

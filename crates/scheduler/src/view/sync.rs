@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use reprieve_api::kinds::Kind;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::Kind;
 
 use crate::action::Action;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::object::{Key, Kind};
+use reprieve_api::kinds::{Key, Kind};
 
 /// The last version of each object that was seen, and of its end.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl SeenVersions {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_objects::objects::FullName;
+    use reprieve_api::meta::FullName;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use reprieve_scheduler::{Bug, UnitName};
 
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::Verdict;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;

@@ -1,9 +1,9 @@
 //! Gangs: they enter, are decided and yield as one.
 
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 use reprieve_scheduler::Verdict;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects::apply_to_pod;

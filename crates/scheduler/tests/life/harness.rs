@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::{FullName, Objects};
-use reprieve_objects::pod::Pod;
-use reprieve_objects::read::documents;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::effects::{apply, apply_to_pod};
 use reprieve_scheduler::event::{ActionResult, Event};
@@ -61,7 +62,7 @@ pub fn read(text: &str) -> Vec<Object> {
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
-    objects.into_each()
+    objects.iter().collect()
 }
 
 /// A scheduler and the objects as the API has them.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodSchedulingGate;
-use reprieve_objects::object::Object;
-use reprieve_objects::pod::{Pod, PodSpec};
+use reprieve_api::kinds::Object;
+use reprieve_api::pod::{Pod, PodSpec};
 use reprieve_scheduler::Verdict;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;

@@ -1,13 +1,13 @@
 //! `plan` shows what `run` does.
 
+use reprieve_api::meta::FullName;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_objects::load::{Strictness, load_for};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::question::Question;
-use reprieve_objects::report::{ActionReport, report};
+use reprieve_loader::load::{Strictness, load_for};
+use reprieve_loader::question::Question;
+use reprieve_report::report::{ActionReport, report};
 use reprieve_scheduler::action::{Action, SOFT_EVICTION};
 use reprieve_scheduler::{Scheduler, Verdict};
 

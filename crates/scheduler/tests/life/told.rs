@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_objects::object::{Kind, Object};
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};

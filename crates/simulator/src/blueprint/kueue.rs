@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_objects::kueue::{LocalQueue, LocalQueueSpec};
-use reprieve_objects::made_up::{ROOT, cluster_queue, cohort, flavor, quota};
-use reprieve_objects::object::Object;
-use reprieve_objects::request::{self, Amounts};
+use reprieve_api::kinds::Object;
+use reprieve_api::kueue::{LocalQueue, LocalQueueSpec};
+use reprieve_loader::request::{self, Amounts};
+use reprieve_translate::made_up::{ROOT, cluster_queue, cohort, flavor, quota};
 
 use super::Queue;
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::{Kind, Object, Reader};
+use reprieve_api::koordinator::{ElasticQuota, QuotaSpec};
 use reprieve_engine::policy::Policy;
-use reprieve_objects::koordinator::{ElasticQuota, QuotaSpec};
-use reprieve_objects::object::{Kind, Object};
+use reprieve_loader::question::reader;
 use serde_json::{Map, Value, json};
 
 use super::kueue;
@@ -26,20 +27,8 @@ pub struct Queue {
 
 /// Whether an object means something to a policy.
 pub(super) fn is_for(object: &Object, policy: &Policy) -> bool {
-    match object.kind() {
-        Kind::ConfigMap => matches!(policy, Policy::YuniKorn),
-        Kind::ElasticQuota | Kind::JobGroup => matches!(policy, Policy::Koordinator(_)),
-        Kind::ResourceFlavor
-        | Kind::ClusterQueue
-        | Kind::Cohort
-        | Kind::LocalQueue
-        | Kind::WorkloadPriorityClass
-        | Kind::LimitRange
-        | Kind::RuntimeClass
-        | Kind::Workload => matches!(policy, Policy::Kueue(_)),
-        Kind::PodGroup => matches!(policy, Policy::Kubernetes(_)),
-        Kind::Namespace | Kind::Node | Kind::PriorityClass | Kind::Budget | Kind::Job | Kind::Pod => true,
-    }
+    let by = object.kind().resource().reader;
+    object.kind() == Kind::Job || by == Reader::All || by == reader(policy)
 }
 
 /// Whether an object is an account of some policy.

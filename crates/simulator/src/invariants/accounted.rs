@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 use reprieve_scheduler::UnitName;
 
 use super::Invariant;
@@ -25,7 +25,7 @@ impl Accounted {
     fn knows_who_is_leaving(&mut self, world: &World, pod: &Pod) -> Result<(), String> {
         let name = FullName::of(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let taken = world.scheduler.live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
+        let taken = world.scheduler().live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
         if taken == pod.metadata.deletion_timestamp.is_some() || !taken {
             self.suspected.remove(&uid);
             return Ok(());
@@ -49,7 +49,7 @@ impl Invariant for Accounted {
         }
         self.looked = Some(now);
         let waiting: BTreeMap<UnitName, String> =
-            world.scheduler.waiting().map(|(unit, why)| (unit.clone(), why)).collect();
+            world.scheduler().waiting().map(|(unit, why)| (unit.clone(), why)).collect();
         if now.0 - world.last_restart().0 < HEARD_MICROS {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Invariant for Accounted {
                 continue;
             }
             let unit = UnitName::of(pod, &world.setup().policy);
-            let known = world.scheduler.live().pod(&FullName::of(&pod.metadata));
+            let known = world.scheduler().live().pod(&FullName::of(&pod.metadata));
             let assumed = known.is_some_and(|pod| pod.node_name.is_some());
             if !assumed && !waiting.contains_key(&unit) {
                 return Err(format!("{unit} waits, and the scheduler does not know"));

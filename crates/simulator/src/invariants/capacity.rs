@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_objects::object::Object;
-use reprieve_objects::request::{self, Amounts};
+use reprieve_api::kinds::Object;
+use reprieve_loader::request::{self, Amounts};
 
 use super::Invariant;
 use crate::world::World;

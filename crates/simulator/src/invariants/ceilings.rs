@@ -2,7 +2,7 @@
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::queues::UNDEFINED;
-use reprieve_objects::load::{Strictness, load};
+use reprieve_loader::load::{Strictness, load};
 
 use super::Invariant;
 use super::quota::Quota;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::Object;
+use reprieve_api::kueue::KueueWorkload;
+use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::kueue::KueueWorkload;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
 use reprieve_scheduler::UnitName;
 use reprieve_scheduler::effects::is_true;
 
@@ -44,7 +44,7 @@ impl Invariant for InStep {
         let mut jobs: Vec<&Job> = Vec::new();
         for object in world.api.all() {
             match object {
-                Object::Workload(workload) => {
+                Object::KueueWorkload(workload) => {
                     workloads.insert(owner(&workload.metadata).unwrap_or_default(), workload);
                 }
                 Object::Job(job) => jobs.push(job),
@@ -59,7 +59,7 @@ impl Invariant for InStep {
                 return Err(format!("pod {name} is there, and its workload has no quota"));
             }
         }
-        let waiting: BTreeSet<&UnitName> = world.scheduler.waiting().map(|(unit, _)| unit).collect();
+        let waiting: BTreeSet<&UnitName> = world.scheduler().waiting().map(|(unit, _)| unit).collect();
         let mut out = BTreeMap::new();
         for job in jobs {
             let name = FullName::of(&job.metadata);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use reprieve_api::answer::Answer;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
-use reprieve_objects::answer::Answer;
-use reprieve_objects::load::time;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::test_file::{OutcomeName, PreemptorRef, VictimRef};
+use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
@@ -86,7 +86,7 @@ fn by_checker(
 
 fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
     let priority = |pod: &FullName| {
-        let pod = world.scheduler.live().pod(pod);
+        let pod = world.scheduler().live().pod(pod);
         pod.and_then(|pod| pod.spec.as_ref()?.priority).unwrap_or(0)
     };
     let highest = placement.iter().map(|(pod, _)| priority(pod)).max().unwrap_or(i32::MIN);
@@ -122,7 +122,7 @@ fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Re
 /// Law 7: nobody is taken outside the preemptor's fence.
 fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
     let queue = |pod: &FullName| {
-        let labels = world.scheduler.live().pod(pod)?.metadata.labels.clone()?;
+        let labels = world.scheduler().live().pod(pod)?.metadata.labels.clone()?;
         labels.get("queue").cloned()
     };
     let preemptor = placement.first().and_then(|(pod, _)| queue(pod)).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::objects::FullName;
+use reprieve_api::meta::FullName;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
@@ -31,7 +31,7 @@ impl Invariant for OneRound {
             return Ok(());
         };
         let uid = |pod: &FullName| {
-            let pod = world.scheduler.live().pod(pod);
+            let pod = world.scheduler().live().pod(pod);
             pod.and_then(|pod| pod.metadata.uid.clone()).unwrap_or_default()
         };
         let with_uids = victims.iter().map(|pod| (pod.clone(), uid(pod))).collect();
@@ -68,7 +68,7 @@ fn evicted(action: &Action) -> Option<&FullName> {
 }
 
 fn is_leaving(world: &World, pod: &FullName) -> bool {
-    world.scheduler.live().pod(pod).is_some_and(|pod| {
+    world.scheduler().live().pod(pod).is_some_and(|pod| {
         let labels = pod.metadata.labels.as_ref();
         let soft = labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
         pod.metadata.deletion_timestamp.is_some() || soft

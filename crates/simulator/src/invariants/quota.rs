@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_objects::kueue::{ClusterQueue, KueueWorkload};
-use reprieve_objects::objects::Objects;
-use reprieve_objects::quantity;
+use reprieve_api::kueue::{ClusterQueue, KueueWorkload};
+use reprieve_api::object_set::Objects;
+use reprieve_api::quantity;
 use serde_json::Value;
 
 /// A flavor and a resource.

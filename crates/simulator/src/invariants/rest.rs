@@ -1,6 +1,6 @@
 //! At rest, nothing that fits is pending: a scheduler that is started anew finds nothing to bind.
 
-use reprieve_objects::object::Kind;
+use reprieve_api::kinds::Kind;
 use reprieve_scheduler::{Scheduler, Verdict};
 
 use super::Invariant;
@@ -26,7 +26,7 @@ impl Invariant for Rest {
             match fresh.step(now) {
                 Some(step) => {
                     if let (Some(unit), Verdict::Schedule { placement }) = (&step.unit, &step.verdict) {
-                        let why = world.scheduler.waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
+                        let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
                         let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
                         if !held_back {
                             return Err(format!("{unit} fits as {placement:?} and is pending: {why:?}"));

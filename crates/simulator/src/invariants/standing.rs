@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_objects::object::{Key, Kind, Object};
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
-use reprieve_objects::request::{self, Amounts};
+use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
+use reprieve_loader::request::{self, Amounts};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Invariant;
@@ -32,7 +32,7 @@ impl Invariant for Standing {
             }
         }
         for (pod, node) in placement {
-            let status = world.scheduler.live().pod(pod).and_then(|pod| pod.status.as_ref());
+            let status = world.scheduler().live().pod(pod).and_then(|pod| pod.status.as_ref());
             if status.and_then(|status| status.nominated_node_name.as_ref()) != Some(node) {
                 return Err(format!("{victims:?} yield for {unit}, and it is not said that {pod} is meant for {node}"));
             }
@@ -46,7 +46,7 @@ impl Invariant for Standing {
 
 /// How many pods of a unit have a node, as far as the scheduler can know: one that is gone is there until somebody says so.
 pub(super) fn bound_members(world: &World, unit: &UnitName) -> usize {
-    let live = world.scheduler.live();
+    let live = world.scheduler().live();
     let node_of = |pod: &FullName| live.pod(pod)?.node_name.as_ref();
     live.members(&unit.key()).iter().filter(|pod| node_of(pod).is_some()).count()
 }
@@ -54,7 +54,7 @@ pub(super) fn bound_members(world: &World, unit: &UnitName) -> usize {
 /// Whether the placement fits, as far as resources tell, with these and all who are leaving gone, and with those of higher priority
 /// that are meant to land there.
 pub(super) fn fits(world: &World, placement: &[(FullName, String)], gone: &[FullName]) -> bool {
-    let live = world.scheduler.live();
+    let live = world.scheduler().live();
     let nodes: BTreeSet<&String> = placement.iter().map(|(_, node)| node).collect();
     let mut used: BTreeMap<&String, Amounts> = BTreeMap::new();
     let mut add = |node, pod: &Pod| {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use reprieve_api::meta::FullName;
 use reprieve_engine::policy::Policy;
-use reprieve_objects::objects::FullName;
 use reprieve_scheduler::Step;
 use reprieve_scheduler::action::Action;
 
@@ -33,7 +33,7 @@ impl Invariant for WholeGangs {
         for (job, _) in world.gangs().filter(|(job, _)| matches!(job.submission.form, Form::Gang { whole: true, .. })) {
             let pods = &job.parts[0].pods;
             let stays = |pod: &&FullName| {
-                let pod = world.scheduler.live().pod(pod);
+                let pod = world.scheduler().live().pod(pod);
                 pod.is_some_and(|pod| {
                     let bound = pod.node_name.is_some();
                     bound && pod.metadata.deletion_timestamp.is_none()

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_objects::object::Kind;
-use reprieve_objects::request;
-use reprieve_objects::source::InputError;
+use reprieve_api::kinds::Kind;
+use reprieve_api::source::InputError;
+use reprieve_loader::request;
 
 use super::{Amounts, Arrivals, JobSpec, Scenario, quantities};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::pod::Pod;
 
 use super::span::{Between, Spans};
 use super::{JobSpec, Scenario, quantities};

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::source::InputError;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::source::InputError;
 
 use super::openb::{GPU, name, node, node_list};
 use super::{Broken, OnBroken, Row, SECOND, START, Text};
@@ -46,17 +46,7 @@ pub fn jobs(
     if let Some(twice) = lines.iter().find(|job| !names.insert(&job.name)) {
         return Err(InputError::new(format!("{}: job {:?} is there twice", list.file, twice.name)));
     }
-    let mut made_up = vec![
-        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
-        format!(
-            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
-        ),
-        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
-        format!(
-            "queues: jobs belong to {} or {} by chance, and each is guaranteed half of the GPUs",
-            TEAMS[0], TEAMS[1]
-        ),
-    ];
+    let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {
             let (nodes, broken_nodes) = node_list(nodes, on_broken)?;
@@ -97,6 +87,19 @@ pub fn jobs(
         seed,
     };
     Ok((blueprint, broken))
+}
+
+/// What the trace does not say.
+fn made_up() -> Vec<String> {
+    let [a, b] = TEAMS;
+    vec![
+        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
+        format!(
+            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
+        ),
+        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
+        format!("queues: jobs belong to {a} or {b} by chance, and each is guaranteed half of the GPUs"),
+    ]
 }
 
 fn job_line(row: &Row) -> Result<JobLine, String> {

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_objects::object::Object;
-use reprieve_objects::objects::FullName;
-use reprieve_objects::source::InputError;
+use reprieve_api::kinds::Object;
+use reprieve_api::meta::FullName;
+use reprieve_api::source::InputError;
 
 use super::{Broken, OnBroken, Row, SECOND, START, Text};
 use crate::blueprint::{Blueprint, Queue, template};

@@ -12,6 +12,7 @@ use reprieve_loader::queue_spec::Account;
 
 use super::{Accounts, Mapped, made, named};
 use crate::made_up::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
+use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::{
     AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
     PodSetSpec,
@@ -67,7 +68,7 @@ impl Accounts {
         let mut mapped = plain.clone();
         mapped.resource_flavors.push(made(flavor()));
         let mut offered = Amounts::new();
-        for (resource, amount) in allocatables(&by_name("Node", &plain.nodes, plain_name)?)?.into_iter().flatten() {
+        for (resource, amount) in allocatables(&by_name(Kind::Node, &plain.nodes, plain_name)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
 use super::{LOCAL_QUEUE, made, named, without_accounts};
+use reprieve_api::kinds::Kind;
 use reprieve_api::koordinator::{job_of, label};
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::membership::group_of;
@@ -19,6 +20,7 @@ use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod, PodSpec, PodStatus};
 use reprieve_api::quantity::written;
+use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Source, Sourced};
 use reprieve_loader::Defaults;
 use reprieve_loader::WorkloadClasses;
@@ -114,7 +116,8 @@ impl Plain {
                     (false, _) => Place::Nowhere,
                 };
                 let priority = classes.priority(&workload.spec);
-                let priority = priority.map_err(|error| error.at(source).object(format!("Workload {name}")))?;
+                let priority =
+                    priority.map_err(|error| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, &name)))?;
                 let pods = pods_of(workload, &name, priority, place, source, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
@@ -178,7 +181,10 @@ fn pods_of(
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
     if total > MOST_PODS {
         let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
-        return Err(InputError::new(problem).at(source).object(format!("Workload {name}")).field("spec.podSets"));
+        return Err(InputError::new(problem)
+            .at(source)
+            .object(ObjectRef::of(Kind::KueueWorkload, name))
+            .field("spec.podSets"));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let since: Option<&Time> = conditions

@@ -2,19 +2,20 @@
 //! those who cannot be preempted, its max for all; idle quota goes to the first comer.
 
 mod away;
+mod laws;
 mod place;
 mod quota;
 
 use std::collections::BTreeSet;
 
-use crate::choose::Plan;
-use crate::decide::{Outcome, open};
-use crate::explain::{Explanation, Spared, mark_equal_costs};
+use crate::decision::Outcome;
+use crate::decisive::{self, Closed};
+use crate::explanation::{Decisive, Recorder};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
-use crate::laws::{Law, never, not_preemptible, opt_out, protected, toleration, underway, unknown_class};
-use crate::snapshot::Snapshot;
+use crate::laws::{Law, never, opt_out, protected, toleration, underway, unknown_class};
+use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use quota::{Firm, Purpose};
 
@@ -30,66 +31,36 @@ pub struct Koordinator {
 }
 
 /// Decides for the job of one pod.
-pub(crate) fn decide(snapshot: &mut Snapshot, policy: &Koordinator, ask: &Ask, pod: PodId, now: Timestamp) -> Outcome {
-    let mut what_if = open(snapshot, ask);
-    let mut search = Search::new(&mut what_if, policy, ask, pod, now);
-    let enough = search.too_few().is_none();
-    let may_run = enough && search.over_limit(Purpose::Run).is_none();
-    let mark = search.what_if.mark();
-    let free = if may_run { search.place_free() } else { Placement::new() };
-    if may_run && free.len() == ask.members.len() {
-        return Outcome::Schedule(free);
-    }
-    if let Some(law) = search.may_not_trigger() {
-        return Outcome::Unschedulable(Some(law));
-    }
-    search.what_if.back_to(mark);
-    if let Some(law) = search.underway() {
-        return Outcome::Wait(law);
-    }
-    if let Some(law) = search.too_few().or_else(|| search.over_limit(Purpose::Trigger)) {
-        return Outcome::Unschedulable(Some(law));
-    }
-    match search.plan(free, None) {
-        Ok(plan) => Outcome::Preempt(plan),
-        Err(law) => Outcome::Unschedulable(law),
-    }
-}
-
-/// Explains an outcome of `decide`.
-pub(crate) fn explain(
+pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     policy: &Koordinator,
     ask: &Ask,
     pod: PodId,
     now: Timestamp,
-    plan: Option<&Plan>,
-) -> Explanation {
-    let mut explanation = Explanation::default();
-    let mut what_if = open(snapshot, ask);
-    let mut search = Search::new(&mut what_if, policy, ask, pod, now);
-    if plan.is_some() {
-        let mark = search.what_if.mark();
-        let may_run = search.over_limit(Purpose::Run).is_none();
-        let free = if may_run { search.place_free() } else { Placement::new() };
-        search.what_if.back_to(mark);
-        let _ = search.plan(free, Some(&mut explanation.victims));
+    recorder: &mut R,
+) -> Outcome {
+    let mut what_if = ask.what_if(snapshot);
+    let outcome = Search::new(&mut what_if, policy, ask, pod, now).outcome(recorder);
+    if R::RECORDS {
+        report_decisive(&mut what_if, ask, pod, recorder);
     }
-    for unit in search.snapshot().unit_ids() {
-        if plan.is_some_and(|plan| plan.victims.contains(&unit)) {
-            continue;
-        }
-        let law = search.snapshot().unit(unit).pods.iter().find_map(|&pod| search.spares(pod));
-        let otherwise = if plan.is_some() { Spared::Reprieved } else { Spared::InVain };
-        explanation.spared.push((unit, law.map_or(otherwise, Spared::Law)));
-    }
-    if let Some(plan) = plan {
-        let costs = search.node_costs();
-        let alike =
-            |one: NodeId, other: NodeId| costs[one.index()].is_some() && costs[one.index()] == costs[other.index()];
-        mark_equal_costs(search.what_if, ask, plan, &mut explanation.spared, alike);
-    }
-    explanation
+    outcome
+}
+
+/// Reports what the outcome may depend on: the job's own pods, what counts in a quota of the job or above, and what runs where a
+/// pod of the job might land.
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, recorder: &mut R) {
+    let Some(closed) = Closed::new(what_if, ask) else {
+        return;
+    };
+    let snapshot = what_if.snapshot();
+    let tree = snapshot.queues();
+    let own: Vec<QueueId> = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue)).collect();
+    let is_needed = |pod: &Pod| {
+        let mut counts_in = pod.queue.into_iter().flat_map(|queue| tree.path(queue));
+        decisive::is_of_gang(snapshot, ask, pod) || counts_in.any(|queue| own.contains(&queue))
+    };
+    recorder.decisive(Decisive::with(snapshot, closed.others(snapshot, ask), is_needed, &[], &closed));
 }
 
 struct Search<'w, 's, 'a> {
@@ -110,6 +81,30 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             search.firm = search.firm(queue);
         }
         search
+    }
+
+    fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
+        let enough = self.too_few().is_none();
+        let may_run = enough && self.over_limit(Purpose::Run).is_none();
+        let mark = self.what_if.mark();
+        let free = if may_run { self.place_free() } else { Placement::new() };
+        if may_run && free.len() == self.ask.members.len() {
+            return Outcome::Schedule(free);
+        }
+        if let Some(law) = self.may_not_trigger() {
+            return Outcome::Unschedulable(Some(law));
+        }
+        self.what_if.back_to(mark);
+        if let Some(law) = self.underway() {
+            return Outcome::Wait(law);
+        }
+        if let Some(law) = self.too_few().or_else(|| self.over_limit(Purpose::Trigger)) {
+            return Outcome::Unschedulable(Some(law));
+        }
+        match self.plan(free, recorder) {
+            Ok(plan) => Outcome::Preempt(plan),
+            Err(law) => Outcome::Unschedulable(law),
+        }
     }
 
     fn snapshot(&self) -> &Snapshot {
@@ -175,7 +170,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         (pod.priority >= self.ask.priority)
             .then_some(Law::Priority { candidate: pod.priority })
-            .or_else(|| not_preemptible::spares(snapshot, id, self.is_preemptible(id)))
+            .or_else(|| laws::spares(snapshot, id, self.is_preemptible(id)))
             .or_else(|| protected::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))

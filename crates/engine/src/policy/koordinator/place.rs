@@ -6,14 +6,16 @@ use std::ops::Range;
 
 use super::Search;
 use super::away::{Away, Victim};
-use super::quota::{Purpose, over_quota, quota_misfit};
+use super::quota::{over_quota, quota_misfit};
 use crate::candidates::Candidate;
-use crate::choose::Plan;
+use crate::decision::Plan;
+use crate::equal_cost::mark_equal_costs;
+use crate::explanation::{Reason, Recorder};
 use crate::filters::Misfit;
 use crate::fit::{self, Placement};
 use crate::ids::{NodeId, PodId, QueueId, ShapeId};
 use crate::laws::{Law, unknown_class};
-use crate::reprieve::{Reason, Trial};
+use crate::reprieve::Trial;
 use crate::what_if::WhatIf;
 
 impl Search<'_, '_, '_> {
@@ -40,7 +42,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Places the whole job with all lawful victims gone, and gives back whom it can. (Rules 8 to 11.)
-    pub(super) fn plan(&mut self, free: Placement, reasons: Option<&mut Vec<Reason>>) -> Result<Plan, Option<Law>> {
+    pub(super) fn plan<R: Recorder>(&mut self, free: Placement, recorder: &mut R) -> Result<Plan, Option<Law>> {
         let mark = self.what_if.mark();
         for &(pod, node) in &free {
             self.what_if.place(pod, node);
@@ -48,34 +50,30 @@ impl Search<'_, '_, '_> {
         let rest: Vec<PodId> =
             self.ask.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
         let nodes = self.open_nodes(&rest);
-        let mut away = self.away(&nodes, &rest);
+        let mut away = self.away(&nodes, &rest, recorder);
+        let costs = if R::RECORDS { away.costs() } else { Vec::new() };
         let found = match self.over_after(&rest) {
             Some(law) => Err(Some(law)),
             None => self.place_rest(free, &rest, &nodes, &mut away).ok_or(None),
         };
         let plan = found.map(|placement| {
-            let victims = self.assign_back(&placement, away.gone, reasons);
+            let mut reasons = Vec::new();
+            let victims = self.assign_back(&placement, away.gone, R::RECORDS.then_some(&mut reasons));
+            recorder.victims(reasons);
             Plan::new(self.what_if.snapshot(), placement, victims)
         });
         self.what_if.back_to(mark);
-        plan
-    }
-
-    /// By node that taking pods away could open: its cost for the pods of the job that do not fit now.
-    pub(super) fn node_costs(&mut self) -> Vec<Option<usize>> {
-        let mark = self.what_if.mark();
-        let may_run = self.over_limit(Purpose::Run).is_none();
-        let free = if may_run { self.place_free() } else { Placement::new() };
-        let members = self.ask.members.iter().copied();
-        let rest: Vec<PodId> = members.filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
-        let nodes = self.open_nodes(&rest);
-        let costs = self.away(&nodes, &rest).costs();
-        self.what_if.back_to(mark);
-        let mut open = vec![None; costs.len()];
-        for node in nodes {
-            open[node.index()] = Some(costs[node.index()]);
+        if let Ok(plan) = plan.as_ref()
+            && R::RECORDS
+        {
+            let alike = |one: NodeId, other: NodeId| {
+                nodes.binary_search(&one).is_ok()
+                    && nodes.binary_search(&other).is_ok()
+                    && costs[one.index()] == costs[other.index()]
+            };
+            mark_equal_costs(self.what_if, self.ask, plan, recorder, alike);
         }
-        open
+        plan
     }
 
     /// The nodes that taking pods away could open. (Rule 8.)
@@ -95,7 +93,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Takes away lawful victims on those nodes, and the quota's own anywhere (rule 9), as far as it matters who is away.
-    fn away(&mut self, nodes: &[NodeId], rest: &[PodId]) -> Away {
+    fn away<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> Away {
         let snapshot = self.what_if.snapshot();
         let mut is_open = vec![false; snapshot.node_ids().len()];
         for node in nodes {
@@ -109,10 +107,14 @@ impl Search<'_, '_, '_> {
             let Some(node) = snapshot.home(id) else { continue };
             let pod = snapshot.pod(id);
             let in_reach = is_open[node.index()] || own.is_some() && pod.queue == own;
-            if in_reach && self.spares(id).is_none() {
-                let matters = all_matter || pod.queue.is_some_and(|queue| tight[queue.index()]);
-                victims.push(Victim { pod: id, node, priority: pod.priority, job: pod.job, matters });
+            let (true, Some(unit)) = (in_reach, snapshot.unit_of(id)) else { continue };
+            if let Some(law) = self.spares(id) {
+                recorder.spared(unit, law);
+                continue;
             }
+            recorder.candidate(unit);
+            let matters = all_matter || pod.queue.is_some_and(|queue| tight[queue.index()]);
+            victims.push(Victim { pod: id, node, priority: pod.priority, job: pod.job, matters });
         }
         let gone: Vec<Victim> = victims.iter().filter(|victim| victim.matters).copied().collect();
         for victim in &gone {

@@ -4,7 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::explanation::Recorder;
 use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::lanes::Lane;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota::Quota;
@@ -22,20 +24,21 @@ enum Kind {
     Own,
 }
 
-pub(super) fn victims<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+pub(super) fn victims<R: Recorder>(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     requests: &[(CellId, i64)],
-    contested: &[CellId],
+    recorder: &mut R,
 ) -> Option<Vec<(WorkloadId, Ground)>> {
-    let lanes = lanes(search, quota, requests, contested);
+    let lanes = lanes(search, quota, requests);
     if lanes.is_empty() {
+        search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
         return None;
     }
-    let never = quota.rules.queues[search.queue.index()].borrow == BorrowWithin::Never;
+    let never = search.rules().borrow == BorrowWithin::Never;
     let elsewhere = lanes.iter().any(|(kind, _)| *kind != Kind::Own);
     let advantage = lanes.iter().any(|(kind, _)| *kind == Kind::Advantage);
-    let full = contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.quota(search.queue, cell));
+    let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.quota(search.queue, cell));
     let passes: &[bool] = if !elsewhere || never && full {
         &[true]
     } else if never && !advantage {
@@ -43,9 +46,15 @@ pub(super) fn victims<'a>(
     } else {
         &[true, false]
     };
-    passes.iter().find_map(|&may_borrow| {
-        let pass = Pass { search, lanes: &lanes, requests, contested, may_borrow };
-        pass.run(quota)
+    let before = recorder.clone();
+    passes.iter().enumerate().find_map(|(at, &may_borrow)| {
+        let mut reasons = before.clone();
+        let pass = Pass { search, lanes: &lanes, requests, may_borrow };
+        let victims = pass.run(quota, &mut reasons);
+        if at == 0 || victims.is_some() {
+            *recorder = reasons;
+        }
+        victims
     })
 }
 
@@ -54,7 +63,6 @@ struct Pass<'p, 'a> {
     search: &'p Search<'a>,
     lanes: &'p [(Kind, Lane<'a>)],
     requests: &'p [(CellId, i64)],
-    contested: &'p [CellId],
     may_borrow: bool,
 }
 
@@ -71,18 +79,28 @@ struct Next {
 }
 
 impl Pass<'_, '_> {
-    fn run(&self, quota: &mut Quota<'_>) -> Option<Vec<(WorkloadId, Ground)>> {
+    fn run<R: Recorder>(&self, quota: &mut Quota<'_>, recorder: &mut R) -> Option<Vec<(WorkloadId, Ground)>> {
         let (search, requests) = (self.search, self.requests);
+        let claim = |queue: QueueId| {
+            let lane = self.lanes.iter().find(|(_, lane)| lane.queue == queue);
+            lane.map_or(Claim::Reclaim, |(kind, _)| self.claim(*kind))
+        };
+        search.report_spared_in_tree(quota, claim, recorder);
         let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
         let mut nexts: BinaryHeap<Reverse<Next>> = (0..self.lanes.len()).filter_map(first).collect();
         let mut taken: Vec<(WorkloadId, Ground)> = Vec::new();
         while let Some(Reverse(Next { kind, lane, at, .. })) = nexts.pop() {
-            let workload = self.lanes[lane].1.at(at);
-            if kind != Kind::Own && !self.still_borrows(quota, self.lanes[lane].1.queue) {
-                continue; // nor will it for those behind
+            let (claim, candidates) = (self.claim(kind), &self.lanes[lane].1);
+            if kind != Kind::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
+                search.report_spared(quota, candidates.rest(at), claim, recorder);
+                continue; // nor will the queue borrow again for the workloads behind this one
             }
+            let workload = candidates.at(at);
+            let ground = search.ground(candidates.queue, search.snapshot.workload(workload), claim);
+            debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(ground));
+            search.report_candidate(workload, recorder);
             quota.take(workload);
-            taken.push((workload, self.ground(kind, workload)));
+            taken.push((workload, ground));
             if search.fits(quota, &taken, requests, self.may_borrow) {
                 let fits = |quota: &Quota<'_>, gone: &[_]| search.fits(quota, gone, requests, self.may_borrow);
                 let victims = give_back(quota, taken, fits);
@@ -98,43 +116,26 @@ impl Pass<'_, '_> {
     /// The first of a lane, at this place or behind it, that this pass may take.
     fn next(&self, lane: usize, from: usize) -> Option<Next> {
         let (kind, candidates) = &self.lanes[lane];
-        let borrow = self.search.snapshot.quota_rules().queues[self.search.queue.index()].borrow;
-        let only_low = *kind == Kind::Other && self.may_borrow;
-        if only_low && borrow == BorrowWithin::Never {
+        let only_low = self.claim(*kind) == Claim::Borrowing;
+        if only_low && self.search.rules().borrow == BorrowWithin::Never {
             return None;
         }
-        let mut at = candidates.next(self.search, self.contested, from)?;
-        while only_low && !self.is_low(candidates.at(at)) {
-            at = candidates.next(self.search, self.contested, at + 1)?;
+        let mut at = candidates.next(self.search, from)?;
+        let is_low = |at| self.search.borrowing_law(self.search.snapshot.workload(candidates.at(at))).is_none();
+        while only_low && !is_low(at) {
+            at = candidates.next(self.search, at + 1)?;
         }
         let order = self.search.order(candidates.at(at));
         Some(Next { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
     }
 
-    fn ground(&self, kind: Kind, workload: WorkloadId) -> Ground {
-        match kind {
-            Kind::Other if self.is_low(workload) => Ground::InCohortReclaimWhileBorrowing,
-            Kind::Advantage | Kind::Other => Ground::InCohortReclamation,
-            Kind::Own => Ground::InClusterQueue,
+    /// How candidates of a kind are claimed in this pass.
+    fn claim(&self, kind: Kind) -> Claim {
+        match (kind, self.may_borrow) {
+            (Kind::Advantage | Kind::Own, _) => Claim::Reclaim,
+            (Kind::Other, true) => Claim::Borrowing,
+            (Kind::Other, false) => Claim::WithoutBorrowing,
         }
-    }
-
-    /// Whether a workload may be taken even though the preemptor borrows.
-    fn is_low(&self, workload: WorkloadId) -> bool {
-        let Search { snapshot, workload: preemptor, queue, .. } = self.search;
-        let priority = snapshot.workload(workload).priority;
-        match snapshot.quota_rules().queues[queue.index()].borrow {
-            BorrowWithin::Never => false,
-            BorrowWithin::LowerPriority { threshold } => {
-                priority < preemptor.priority && threshold.is_none_or(|threshold| priority <= threshold)
-            }
-        }
-    }
-
-    /// Whether the queue, and every cohort below the one that it shares with the preemptor, still uses more than its own.
-    fn still_borrows(&self, quota: &Quota<'_>, queue: QueueId) -> bool {
-        let shared = |id: QueueId| quota.tree.path(self.search.queue).any(|own| own == id);
-        quota.tree.path(queue).take_while(|&id| !shared(id)).all(|id| !quota.within(id, self.contested))
     }
 }
 
@@ -146,15 +147,10 @@ fn put_back(quota: &mut Quota<'_>, workloads: &[(WorkloadId, Ground)]) {
 
 /// The queues that have candidates: the own, then, climbing from it to the root, under each ancestor those that are not under the one
 /// before.
-fn lanes<'a>(
-    search: &Search<'a>,
-    quota: &Quota<'a>,
-    requests: &[(CellId, i64)],
-    contested: &[CellId],
-) -> Vec<(Kind, Lane<'a>)> {
-    let own = Lane::new(search, quota, search.queue, contested);
+fn lanes<'a>(search: &Search<'_>, quota: &Quota<'a>, requests: &[(CellId, i64)]) -> Vec<(Kind, Lane<'a>)> {
+    let own = Lane::new(search, quota, search.queue);
     let mut lanes: Vec<(Kind, Lane<'a>)> = own.into_iter().map(|lane| (Kind::Own, lane)).collect();
-    if quota.rules.queues[search.queue.index()].reclaim == Reclaim::Never {
+    if search.rules().reclaim == Reclaim::Never {
         return lanes;
     }
     let fits = |id: QueueId, rest: &[(CellId, i64)]| {
@@ -170,8 +166,10 @@ fn lanes<'a>(
         let kind = if advantage { Kind::Advantage } else { Kind::Other };
         let mut open = vec![ancestor];
         while let Some(id) = open.pop() {
-            for &child in quota.children(id).iter().filter(|&&child| child != done && !quota.within(child, contested)) {
-                lanes.extend(Lane::new(search, quota, child, contested).map(|lane| (kind, lane)));
+            for &child in
+                quota.children(id).iter().filter(|&&child| child != done && !quota.within(child, search.contested))
+            {
+                lanes.extend(Lane::new(search, quota, child).map(|lane| (kind, lane)));
                 open.push(child);
             }
         }

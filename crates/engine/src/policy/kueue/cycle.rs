@@ -8,7 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::decide::Outcome;
+use crate::decision::Outcome;
+use crate::explanation::NoRecorder;
 use crate::fit::Placement;
 use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
 use crate::laws::Law;
@@ -121,9 +122,9 @@ impl Head {
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can. Whoever's
 /// namespace is not for the queue is in nobody's way.
-fn heads<'a>(
-    quota: &mut Quota<'a>,
-    policy: &'a Kueue,
+fn heads(
+    quota: &mut Quota<'_>,
+    policy: &Kueue,
     pending: &[WorkloadId],
     now: Timestamp,
     mut ground: Option<&mut Snapshot>,
@@ -145,7 +146,7 @@ fn heads<'a>(
         });
         for workload in workloads {
             note(workload);
-            let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut());
+            let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
             let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo;

@@ -4,11 +4,13 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::explanation::Recorder;
+use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
+use crate::laws::Law;
+use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::lanes::Lane;
 use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::standing::Thousandths;
 use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
 
 /// How much of what can be lent a queue has borrowed, by its weight.
@@ -19,7 +21,7 @@ pub(super) struct Share {
     lendable: i128,
     weight: i128,
     /// Whether anything is borrowed, even of what nobody can lend, which makes no share.
-    is_borrowing: bool,
+    pub is_borrowing: bool,
 }
 
 impl Share {
@@ -90,15 +92,15 @@ pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)
     }
 }
 
-pub(super) fn victims<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+pub(super) fn victims<R: Recorder>(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     strategies: &FairSharing,
     requests: &[(CellId, i64)],
-    contested: &[CellId],
+    recorder: &mut R,
 ) -> Option<Vec<(WorkloadId, Ground)>> {
     quota.charge(search.queue, requests, 1);
-    let mut tournament = Tournament { search, requests, contested, taken: Vec::new() };
+    let mut tournament = Tournament { search, requests, taken: Vec::new(), recorder };
     let found = tournament.run(quota, strategies);
     let taken = std::mem::take(&mut tournament.taken);
     quota.charge(search.queue, requests, -1);
@@ -135,31 +137,40 @@ struct Contender {
     at: usize,
 }
 
-struct Tournament<'t, 'a> {
+struct Tournament<'t, 'a, R> {
     search: &'t Search<'a>,
     requests: &'t [(CellId, i64)],
-    contested: &'t [CellId],
     taken: Vec<(WorkloadId, Ground)>,
+    recorder: &'t mut R,
 }
 
-impl<'a> Tournament<'_, 'a> {
-    fn run(&mut self, quota: &mut Quota<'a>, strategies: &FairSharing) -> bool {
+impl<R: Recorder> Tournament<'_, '_, R> {
+    fn run(&mut self, quota: &mut Quota<'_>, strategies: &FairSharing) -> bool {
         let mut field = self.field(quota);
+        let is_in_play = |queue: QueueId| field.lanes.iter().any(|lane| lane.queue == queue);
+        let claim = |queue: QueueId| if is_in_play(queue) { Claim::FairReclaim } else { Claim::Reclaim };
+        self.search.report_spared_in_tree(quota, claim, self.recorder);
         let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
         };
+        for Contender { lane, at, .. } in field.queues.values().flatten() {
+            self.search.report_spared(quota, field.lanes[*lane].rest(*at), Claim::FairReclaim, self.recorder);
+        }
         let Some(second) = strategies.second else {
             return false;
         };
         field.queues.clear();
         for (lane, at) in failed {
-            self.enter(quota, &mut field, lane, at);
+            if !self.enter(quota, &mut field, lane, at) {
+                let workload = field.lanes[lane].at(at);
+                self.search.report_spared(quota, &[workload], Claim::FairReclaim, self.recorder);
+            }
         }
         self.second_round(quota, &mut field, second)
     }
 
     /// The preemptor's own queue, and those that use more than their own of something contested.
-    fn field(&self, quota: &Quota<'a>) -> Field<'a> {
+    fn field<'q>(&self, quota: &Quota<'q>) -> Field<'q> {
         let search = self.search;
         let root = quota.tree.path(search.queue).last().unwrap_or(search.queue);
         let mut field = Field { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
@@ -171,8 +182,8 @@ impl<'a> Tournament<'_, 'a> {
                         field.cohorts.entry(id).or_default().push(child);
                         open.push(child);
                     }
-                } else if child == search.queue || !quota.within(child, self.contested) {
-                    let Some(lane) = Lane::new(search, quota, child, self.contested) else {
+                } else if child == search.queue || !quota.within(child, search.contested) {
+                    let Some(lane) = Lane::new(search, quota, child) else {
                         continue;
                     };
                     let (at, first) = (field.lanes.len(), lane.first);
@@ -188,63 +199,63 @@ impl<'a> Tournament<'_, 'a> {
         quota.tree.path(self.search.queue).any(|own| own == id)
     }
 
-    /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's.
-    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) {
+    /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's. Returns whether it does.
+    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) -> bool {
         let queue = field.lanes[lane].queue;
         let share = share(quota, queue);
-        if let Some(cohort) = quota.tree.get(queue).parent
-            && (share.is_borrowing || queue == self.search.queue)
-        {
+        let enters = share.is_borrowing || queue == self.search.queue;
+        if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
             let order = Reverse(self.search.order(field.lanes[lane].at(at)));
             field.queues.entry(cohort).or_default().push(Contender { share, order, lane, at });
         }
+        enters
     }
 
     /// `None` when the requests fit; else by queue, that is its lane, the first who failed the strategy.
     fn first_round(
         &mut self,
-        quota: &mut Quota<'a>,
-        field: &mut Field<'a>,
+        quota: &mut Quota<'_>,
+        field: &mut Field<'_>,
         strategy: Strategy,
     ) -> Option<BTreeMap<usize, usize>> {
         let mut failed = BTreeMap::new();
         // Before anybody is taken: whoever must first preempt at home in order to be within its own has no claim on others.
-        let within = quota.within(self.search.queue, self.contested);
+        let claim = if quota.within(self.search.queue, self.search.contested) {
+            Claim::FairReclaim
+        } else {
+            Claim::FairShare(strategy)
+        };
         while let Some((lane, at)) = self.next(quota, field) {
             let target = field.lanes[lane].queue;
             let mut next = Some(at);
             while let Some(at) = next {
                 let workload = field.lanes[lane].at(at);
-                next = field.lanes[lane].next(self.search, self.contested, at + 1);
-                let ground = if target == self.search.queue {
-                    Ground::InClusterQueue
-                } else if within {
-                    Ground::InCohortReclamation
-                } else if self.allows(quota, target, Some(workload), strategy) {
-                    Ground::InCohortFairSharing
-                } else {
+                next = field.lanes[lane].next(self.search, at + 1);
+                let compares = target != self.search.queue && claim != Claim::FairReclaim;
+                if compares && !self.shares_allow(quota, workload, strategy) {
                     failed.entry(lane).or_insert(at);
                     continue;
-                };
-                if self.take(quota, workload, ground) {
+                }
+                if self.take(quota, workload, claim) {
                     return None;
                 }
                 break;
             }
-            if let Some(at) = next {
-                self.enter(quota, field, lane, at);
+            if let Some(at) = next
+                && !self.enter(quota, field, lane, at)
+            {
+                self.search.report_spared(quota, field.lanes[lane].rest(at), Claim::FairReclaim, self.recorder);
             }
         }
         Some(failed)
     }
 
     /// Every queue has one candidate.
-    fn second_round(&mut self, quota: &mut Quota<'a>, field: &mut Field<'a>, strategy: Strategy) -> bool {
+    fn second_round(&mut self, quota: &mut Quota<'_>, field: &mut Field<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
-            let (target, workload) = (field.lanes[lane].queue, field.lanes[lane].at(at));
-            let compared = Some(workload).filter(|_| strategy == Strategy::LessThanOrEqualToFinalShare);
-            if self.allows(quota, target, compared, strategy) && self.take(quota, workload, Ground::InCohortFairSharing)
-            {
+            let workload = field.lanes[lane].at(at);
+            let allowed = self.shares_allow(quota, workload, strategy);
+            if allowed && self.take(quota, workload, Claim::FairShare(strategy)) {
                 return true;
             }
         }
@@ -259,11 +270,10 @@ impl<'a> Tournament<'_, 'a> {
         quota.charge(search.queue, self.requests, 1);
         let mut stands = true;
         for &(workload, ground) in victims {
-            let target = search.snapshot.workload(workload).queue.filter(|_| ground == Ground::InCohortFairSharing);
-            stands &= target.is_none_or(|target| {
-                let allows = |strategy, quota: &mut Quota<'_>| self.allows(quota, target, Some(workload), strategy);
-                allows(strategies.first, quota) || strategies.second.is_some_and(|second| allows(second, quota))
-            });
+            if ground == Ground::InCohortFairSharing {
+                let mut strategies = [Some(strategies.first), strategies.second].into_iter().flatten();
+                stands &= strategies.any(|one| compare_shares(quota, search.queue, workload, one).allows());
+            }
             quota.take(workload);
         }
         for (workload, _) in victims {
@@ -273,32 +283,29 @@ impl<'a> Tournament<'_, 'a> {
         stands
     }
 
+    /// Whether the strategy allows to take a workload; if it does not, reports the shares.
+    fn shares_allow(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
+        let compared = compare_shares(quota, self.search.queue, workload, strategy);
+        if R::RECORDS
+            && let Some(law) = compared.law()
+        {
+            self.recorder.spared(self.search.unit(workload), law);
+        }
+        compared.allows()
+    }
+
     /// Takes a workload; whether the requests fit now.
-    fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, ground: Ground) -> bool {
+    fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, claim: Claim) -> bool {
+        let candidate = quota.snapshot.workload(workload);
+        let ground = self.search.ground(candidate.queue.expect("a candidate is in a queue"), candidate, claim);
+        debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
+        self.search.report_candidate(workload, self.recorder);
         quota.take(workload);
         self.taken.push((workload, ground));
         quota.charge(self.search.queue, self.requests, -1);
         let fits = self.search.fits(quota, &self.taken, self.requests, true);
         quota.charge(self.search.queue, self.requests, 1);
         fits
-    }
-
-    /// Compares the shares of the two branches below the lowest cohort that preemptor and target share.
-    fn allows(&self, quota: &mut Quota<'_>, target: QueueId, workload: Option<WorkloadId>, strategy: Strategy) -> bool {
-        let (own, other) = branches(quota, self.search.queue, target);
-        let preemptor = share(quota, own);
-        match strategy {
-            Strategy::LessThanInitialShare => preemptor < share(quota, other),
-            Strategy::LessThanOrEqualToFinalShare => {
-                let after = workload.map(|workload| {
-                    quota.take(workload);
-                    let after = share(quota, other);
-                    quota.put_back(workload);
-                    after
-                });
-                after.is_some_and(|after| preemptor <= after)
-            }
-        }
     }
 
     /// From the root down to the child with the largest share; branches without candidates, and those that borrow nothing and are not
@@ -327,6 +334,54 @@ impl<'a> Tournament<'_, 'a> {
         }
         best_queue.map(|_| id)
     }
+}
+
+/// The shares of two sides, which allow a preemption or do not.
+pub(super) struct Compared {
+    own: Share,
+    /// The branch of the workload's side.
+    queue: QueueId,
+    theirs: Share,
+    strategy: Strategy,
+}
+
+impl Compared {
+    pub fn allows(&self) -> bool {
+        match self.strategy {
+            Strategy::LessThanInitialShare => self.own < self.theirs,
+            Strategy::LessThanOrEqualToFinalShare => self.own <= self.theirs,
+        }
+    }
+
+    /// The law, where they do not allow it.
+    pub fn law(&self) -> Option<Law> {
+        let (own, theirs) = (self.own.thousandths(), self.theirs.thousandths());
+        let is_final = self.strategy == Strategy::LessThanOrEqualToFinalShare;
+        (!self.allows()).then_some(Law::FairShare { own, queue: self.queue, theirs, is_final })
+    }
+}
+
+/// Compares the shares of the two branches below the lowest cohort that the preemptor's queue, which its request is charged to, and a
+/// workload's queue share. (Rule 26.)
+pub(super) fn compare_shares(
+    quota: &mut Quota<'_>,
+    preemptor: QueueId,
+    workload: WorkloadId,
+    strategy: Strategy,
+) -> Compared {
+    let target = quota.snapshot.workload(workload).queue.expect("a candidate is in a queue");
+    let (branch, queue) = branches(quota, preemptor, target);
+    let own = share(quota, branch);
+    let theirs = match strategy {
+        Strategy::LessThanInitialShare => share(quota, queue),
+        Strategy::LessThanOrEqualToFinalShare => {
+            quota.take(workload);
+            let last = share(quota, queue);
+            quota.put_back(workload);
+            last
+        }
+    };
+    Compared { own, queue, theirs, strategy }
 }
 
 fn is_cohort(quota: &Quota<'_>, id: QueueId) -> bool {

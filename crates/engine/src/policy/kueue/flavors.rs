@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::explanation::{Mode, NoRecorder, Tried};
 use crate::ids::{CellId, FlavorId, QuotaResourceId};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{AssignedResource, Assignment, Ground, PodSetAssignment, Search};
@@ -13,41 +14,8 @@ pub(super) struct Assigned {
     pub contested: Vec<CellId>,
 }
 
-/// How a resource could be had in a flavor, the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
-    /// It is more than there could ever be.
-    NoFit,
-    /// Somebody would have to go, and nobody may be taken.
-    NoCandidates,
-    /// Somebody at home would have to go.
-    Preempt,
-    /// Only others would have to go.
-    Reclaim,
-    /// It is there.
-    Fit,
-}
-
-/// A flavor that was looked at for a pod set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// Which pod set.
-    pub pod_set: usize,
-    /// The flavor.
-    pub flavor: FlavorId,
-    /// How its worst resource could be had; `None` where the pods may not use it.
-    pub mode: Option<Mode>,
-    /// How far up the queue would borrow.
-    pub level: usize,
-    /// Whether it was taken.
-    pub chosen: bool,
-    /// Every resource that does not fit as things are, and by how much the request, with what earlier pod sets got, exceeds what is
-    /// available.
-    pub short: Vec<(QuotaResourceId, i64)>,
-}
-
-/// Where what was tried is kept, if somebody wants it.
-type Trace<'t> = Option<&'t mut Vec<Tried>>;
+/// Where the flavors that were tried are kept, if they are recorded.
+pub(super) type Trace<'t> = Option<&'t mut Vec<Tried>>;
 
 /// How a flavor would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +39,9 @@ impl Grade {
 }
 
 /// The assignment with so many pods of each set; `None` where a resource has no flavor that could ever do.
-pub(super) fn assign<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+pub(super) fn assign(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     counts: &[i64],
     mut trace: Trace<'_>,
 ) -> Option<Assigned> {
@@ -138,9 +106,9 @@ struct Pods<'a> {
 }
 
 /// The first of the best flavors, or the first that is good enough to stop at.
-fn best_flavor<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+fn best_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     pods: &Pods<'_>,
     group: &ResourceGroup,
     taken: &BTreeMap<CellId, i64>,
@@ -198,9 +166,9 @@ fn shortages(
 }
 
 /// A flavor is as good as its worst resource.
-fn grade_flavor<'a>(
-    search: &Search<'a>,
-    quota: &mut Quota<'a>,
+fn grade_flavor(
+    search: &Search<'_>,
+    quota: &mut Quota<'_>,
     flavor: FlavorId,
     wanted: &[(QuotaResourceId, i64)],
     taken: &BTreeMap<CellId, i64>,
@@ -224,7 +192,7 @@ fn grade_flavor<'a>(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell<'a>(search: &Search<'a>, quota: &mut Quota<'a>, cell: CellId, amount: i64) -> Grade {
+fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: i64) -> Grade {
     let queue = search.queue;
     let no_fit = Grade { mode: Mode::NoFit, level: 0 };
     if amount > quota.potential(queue, cell) {
@@ -244,7 +212,7 @@ fn grade_cell<'a>(search: &Search<'a>, quota: &mut Quota<'a>, cell: CellId, amou
     if !may_search {
         return no_fit;
     }
-    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell]) else {
+    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell], &mut NoRecorder) else {
         return Grade { mode: Mode::NoCandidates, level };
     };
     let at_home = victims.iter().any(|(_, ground)| *ground == Ground::InClusterQueue);

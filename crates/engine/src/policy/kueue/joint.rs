@@ -8,13 +8,15 @@
 use std::cell::RefCell;
 
 use crate::candidates::Candidate;
+use crate::domains::Domain;
+use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
 use crate::filters::node;
 use crate::fit::{Ask, Placement, Preemptor};
-use crate::ids::{CellId, FlavorId, NodeId, PodId, WorkloadId};
+use crate::ids::{FlavorId, NodeId, PodId, WorkloadId};
 use crate::laws::Law;
-use crate::one_domain::{DomainRefusal, NodeMisfit, TooFew};
 use crate::place::place;
-use crate::policy::kueue::flavors::{self, Assigned};
+use crate::policy::kueue::eligibility::Claim;
+use crate::policy::kueue::flavors::{self, Assigned, Trace};
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Assignment, Found, Ground, Kueue, Placing, Search};
 use crate::snapshot::Snapshot;
@@ -58,27 +60,33 @@ pub(super) fn pods_of(ground: &Snapshot, workload: WorkloadId) -> Vec<PodId> {
 
 /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither. A fit in a later
 /// flavor is better than victims in an earlier one, unless the queue stops at the first that it can have.
-pub(super) fn attempt(
+pub(super) fn attempt<R: Recorder>(
     search: &Search<'_>,
     ground: &mut Snapshot,
     counts: &[i64],
+    mut trace: Trace<'_>,
+    recorder: &mut R,
 ) -> (Option<Assignment>, Option<Found>) {
-    let rules = &search.snapshot.quota_rules().queues[search.queue.index()];
     let mut banned: Vec<(usize, FlavorId)> = Vec::new();
     let (mut first, mut best) = (None, None);
+    let before = recorder.clone();
     loop {
         let search = Search { banned: &banned, ..*search };
-        let Some(assigned) = flavors::assign(&search, &mut Quota::new(search.snapshot), counts, None) else {
+        let Some(assigned) = flavors::assign(&search, &mut Quota::new(search.snapshot), counts, trace.take()) else {
             break;
         };
         let asks = assigned.assignment.clone();
+        let mut reasons = before.clone();
+        let (found, set) = with_flavors(&search, ground, assigned, &mut reasons);
+        if first.is_none() || best.is_none() && found.is_some() {
+            *recorder = reasons;
+        }
         first.get_or_insert_with(|| asks.clone());
-        let (found, set) = with_flavors(&search, ground, assigned);
         match found {
             Some(found) if found.victims.is_empty() && found.wait.is_none() => return (first, Some(found)),
             Some(found) => {
                 best.get_or_insert(found);
-                if rules.when_can_preempt == Fungibility::MayStopSearch {
+                if search.rules().when_can_preempt == Fungibility::MayStopSearch {
                     break;
                 }
             }
@@ -95,7 +103,12 @@ pub(super) fn attempt(
 }
 
 /// With these flavors: a fit, or victims, or neither; and the pod set for which other flavors could help.
-fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) -> (Option<Found>, usize) {
+fn with_flavors<R: Recorder>(
+    search: &Search<'_>,
+    ground: &mut Snapshot,
+    assigned: Assigned,
+    recorder: &mut R,
+) -> (Option<Found>, usize) {
     let Assigned { assignment, contested } = assigned;
     let nodes = Nodes::new(ground, search.preemptor, &assignment);
     let free = nodes.placement(&[]);
@@ -108,11 +121,17 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
     // Where nodes are short, everything of the flavor is.
     let contested =
         if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
-    let mut quota = Quota::new(search.snapshot);
-    let lawful = lawful(search, &quota, &contested);
+    let (mut quota, before) = (Quota::new(search.snapshot), recorder.clone());
+    let lawful = lawful(&Search { contested: &contested, ..*search }, &mut quota, recorder);
     let target = match nodes.placement_among(&lawful) {
         Ok(target) => target,
-        Err(unplaced) => return (None, pod_set_of(search, unplaced)),
+        Err(unplaced) => {
+            if R::RECORDS {
+                let whole = Domain { part: None, nodes: nodes.all.clone() };
+                recorder.domain(&whole, &Err(nodes.refusal(&lawful, unplaced)));
+            }
+            return (None, pod_set_of(search, unplaced));
+        }
     };
     let guide = nodes.standing_on(&target, search.snapshot.workload_ids().len());
     let has_room = |gone: &[(WorkloadId, Ground)]| {
@@ -120,15 +139,17 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
         nodes.placement(&gone).is_some()
     };
     let mut best: Option<Vec<(WorkloadId, Ground)>> = None;
-    for preferred in [&[][..], &guide] {
+    for (at, preferred) in [&[][..], &guide].into_iter().enumerate() {
         let search = Search { preferred, room: Some(&has_room), ..*search };
-        let Some(victims) = search.victims(&mut quota, &assignment.usage, &contested) else {
-            continue;
-        };
+        let mut reasons = before.clone();
+        let victims = search.victims(&mut quota, &assignment.usage, &contested, &mut reasons);
         let cost = |victims: &[(WorkloadId, Ground)]| search.plan(victims).cost;
-        if best.as_ref().is_none_or(|best| cost(&victims) < cost(best)) {
-            best = Some(victims);
+        let is_better = |victims: &Vec<_>| best.as_ref().is_none_or(|best| cost(victims) < cost(best));
+        let better = victims.filter(is_better);
+        if at == 0 || better.is_some() {
+            *recorder = reasons;
         }
+        best = better.or(best);
     }
     let found = best.map(|victims| {
         let gone: Vec<WorkloadId> = victims.iter().map(|(workload, _)| *workload).collect();
@@ -138,21 +159,16 @@ fn with_flavors(search: &Search<'_>, ground: &mut Snapshot, assigned: Assigned) 
     (found, 0)
 }
 
-/// Why its pods find no node, with everybody gone who may be taken; `None` where they find one, or have no quota either.
-pub(super) fn refusal(search: &Search<'_>, ground: &mut Snapshot, assigned: &Assigned) -> Option<DomainRefusal> {
-    let nodes = Nodes::new(ground, search.preemptor, &assigned.assignment);
-    let cells: Vec<CellId> = assigned.assignment.usage.iter().map(|(cell, _)| *cell).collect();
-    let lawful = lawful(search, &Quota::new(search.snapshot), &cells);
-    nodes.placement_among(&lawful).err().map(|unplaced| nodes.refusal(&lawful, unplaced))
-}
-
-/// Whom no law spares, as things are.
-fn lawful(search: &Search<'_>, quota: &Quota<'_>, contested: &[CellId]) -> Vec<WorkloadId> {
+/// The workloads that no law spares before anything is taken. Laws for preemptors that borrow and comparisons of shares are left to the
+/// search.
+fn lawful<R: Recorder>(search: &Search<'_>, quota: &mut Quota<'_>, recorder: &mut R) -> Vec<WorkloadId> {
     let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
-    // Whoever may be taken without borrowing may be above the threshold, which is for borrowers.
-    let may_take =
-        |&id: &WorkloadId| matches!(search.spares(quota, id, contested), None | Some(Law::AboveThreshold { .. }));
-    ids.filter(may_take).collect()
+    let lawful: Vec<WorkloadId> = ids.filter(|&id| search.eligibility(quota, id, Claim::Reclaim).is_ok()).collect();
+    search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
+    for &id in &lawful {
+        search.report_candidate(id, recorder);
+    }
+    lawful
 }
 
 fn pod_set_of(search: &Search<'_>, pod: Option<PodId>) -> usize {

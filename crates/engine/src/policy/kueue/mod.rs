@@ -3,7 +3,7 @@
 
 mod classical;
 mod cycle;
-mod explain;
+mod eligibility;
 mod fair;
 mod flavors;
 mod joint;
@@ -11,24 +11,26 @@ mod lanes;
 mod likeness;
 mod order;
 mod quota;
+mod record;
 mod standing;
 mod turns;
 
-use crate::choose::Plan;
-use crate::decide::Outcome;
+use crate::decision::{Outcome, Plan};
+use crate::explanation::{NoRecorder, Recorder};
 use crate::fit::{Ask, Placement, Preemptor};
-use crate::ids::{CellId, FlavorId, QueueId, QuotaResourceId, Timestamp, UnitId, WorkloadId};
+use crate::ids::{CellId, FlavorId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::{Law, obstacle};
 use crate::snapshot::Snapshot;
-use crate::workloads::{Reclaim, Within, Workload};
+use crate::workloads::{QueueRules, Workload};
 
+pub use crate::decision::{AssignedResource, Assignment, Decision, Ground, PodSetAssignment};
+pub use crate::explanation::{Mode, Tried};
+pub use crate::ids::Thousandths;
 pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
-pub(crate) use explain::explain;
-pub use flavors::{Mode, Tried};
 pub use likeness::Likeness;
-pub use standing::{CellStanding, QueueStanding, Thousandths, standings};
+pub use standing::{CellStanding, QueueStanding, standings};
 
-use flavors::Assigned;
+use flavors::{Assigned, Trace};
 use quota::Quota;
 
 /// The settings of the policy.
@@ -68,63 +70,22 @@ pub enum Strategy {
     LessThanInitialShare,
 }
 
-/// On what ground a workload is preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
-    /// At home, by priority.
-    InClusterQueue,
-    /// It holds what was lent.
-    InCohortReclamation,
-    /// The preemptor borrows, and it is low enough.
-    InCohortReclaimWhileBorrowing,
-    /// Its queue has the larger share.
-    InCohortFairSharing,
-}
-
-/// What a workload is given, or will be once its victims are gone: what its `status.admission` will say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
-    /// By pod set, in the workload's order.
-    pub pod_sets: Vec<PodSetAssignment>,
-    /// How much of each cell of quota, over all pod sets.
-    pub usage: Vec<(CellId, i64)>,
-    /// How many cohorts up it borrows; 0 where its queue's own quota will do.
-    pub borrowing: usize,
-}
-
-/// What a pod set is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodSetAssignment {
-    /// How many pods; fewer than it asks for under partial admission.
-    pub count: i64,
-    /// Each resource that it asks for.
-    pub resources: Vec<AssignedResource>,
-}
-
-/// A resource of a pod set, with the flavor that it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AssignedResource {
-    /// The resource.
-    pub resource: QuotaResourceId,
-    /// Its flavor.
-    pub flavor: FlavorId,
-    /// How much, for all pods of the set.
-    pub amount: i64,
-}
-
-/// An outcome, and what the workload is given by it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// What comes of it.
-    pub outcome: Outcome,
-    /// Set where the outcome is `Schedule` or `Preempt`.
-    pub assignment: Option<Assignment>,
-}
-
 /// Decides for one workload.
 pub fn decide(snapshot: &Snapshot, policy: &Kueue, preemptor: WorkloadId, now: Timestamp) -> Decision {
+    decide_recording(snapshot, policy, preemptor, now, &mut NoRecorder)
+}
+
+/// Decides for one workload and reports why.
+pub(crate) fn decide_recording<R: Recorder>(
+    snapshot: &Snapshot,
+    policy: &Kueue,
+    preemptor: WorkloadId,
+    now: Timestamp,
+    recorder: &mut R,
+) -> Decision {
     let mut ground = joint::ground(snapshot, policy);
-    Nomination::new(&mut Quota::new(snapshot), policy, preemptor, now, ground.as_mut()).into_decision()
+    let mut quota = Quota::new(snapshot);
+    Nomination::new(&mut quota, policy, preemptor, now, ground.as_mut(), recorder).into_decision()
 }
 
 /// A decision for one workload, and what it would ask for if it could.
@@ -139,57 +100,60 @@ struct Nomination {
 
 impl Nomination {
     /// `quota` is as things are, and is so again afterwards; `ground` is a snapshot to try placements on, where nodes play a part.
-    fn new<'a>(
-        quota: &mut Quota<'a>,
-        policy: &'a Kueue,
+    fn new<R: Recorder>(
+        quota: &mut Quota<'_>,
+        policy: &Kueue,
         preemptor: WorkloadId,
         now: Timestamp,
         mut ground: Option<&mut Snapshot>,
+        recorder: &mut R,
     ) -> Self {
         let snapshot = quota.snapshot;
-        let workload = snapshot.workload(preemptor);
-        let refused = |law| Self {
-            outcome: Outcome::Unschedulable(Some(law)),
-            asks: None,
-            victims: Vec::new(),
-            later: Vec::new(),
+        let queue = match queue_of(snapshot, preemptor) {
+            Ok(queue) => queue,
+            Err(law) => {
+                record::report_none_decisive(snapshot, recorder);
+                let outcome = Outcome::Unschedulable(Some(law));
+                return Self { outcome, asks: None, victims: Vec::new(), later: Vec::new() };
+            }
         };
-        if let Some(law) = obstacle::refuses(snapshot, &Ask::new(snapshot, Preemptor::Workload(preemptor))) {
-            return refused(law);
-        }
-        let Some(queue) = workload.queue else {
-            return refused(Law::NoQueue);
-        };
-        if !workload.active {
-            return refused(Law::Inactive);
-        }
-        if !workload.namespace_fits {
-            return refused(Law::Namespace { queue });
-        }
-        if workload.invalid {
-            return refused(Law::InvalidResources);
-        }
         let search = Search::new(snapshot, policy, preemptor, queue, now);
-        let full: Vec<i64> = workload.pod_sets.iter().map(|set| set.count).collect();
-        let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut());
-        let Some(Found { assignment, victims, placement, wait }) =
-            found.or_else(|| search.partial(quota, &full, ground))
-        else {
-            return Self { outcome: Outcome::Unschedulable(None), asks: whole, victims: Vec::new(), later: Vec::new() };
-        };
-        let wait = wait.or_else(|| search.delay().filter(|_| !victims.is_empty()));
-        let (outcome, victims, later) = match wait {
-            Some(law) => (Outcome::Wait(law), Vec::new(), placement),
-            None if victims.is_empty() => (Outcome::Schedule(placement), victims, Vec::new()),
-            None => (Outcome::Preempt(Plan { placement, ..search.plan(&victims) }), victims, Vec::new()),
-        };
-        let victims = victims.into_iter().map(|(workload, _)| workload).collect();
-        Self { outcome, asks: Some(assignment), victims, later }
+        let full: Vec<i64> = search.workload.pod_sets.iter().map(|set| set.count).collect();
+        let (before, mut tried) = (recorder.clone(), Vec::new());
+        let trace = R::RECORDS.then_some(&mut tried);
+        let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut(), trace, recorder);
+        let found = found.or_else(|| search.partial(quota, &full, ground, &before, recorder));
+        let nomination = search.nomination(whole, found);
+        match nomination.outcome {
+            Outcome::Schedule(_) => *recorder = before,
+            Outcome::Wait(_) => {}
+            Outcome::Preempt(_) | Outcome::Unschedulable(_) => tried.into_iter().for_each(|one| recorder.flavor(one)),
+        }
+        search.report_rest(quota, &nomination, recorder);
+        nomination
     }
 
     fn into_decision(self) -> Decision {
         let gets = matches!(self.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
         Decision { outcome: self.outcome, assignment: self.asks.filter(|_| gets) }
+    }
+}
+
+/// The queue that a workload asks for quota, or the law by which it gets none whatever is free.
+fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> {
+    if let Some(law) = obstacle::refuses(snapshot, &Ask::new(snapshot, Preemptor::Workload(preemptor))) {
+        return Err(law);
+    }
+    let workload = snapshot.workload(preemptor);
+    let queue = workload.queue.ok_or(Law::NoQueue)?;
+    if !workload.active {
+        Err(Law::Inactive)
+    } else if !workload.namespace_fits {
+        Err(Law::Namespace { queue })
+    } else if workload.invalid {
+        Err(Law::InvalidResources)
+    } else {
+        Ok(queue)
     }
 }
 
@@ -215,6 +179,8 @@ pub(super) struct Search<'a> {
     workload: &'a Workload,
     queue: QueueId,
     now: Timestamp,
+    /// The cells that are short; empty before the flavors are known.
+    contested: &'a [CellId],
     /// Flavors that are out of the question, by pod set.
     banned: &'a [(usize, FlavorId)],
     /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
@@ -226,26 +192,60 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId, now: Timestamp) -> Self {
         let workload = snapshot.workload(preemptor);
-        Self { snapshot, policy, preemptor, workload, queue, now, banned: &[], preferred: &[], room: None }
+        Self {
+            snapshot,
+            policy,
+            preemptor,
+            workload,
+            queue,
+            now,
+            contested: &[],
+            banned: &[],
+            preferred: &[],
+            room: None,
+        }
+    }
+
+    /// What comes of the attempts; `asks` is what it asks for at its full size.
+    fn nomination(&self, asks: Option<Assignment>, found: Option<Found>) -> Nomination {
+        let Some(Found { assignment, victims, placement, wait }) = found else {
+            let outcome = Outcome::Unschedulable(None);
+            return Nomination { outcome, asks, victims: Vec::new(), later: Vec::new() };
+        };
+        let wait = wait.or_else(|| self.delay().filter(|_| !victims.is_empty()));
+        let (outcome, victims, later) = match wait {
+            Some(law) => (Outcome::Wait(law), Vec::new(), placement),
+            None if victims.is_empty() => (Outcome::Schedule(placement), victims, Vec::new()),
+            None => (Outcome::Preempt(Plan { placement, ..self.plan(&victims) }), victims, Vec::new()),
+        };
+        let victims = victims.into_iter().map(|(workload, _)| workload).collect();
+        Nomination { outcome, asks: Some(assignment), victims, later }
+    }
+
+    /// The rules of the preemptor's queue.
+    fn rules(&self) -> &'a QueueRules {
+        &self.snapshot.quota_rules().queues[self.queue.index()]
     }
 
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
-    fn attempt(
+    fn attempt<R: Recorder>(
         &self,
-        quota: &mut Quota<'a>,
+        quota: &mut Quota<'_>,
         counts: &[i64],
         ground: Option<&mut Snapshot>,
+        trace: Trace<'_>,
+        recorder: &mut R,
     ) -> (Option<Assignment>, Option<Found>) {
         if let Some(ground) = ground {
-            return joint::attempt(self, ground, counts);
+            return joint::attempt(self, ground, counts, trace, recorder);
         }
-        let Some(Assigned { assignment, contested }) = flavors::assign(self, quota, counts, None) else {
+        let Some(Assigned { assignment, contested }) = flavors::assign(self, quota, counts, trace) else {
             return (None, None);
         };
         let victims = if contested.is_empty() {
             Some(Vec::new())
         } else {
-            let victims = self.victims(quota, &assignment.usage, &contested);
+            let victims = self.victims(quota, &assignment.usage, &contested, recorder);
             victims.filter(|victims| self.fits_without(quota, counts, victims))
         };
         let found = |victims| Found { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
@@ -256,7 +256,7 @@ impl<'a> Search<'a> {
     /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
     /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
     /// they would come back, and go again, for ever.
-    fn fits_without(&self, quota: &mut Quota<'a>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
+    fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
         for (victim, _) in victims {
             quota.take(*victim);
         }
@@ -270,15 +270,23 @@ impl<'a> Search<'a> {
     /// Whether it has yet to wait before it may preempt: `triggerAfterWorkloadWaitingSeconds` of its queue, and, where shares and priorities
     /// could send three workloads around in a circle, longer each time that it was preempted itself.
     fn delay(&self) -> Option<Law> {
-        let seconds = self.snapshot.quota_rules().queues[self.queue.index()].trigger_after_seconds;
+        let seconds = self.rules().trigger_after_seconds;
         let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
         let pause = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
         let until = pause.map_or(asked, |pause| pause.max(asked));
         (self.now < until).then_some(Law::Delay { until })
     }
 
-    /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.)
-    fn partial(&self, quota: &mut Quota<'a>, full: &[i64], mut ground: Option<&mut Snapshot>) -> Option<Found> {
+    /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.) Its reasons, after those `before`,
+    /// replace those of the full size.
+    fn partial<R: Recorder>(
+        &self,
+        quota: &mut Quota<'_>,
+        full: &[i64],
+        mut ground: Option<&mut Snapshot>,
+        before: &R,
+        recorder: &mut R,
+    ) -> Option<Found> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
@@ -288,8 +296,9 @@ impl<'a> Search<'a> {
         let (mut low, mut high, mut found) = (1, total + 1, None);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.attempt(quota, &counts(middle), ground.as_deref_mut()).1 {
-                Some(better) => (found, high) = (Some(better), middle),
+            let mut reasons = before.clone();
+            match self.attempt(quota, &counts(middle), ground.as_deref_mut(), None, &mut reasons).1 {
+                Some(better) => (found, high, *recorder) = (Some(better), middle, reasons),
                 None => low = middle + 1,
             }
         }
@@ -297,15 +306,17 @@ impl<'a> Search<'a> {
     }
 
     /// Who must go so that all requests fit; `contested` are the cells that are short.
-    fn victims(
+    fn victims<R: Recorder>(
         &self,
-        quota: &mut Quota<'a>,
+        quota: &mut Quota<'_>,
         requests: &[(CellId, i64)],
         contested: &[CellId],
+        recorder: &mut R,
     ) -> Option<Vec<(WorkloadId, Ground)>> {
+        let search = Search { contested, ..*self };
         match (&self.policy.fair_sharing, self.snapshot.queues().get(self.queue).parent) {
-            (Some(fair), Some(_)) => fair::victims(self, quota, fair, requests, contested),
-            _ => classical::victims(self, quota, requests, contested),
+            (Some(fair), Some(_)) => fair::victims(&search, quota, fair, requests, recorder),
+            _ => classical::victims(&search, quota, requests, recorder),
         }
     }
 
@@ -321,50 +332,18 @@ impl<'a> Search<'a> {
     }
 
     fn plan(&self, victims: &[(WorkloadId, Ground)]) -> Plan {
-        let unit_of = |workload| self.snapshot.unit_of_workload(workload).expect("an admitted workload is a unit");
         let (units, grounds): (Vec<UnitId>, Vec<Ground>) =
-            victims.iter().map(|&(workload, ground)| (unit_of(workload), ground)).unzip();
+            victims.iter().map(|&(workload, ground)| (self.unit(workload), ground)).unzip();
         Plan::of_workloads(self.snapshot, units, grounds)
+    }
+
+    /// The unit that an admitted workload is.
+    fn unit(&self, id: WorkloadId) -> UnitId {
+        self.snapshot.unit_of_workload(id).expect("an admitted workload is a unit")
     }
 
     fn prefers(&self, id: WorkloadId) -> bool {
         self.preferred.get(id.index()).copied().unwrap_or_default()
-    }
-
-    /// Whether a workload of the own queue may be preempted. (Rule 13 of the flat cohorts.)
-    fn may_take_at_home(&self, id: WorkloadId) -> bool {
-        let candidate = self.snapshot.workload(id);
-        let lower = candidate.priority < self.workload.priority;
-        if candidate.protected {
-            return false;
-        }
-        match self.snapshot.quota_rules().queues[self.queue.index()].within {
-            Within::Never => false,
-            Within::LowerPriority => lower,
-            Within::LowerOrNewerEqualPriority => {
-                let newer = candidate.priority == self.workload.priority && candidate.created > self.workload.created;
-                lower || newer
-            }
-        }
-    }
-
-    /// Whether a workload of another queue may be preempted, as far as its priority tells.
-    fn may_reclaim(&self, id: WorkloadId) -> bool {
-        if self.snapshot.workload(id).protected {
-            return false;
-        }
-        match self.snapshot.quota_rules().queues[self.queue.index()].reclaim {
-            Reclaim::Never => false,
-            Reclaim::LowerPriority => self.snapshot.workload(id).priority < self.workload.priority,
-            Reclaim::Any => true,
-        }
-    }
-
-    /// Whether a workload holds any of these cells.
-    fn holds(&self, id: WorkloadId, contested: &[CellId]) -> bool {
-        let admission = self.snapshot.workload(id).admission.as_ref();
-        let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
-        usage.any(|(cell, amount)| *amount > 0 && contested.contains(cell))
     }
 }
 

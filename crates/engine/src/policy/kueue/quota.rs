@@ -1,6 +1,7 @@
 //! What is used, lent and available in the tree, while workloads are taken and put back. (Rules 1 to 6 of the cohort trees.)
 
 use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::laws::Law;
 use crate::queues::Queues;
 use crate::snapshot::Snapshot;
 use crate::workloads::QuotaRules;
@@ -130,6 +131,13 @@ impl<'a> Quota<'a> {
     /// Whether the queue uses no more than its own of any of these cells.
     pub fn within(&self, queue: QueueId, cells: &[CellId]) -> bool {
         cells.iter().all(|&cell| self.used(queue, cell) <= self.quota(queue, cell))
+    }
+
+    /// The law that spares a queue, or a cohort, that borrows nothing.
+    pub fn within_quota(&self, queue: QueueId) -> Law {
+        let before = self.tree.used(queue);
+        let has_lost = (0..self.n_cells).any(|cell| self.used[self.at(queue, CellId::new(cell))] < before[cell]);
+        Law::WithinQuota { queue, has_lost }
     }
 
     /// Whether all requests are available, and, unless it may borrow, within what the queue has of its own.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
 use crate::policy::kueue::fair::share;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Assignment, Kueue};
@@ -35,15 +35,6 @@ pub struct CellStanding {
     pub borrowed: i64,
     /// What of its own the others in its tree use, at most.
     pub lent: i64,
-}
-
-/// A share in thousandths, rounded down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thousandths {
-    /// So many.
-    Finite(i128),
-    /// It borrows and has no weight.
-    Infinite,
 }
 
 /// The tree of a queue, parents first and children in the order of their ids: once `gone` have gone, and `given` was given to the queue.

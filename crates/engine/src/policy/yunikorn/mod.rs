@@ -2,65 +2,61 @@
 //! taken before it, until the pod fits; then whoever is not needed is given back. All victims are on the node where the pod
 //! lands, unless a node has room already and only quota is short.
 
-mod explain;
-mod lawful;
+mod candidates;
+mod laws;
 mod take;
 
-use std::cell::Cell;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
-use crate::choose::Plan;
-use crate::decide::{Outcome, open};
-use crate::explain::Explanation;
+use crate::decision::{Difference, Outcome, Plan};
+use crate::decisive::Closed;
+use crate::explanation::{Decisive, NoRecorder, Recorder};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, QueueId, Timestamp};
-use crate::laws::under_guarantee::Look;
-use crate::laws::{self, Law, delay, fence, under_guarantee, underway};
-use crate::snapshot::Snapshot;
+use crate::laws::{Law, never};
+use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
-use lawful::opted_out;
+use candidates::opted_out;
+use laws::under_guarantee::Look;
+use laws::{delay, fence, under_guarantee, underway};
 
 /// Decides for one pod.
-pub(crate) fn decide(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Outcome {
-    let mut what_if = open(snapshot, ask);
-    let mut search = Search::new(&mut what_if, ask, pod, now);
-    if let Some(node) = search.free_node() {
-        return Outcome::Schedule(vec![(pod, node)]);
-    }
-    if let Some(law) = search.gate() {
-        return match law {
-            Law::Underway { .. } | Law::Delay { .. } => Outcome::Wait(law),
-            _ => Outcome::Unschedulable(Some(law)),
-        };
-    }
-    match search.best() {
-        Ok(plan) => Outcome::Preempt(plan),
-        Err(law) => Outcome::Unschedulable(law),
-    }
-}
-
-/// Explains an outcome of `decide`.
-pub(crate) fn explain(
+pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     ask: &Ask,
     pod: PodId,
     now: Timestamp,
-    plan: Option<&Plan>,
-) -> Explanation {
-    let mut what_if = open(snapshot, ask);
-    let mut search = Search::new(&mut what_if, ask, pod, now);
-    let mut explanation = Explanation::default();
-    search.explain_nodes(&mut explanation, plan);
-    search.explain_spared(&mut explanation, plan);
-    explanation
+    recorder: &mut R,
+) -> Outcome {
+    let mut what_if = ask.what_if(snapshot);
+    let outcome = Search::new(&mut what_if, ask, pod, now).outcome(recorder);
+    if R::RECORDS {
+        report_decisive(&mut what_if, ask, recorder);
+    }
+    outcome
+}
+
+/// Reports what the outcome may depend on: what counts in a queue or an application, and what runs where the pod might land. Every
+/// node is decisive, because what all nodes offer is the maximum of the root queue.
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, recorder: &mut R) {
+    let Some(closed) = Closed::new(what_if, ask) else {
+        return;
+    };
+    let snapshot = what_if.snapshot();
+    let is_needed = |pod: &Pod| pod.queue.is_some() || pod.application.is_some();
+    let mut decisive = Decisive::with(snapshot, closed.others(snapshot, ask), is_needed, &[], &closed);
+    decisive.nodes.fill(true);
+    recorder.decisive(decisive);
 }
 
 /// The victims that landing on each node would take.
 pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     let mut search = Search::new(&mut what_if, ask, pod, now);
     let nodes = search.what_if.snapshot().node_ids();
-    nodes.filter_map(|node| Some((node, search.plan_on(node, None, None).ok()?))).collect()
+    nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
 }
 
 /// One pod's search for a place.
@@ -72,8 +68,8 @@ struct Search<'w, 's, 'a> {
     /// Its queue; a pod without one has nothing but the nodes.
     queue: Option<QueueId>,
     reach: fence::Reach,
-    /// By queue: whether it could lose a pod before anybody is taken, once that is known.
-    open: Vec<Cell<Option<bool>>>,
+    /// By queue: whether it may lose a pod while nobody is taken, once that is known.
+    open: Vec<OnceCell<Result<(), Law>>>,
 }
 
 /// Which plan is best: nobody who opted out, no originator, the fewest, the first by name. (Rule 14.)
@@ -84,8 +80,24 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
         let reach = fence::Reach::new(snapshot, pod);
-        let open = vec![Cell::new(None); snapshot.queues().ids().len()];
+        let open = vec![OnceCell::new(); snapshot.queues().ids().len()];
         Self { what_if, ask, pod, now, queue, reach, open }
+    }
+
+    fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
+        if let Some(node) = self.free_node() {
+            return Outcome::Schedule(vec![(self.pod, node)]);
+        }
+        if let Some(law) = self.gate() {
+            return match law {
+                Law::Underway { .. } | Law::Delay { .. } => Outcome::Wait(law),
+                _ => Outcome::Unschedulable(Some(law)),
+            };
+        }
+        match self.best(recorder) {
+            Ok(plan) => Outcome::Preempt(plan),
+            Err(law) => Outcome::Unschedulable(law),
+        }
     }
 
     fn snapshot(&self) -> &Snapshot {
@@ -137,49 +149,107 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if !snapshot.queues().enabled {
             return Some(Law::PreemptionDisabled);
         }
-        laws::never::refuses(snapshot, self.ask)
-            .or_else(|| underway::still_leaving(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+        never::refuses(snapshot, self.ask)
+            .or_else(|| underway::refuses(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
             .or_else(|| delay::refuses(snapshot, self.pod, self.now))
     }
 
     /// The best plan, or the law by which there is none.
-    fn best(&mut self) -> Result<Plan, Option<Law>> {
+    fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
             if let Some(Misfit::Ceiling { queue, .. }) = self.over_ceiling() {
                 return Err(Some(Law::Ceiling { queue }));
             }
-        } else if let Some(law) = self.not_under_guarantee() {
+        } else if let Some(law) = self.not_under_guarantee(recorder) {
             return Err(Some(law));
         }
         if !self.is_daemon()
             && self.over_ceiling().is_some()
             && let Some(node) = self.node_with_room()
         {
-            return self.plan_for_quota(node, None).ok_or(None);
+            return self.best_for_quota(node, recorder).ok_or(None);
         }
+        self.best_node(recorder).ok_or(None)
+    }
+
+    /// The plan for the node with the least rank.
+    fn best_node<R: Recorder>(&mut self, recorder: &mut R) -> Option<Plan> {
         let mut best: Option<(Rank, Plan)> = None;
         for node in self.snapshot().node_ids() {
             let least = best.as_ref().map(|(rank, _)| *rank);
-            if least.is_some_and(|(opted_out, originator, n, _)| n == 1 && !opted_out && !originator) {
-                break; // nothing is better, and on a tie the earlier node stays
+            if !R::RECORDS {
+                if least.is_some_and(|(opted_out, originator, n, _)| n == 1 && !opted_out && !originator) {
+                    break; // nothing is better, and on a tie the earlier node stays
+                }
+                if !self.may_rank_below(node, least) {
+                    continue;
+                }
             }
-            if !self.may_rank_below(node, least) {
-                continue;
-            }
-            if let Ok(plan) = self.plan_on(node, None, None) {
+            let result = self.plan_on(node, recorder, None);
+            recorder.node(node, &result);
+            if let Ok(plan) = result {
                 let rank = self.rank(&plan, node);
                 if least.is_none_or(|least| rank < least) {
                     best = Some((rank, plan));
                 }
             }
         }
-        best.map(|(_, plan)| plan).ok_or(None)
+        let (rank, plan) = best?;
+        if R::RECORDS {
+            let mut reasons = Vec::new();
+            let (_, _, _, node) = rank;
+            let _ = self.plan_on(node, recorder, Some(&mut reasons));
+            recorder.victims(reasons);
+            recorder.chosen(&plan, |other| self.difference(other, rank));
+        }
+        Some(plan)
+    }
+
+    /// The plan where a node has room and only quota is short.
+    fn best_for_quota<R: Recorder>(&mut self, node: NodeId, recorder: &mut R) -> Option<Plan> {
+        let mut without_room = BTreeMap::new();
+        if R::RECORDS {
+            for other in self.snapshot().node_ids().filter(|&other| !self.is_free(other)).collect::<Vec<_>>() {
+                without_room.insert(other, self.plan_on(other, recorder, None));
+            }
+        }
+        let mut reasons = Vec::new();
+        let plan = self.plan_for_quota(node, recorder, R::RECORDS.then_some(&mut reasons))?;
+        if R::RECORDS {
+            recorder.victims(reasons);
+            for other in self.snapshot().node_ids() {
+                // Any node with room would do, with the same victims.
+                let elsewhere = || Ok(Plan { placement: vec![(self.pod, other)], ..plan.clone() });
+                recorder.node(other, &without_room.remove(&other).unwrap_or_else(elsewhere));
+            }
+            let is_nominated = self.snapshot().pod(self.pod).nominated == Some(node);
+            recorder.chosen(&plan, |other| match other.placement.first() {
+                Some(&(_, other)) if !self.is_free(other) => Difference::NoRoom,
+                Some(_) | None if is_nominated => Difference::Nominated,
+                Some(_) | None => Difference::FirstByName,
+            });
+        }
+        Some(plan)
+    }
+
+    /// The first criterion of the rank in which a plan differs from the chosen one.
+    fn difference(&self, other: &Plan, least: Rank) -> Difference {
+        let (opted_out, originator, pods, _) = self.rank(other, least.3);
+        if opted_out != least.0 {
+            Difference::OptedOut
+        } else if originator != least.1 {
+            Difference::Originator
+        } else if pods != least.2 {
+            Difference::Pods
+        } else {
+            Difference::FirstByName
+        }
     }
 
     fn rank(&self, plan: &Plan, node: NodeId) -> Rank {
         let snapshot = self.snapshot();
         let pods = || plan.victims.iter().flat_map(|&unit| &snapshot.unit(unit).pods);
-        let any = |is: fn(&crate::snapshot::Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
+        let any = |is: fn(&Pod) -> bool| pods().any(|&pod| is(snapshot.pod(pod)));
         (any(opted_out), any(|pod| pod.originator), pods().count(), node)
     }
 
@@ -203,12 +273,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     /// Law 4.
-    fn not_under_guarantee(&mut self) -> Option<Law> {
+    fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
         match under_guarantee::look(self.snapshot(), self.pod) {
             Look::Suffices => None,
             Look::Short(law) => Some(law),
             Look::Shared(law) => {
-                let candidates = self.all_candidates();
+                let candidates = self.all_eligible(recorder);
                 (!under_guarantee::suffices_without(self.what_if, self.pod, &candidates)).then_some(law)
             }
         }

@@ -2,62 +2,52 @@
 //! back.
 
 use super::Search;
-use crate::candidates::Candidate;
-use crate::choose::Plan;
+use super::laws::under_guarantee;
+use crate::candidates::{Candidate, closed};
+use crate::decision::Plan;
+use crate::explanation::{NodeRefusal, Reason, Recorder, RefusedNode};
 use crate::filters::Misfit;
 use crate::fit::{self, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
-use crate::laws::{under_guarantee, unknown_class};
-use crate::one_node::NodeRefusal;
-use crate::reprieve::Reason;
+use crate::reprieve::Reasons;
 
 impl Search<'_, '_, '_> {
-    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) If it is refused, `shortages` gets every resource that is
-    /// short, in the state in which the refusal was found.
-    pub(super) fn plan_on(
+    /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) `reasons` gets why each victim is one.
+    pub(super) fn plan_on<R: Recorder>(
         &mut self,
         node: NodeId,
-        reasons: Option<&mut Vec<Reason>>,
-        shortages: Option<&mut Vec<Shortage>>,
-    ) -> Result<Plan, NodeRefusal> {
-        let note = |search: &Self, misfit: Misfit| {
-            if let Some(shortages) = shortages {
-                *shortages = search.every_shortage(node, misfit);
-            }
+        recorder: &mut R,
+        reasons: Reasons<'_>,
+    ) -> Result<Plan, RefusedNode> {
+        let refused = |search: &Self, misfit: Misfit, refusal: fn(Misfit) -> NodeRefusal| {
+            let records = R::RECORDS.then(|| search.every_shortage(node, misfit));
+            RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
         };
         if let Some(misfit) = self.ask.closed(self.snapshot(), self.pod, node) {
-            return Err(NodeRefusal::Misfit(misfit));
+            return Err(NodeRefusal::Misfit(misfit).into());
         }
-        let reserved = self.reserved(node).or_else(|| unknown_class::closes(self.snapshot(), self.ask, node));
+        let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.ask, node, recorder));
         if let Some(law) = reserved {
-            return Err(NodeRefusal::Law(law));
+            return Err(NodeRefusal::Law(law).into());
         }
         let before = match self.node_misfit(node) {
             Some(misfit) if misfit.resolvable() => misfit,
-            Some(misfit) => {
-                note(self, misfit);
-                return Err(NodeRefusal::Misfit(misfit));
-            }
+            Some(misfit) => return Err(refused(self, misfit, NodeRefusal::Misfit)),
             None => match self.over_ceiling() {
                 Some(misfit) => misfit,
-                None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection)),
+                None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection).into()),
             },
         };
-        let mut pods: Vec<PodId> = self.snapshot().pods_on(node).filter(|&pod| self.may_go(pod)).collect();
+        let pods = self.eligible(self.snapshot().pods_on(node), recorder);
         if pods.is_empty() {
-            note(self, before);
-            return Err(NodeRefusal::NoCandidate(before));
+            return Err(refused(self, before, NodeRefusal::NoCandidate));
         }
-        pods.sort_by_cached_key(|&pod| self.order(pod));
-        let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods) };
+        let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&queue, Some(node));
+        let taken = self.take_until_it_fits(&queue, Some(node), recorder);
         let misfit = self.misfit_with(Some(node));
         let plan = match misfit {
-            Some(misfit) => {
-                note(self, misfit);
-                Err(NodeRefusal::Misfit(misfit))
-            }
+            Some(misfit) => Err(refused(self, misfit, NodeRefusal::Misfit)),
             None => Ok(self.give_back(taken, node, Some(node), reasons)),
         };
         self.what_if.back_to(mark);
@@ -65,38 +55,45 @@ impl Search<'_, '_, '_> {
     }
 
     /// A node has room, and only quota is short: victims from anywhere, until every ceiling holds. (Rule 15.)
-    pub(super) fn plan_for_quota(&mut self, node: NodeId, reasons: Option<&mut Vec<Reason>>) -> Option<Plan> {
-        let pods = self.all_candidates();
+    pub(super) fn plan_for_quota<R: Recorder>(
+        &mut self,
+        node: NodeId,
+        recorder: &mut R,
+        reasons: Reasons<'_>,
+    ) -> Option<Plan> {
+        let pods = self.all_eligible(recorder);
         let is_about = |search: &Self, pod| under_guarantee::uses_up(search.snapshot(), search.pod, pod);
-        let (useful, _) = self.within_guarantee(&pods, is_about);
+        let (useful, _) = self.within_guarantee(&pods, is_about, recorder);
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&useful, None);
+        let taken = self.take_until_it_fits(&useful, None, recorder);
         let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
         self.what_if.back_to(mark);
         plan
     }
 
     /// Those who reduce what the node is short of, and behind them the others. (Rule 12.)
-    fn useful_first(&mut self, node: NodeId, pods: &[PodId]) -> Vec<PodId> {
+    fn useful_first<R: Recorder>(&mut self, node: NodeId, pods: &[PodId], recorder: &mut R) -> Vec<PodId> {
         let mut short = self.shortfall(node);
-        let (mut head, tail) = self.within_guarantee(pods, |search, _| {
+        let helps = |search: &Self, _| {
             let left = search.shortfall(node);
             let helps = left != short;
             if helps {
                 short = left;
             }
             helps
-        });
+        };
+        let (mut head, tail) = self.within_guarantee(pods, helps, recorder);
         head.extend(tail);
         head
     }
 
     /// Those who help, and the others, each lawful given those who help before it. It ends at the first who is larger than what
     /// is left of the pod's own guarantee, which each who helps uses up. `helps` is asked while the pod is gone.
-    fn within_guarantee(
+    fn within_guarantee<R: Recorder>(
         &mut self,
         pods: &[PodId],
         mut helps: impl FnMut(&Self, PodId) -> bool,
+        recorder: &mut R,
     ) -> (Vec<PodId>, Vec<PodId>) {
         let Some(queue) = self.queue else {
             return (pods.to_vec(), Vec::new());
@@ -104,12 +101,12 @@ impl Search<'_, '_, '_> {
         let mark = self.what_if.mark();
         let (mut helping, mut others) = (Vec::new(), Vec::new());
         for &pod in pods {
-            if !self.guarantees_allow(pod) {
+            if !self.report(pod, self.guarantees_allow(pod), recorder) {
                 continue;
             }
             let step = self.what_if.mark();
             self.what_if.remove(pod);
-            if under_guarantee::is_too_large(self.snapshot(), self.pod, pod) {
+            if !self.report(pod, under_guarantee::allows(self.snapshot(), self.pod, pod), recorder) {
                 break;
             }
             if helps(self, pod) {
@@ -133,14 +130,21 @@ impl Search<'_, '_, '_> {
     }
 
     /// Removes one after the other, each lawful given those before it, until the pod fits.
-    fn take_until_it_fits(&mut self, pods: &[PodId], node: Option<NodeId>) -> Vec<PodId> {
+    fn take_until_it_fits<R: Recorder>(
+        &mut self,
+        pods: &[PodId],
+        node: Option<NodeId>,
+        recorder: &mut R,
+    ) -> Vec<PodId> {
+        if R::RECORDS {
+            pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
+        }
         let mut taken = Vec::new();
         for &pod in pods {
             if self.misfit_with(node).is_none() {
                 break;
             }
-            let lawful = self.is_daemon() || self.guarantees_allow(pod);
-            if lawful {
+            if self.is_daemon() || self.report(pod, self.guarantees_allow(pod), recorder) {
                 self.what_if.remove(pod);
                 taken.push(pod);
             }
@@ -156,20 +160,16 @@ impl Search<'_, '_, '_> {
     /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
     fn every_shortage(&self, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
         match misfit {
-            Misfit::Ceiling { queue, .. } => self.snapshot().queues().shortages_below_ceiling(queue, self.wants()),
+            Misfit::Ceiling { queue, .. } => {
+                fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
+            }
             misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
         }
     }
 
     /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
     /// the order is strict, and nobody is given back.
-    fn give_back(
-        &mut self,
-        taken: Vec<PodId>,
-        at: NodeId,
-        node: Option<NodeId>,
-        mut reasons: Option<&mut Vec<Reason>>,
-    ) -> Plan {
+    fn give_back(&mut self, taken: Vec<PodId>, at: NodeId, node: Option<NodeId>, mut reasons: Reasons<'_>) -> Plan {
         let mut victims: Vec<UnitId> = Vec::new();
         for &pod in taken.iter().rev() {
             let mark = self.what_if.mark();

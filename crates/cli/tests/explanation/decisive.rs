@@ -1,0 +1,74 @@
+//! Why units are not taken, and whether they play a part in the decision.
+
+use serde_json::json;
+
+use super::*;
+
+/// A pod that would be small enough alone is too large once another uses up the guarantee; only the resource that is short is named.
+#[test]
+fn yunikorn_says_what_is_too_large_after_others_were_taken() {
+    let queues =
+        QUEUES.replace("{vcore: 8, memory: 64G}", "{vcore: 4, memory: 8Gi}").replace("{vcore: 1}", "{vcore: 0}");
+    let queue = |queue: &str, created: &str| {
+        format!(
+            "creationTimestamp: \"2026-01-01T00:{created}:00Z\", labels: {{queue: root.{queue}, applicationId: {queue}}}"
+        )
+    };
+    let cluster = [
+        queues,
+        node("node-1", "cpu: 6, memory: 16Gi, pods: 9"),
+        node("node-2", "cpu: 1, memory: 16Gi, pods: 9"),
+        running("oldest", "node-1", 5, "cpu: 1, memory: 1Gi", &queue("b", "01"), ""),
+        running("older", "node-1", 5, "cpu: 1, memory: 1Gi", &queue("b", "02"), ""),
+        running("newer", "node-1", 5, "cpu: 2, memory: 3Gi", &queue("b", "03"), ""),
+        running("newest", "node-1", 5, "cpu: 2, memory: 6Gi", &queue("b", "04"), ""),
+        running("elsewhere", "node-2", 5, "cpu: 1", &queue("b", "05"), ""),
+        pending("urgent", 5, "cpu: 4, memory: 1Gi", &queue("a", "06"), ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
+    assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
+    let newer = decision.entry("default/newer");
+    let text = "it is larger than what queue root.a has left of its guarantee: 2Gi memory";
+    assert_eq!((&newer["law"], &newer["text"]), (&"TooLarge".into(), &text.into()), "{}", decision.table);
+    assert_eq!(decision.entry("default/newest")["law"], "InVain", "{}", decision.table);
+    for behind in ["default/older", "default/oldest", "default/elsewhere"] {
+        assert_eq!(decision.entry(behind)["law"], "NotReached", "{}", decision.table);
+    }
+    assert!(decision.line("3 units").contains("NotReached"), "{}", decision.table);
+    assert_eq!(decision.node("node-1")["short"], json!({ "cpu": "2" }), "{}", decision.table);
+}
+
+/// What lies on a node that costs more, or that refuses the pod whatever runs there, plays no part.
+#[test]
+fn what_is_not_decisive_is_marked() {
+    let cluster = [
+        node("node-1", "cpu: 2, pods: 9"),
+        node("node-2", "cpu: 2, pods: 9"),
+        node("node-3", "cpu: 1, pods: 9"),
+        running("low", "node-1", 10, "cpu: 1", "", ""),
+        running("stays", "node-1", 200, "cpu: 1", "", ""),
+        running("middle", "node-2", 20, "cpu: 2", "", ""),
+        running("small", "node-3", 10, "cpu: 1", "", ""),
+        pending("urgent", 100, "cpu: 1", "", ""),
+        pending("large", 100, "cpu: 3", "", ""),
+    ];
+    let decision = Decision::new(&cluster, "pod/urgent", &[]);
+    for (node, decisive) in [("node-1", true), ("node-2", false), ("node-3", false)] {
+        assert_eq!(decision.node(node)["decisive"], decisive, "{node}");
+    }
+    for (pod, law, decisive) in [
+        ("default/stays", "Priority", true),
+        ("default/middle", "Reprieved", false),
+        ("default/small", "Reprieved", false),
+    ] {
+        let entry = decision.entry(pod);
+        assert_eq!((&entry["law"], &entry["decisive"]), (&law.into(), &decisive.into()), "{}", decision.table);
+    }
+    let decision = Decision::new(&cluster, "pod/large", &[]);
+    assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
+    for node in ["node-1", "node-2", "node-3"] {
+        assert_eq!(decision.node(node)["decisive"], false, "no node is large enough, whatever runs there");
+    }
+    assert_eq!(decision.entry("default/low")["law"], "NotReached");
+    assert!(!decision.table.contains("NotReached"), "a table of units that were not looked at says nothing");
+}

@@ -1,0 +1,64 @@
+//! The reasons that `reprieve plan` gives for workloads that are spared under policy Kueue: those that the search itself found.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// By workload, without its namespace: the law that spares it, and its text.
+fn spared(case: &str) -> BTreeMap<String, (String, String)> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").join(case);
+    let arguments = ["plan", "-o", "json", "-f"];
+    let output = Command::new(env!("CARGO_BIN_EXE_reprieve")).args(arguments).arg(file).output().expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    let entries = report["explanation"]["spared"].as_array().expect("it lists those who are spared");
+    let word = |value: &Value| value.as_str().expect("it is a text").to_owned();
+    let entry = |entry: &Value| {
+        let name = word(&entry["workload"]).replace("default/", "");
+        (name, (word(&entry["law"]), word(&entry["text"])))
+    };
+    entries.iter().map(entry).collect()
+}
+
+fn law<'s>(spared: &'s BTreeMap<String, (String, String)>, workload: &str) -> (&'s str, &'s str) {
+    let (law, text) = spared.get(workload).unwrap_or_else(|| panic!("{workload} is not in {spared:?}"));
+    (law, text)
+}
+
+#[test]
+fn a_strategy_of_fair_sharing_that_refuses_is_named_with_the_shares() {
+    let spared = spared("kueue-cohort/fair-equal-shares-take-nothing.yaml");
+    let compared = "the preemptor's share in thousandths, 500, is";
+    assert_eq!(law(&spared, "b1"), ("FairShare", &*format!("{compared} not below that of b, 500")));
+    assert_eq!(law(&spared, "b2"), ("FairShare", &*format!("{compared} above that of b without it, 0")));
+    assert_eq!(law(&spared, "a1").0, "KeepsPeace");
+}
+
+#[test]
+fn a_queue_that_the_search_took_back_to_its_nominal_quota_is_within_it() {
+    let spared = spared("kueue-classical/borrower-preempted-only-down-to-nominal.yaml");
+    let laws: Vec<&str> = spared.values().map(|(law, _)| law.as_str()).collect();
+    assert_eq!(laws, ["Priority", "InVain", "WithinQuota"], "{spared:?}");
+    let text = "c2 uses no more than its own quota once other workloads of it are taken";
+    assert_eq!(law(&spared, "c2-low-2"), ("WithinQuota", text));
+}
+
+#[test]
+fn a_workload_that_the_search_did_not_come_to_is_not_called_reprieved() {
+    let spared = spared("kueue-classical/free-quota-counts.yaml");
+    assert_eq!(law(&spared, "mid").0, "NotReached");
+}
+
+#[test]
+fn a_preemptor_that_has_yet_to_wait_spares_the_workloads_that_it_would_take() {
+    let spared = spared("kueue-cohort/own-fair-pause-after-two-preemptions.yaml");
+    let (law, text) = law(&spared, "borrower");
+    assert!(law == "Delay" && text.starts_with("the preemptor may preempt from "), "{law}: {text}");
+}
+
+#[test]
+fn no_law_is_named_where_no_flavor_could_ever_do() {
+    let spared = spared("kueue-classical/request-beyond-what-may-be-lent.yaml");
+    assert!(!spared.is_empty() && spared.values().all(|(law, _)| law == "NotReached"), "{spared:?}");
+}

@@ -1,0 +1,188 @@
+//! Whether a workload may be preempted, and on which ground: all laws of the policy about candidates, each written once. The searches ask
+//! these laws one by one, where their answer can have changed; `eligibility` asks all of them.
+
+use crate::explanation::Recorder;
+use crate::ids::{QueueId, WorkloadId};
+use crate::laws::Law;
+use crate::policy::kueue::fair::{compare_shares, share};
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Ground, Search, Strategy};
+use crate::workloads::{BorrowWithin, Reclaim, Within, Workload};
+
+/// How the preemptor claims what other queues hold. In its own queue it takes by priority, whatever the claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// The preemptor's side has lent it.
+    Reclaim,
+    /// The preemptor must be within its own quota once the victims are gone.
+    WithoutBorrowing,
+    /// The preemptor will borrow.
+    Borrowing,
+    /// Under fair sharing: the preemptor's queue stays within its own quota, so that shares do not matter.
+    FairReclaim,
+    /// Under fair sharing: the shares of both sides are compared.
+    FairShare(Strategy),
+}
+
+impl Search<'_> {
+    /// On which ground a workload may be preempted now, or the law that spares it. The answer depends on what was taken before. `usage` is
+    /// changed and put back.
+    pub(super) fn eligibility(&self, usage: &mut Quota<'_>, id: WorkloadId, claim: Claim) -> Result<Ground, Law> {
+        let candidate = self.snapshot.workload(id);
+        let queue = candidate.queue.ok_or(Law::NoQueue)?;
+        if !self.is_in_tree(usage, queue) {
+            return Err(Law::OtherCohort);
+        }
+        if let Some(law) = self.workload_law(id) {
+            return Err(law);
+        }
+        let mut law = self.priority_law(queue, candidate);
+        if queue != self.queue {
+            law = self.queue_law(usage, queue, claim).or(law).or_else(|| match claim {
+                Claim::Borrowing => self.borrowing_law(candidate),
+                Claim::FairShare(strategy) => compare_shares(usage, self.queue, id, strategy).law(),
+                Claim::Reclaim | Claim::WithoutBorrowing | Claim::FairReclaim => None,
+            });
+        }
+        law.map_or_else(|| Ok(self.ground(queue, candidate, claim)), Err)
+    }
+
+    /// The ground on which a workload that no law spares is preempted.
+    #[inline]
+    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> Ground {
+        match claim {
+            _ if queue == self.queue => Ground::InClusterQueue,
+            Claim::FairShare(_) => Ground::InCohortFairSharing,
+            Claim::Borrowing => Ground::InCohortReclaimWhileBorrowing,
+            Claim::WithoutBorrowing if self.borrowing_law(candidate).is_none() => Ground::InCohortReclaimWhileBorrowing,
+            Claim::WithoutBorrowing | Claim::Reclaim | Claim::FairReclaim => Ground::InCohortReclamation,
+        }
+    }
+
+    /// Reports a workload that no law spares.
+    pub(super) fn report_candidate<R: Recorder>(&self, id: WorkloadId, recorder: &mut R) {
+        if R::RECORDS {
+            recorder.candidate(self.unit(id));
+        }
+    }
+
+    /// Reports each of these workloads that may not be taken now.
+    pub(super) fn report_spared<R: Recorder>(
+        &self,
+        usage: &mut Quota<'_>,
+        ids: &[WorkloadId],
+        claim: Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        for &id in ids {
+            if let Err(law) = self.eligibility(usage, id, claim) {
+                recorder.spared(self.unit(id), law);
+            }
+        }
+    }
+
+    /// Reports each workload of the preemptor's tree that may not be taken now; `claim` is by queue.
+    pub(super) fn report_spared_in_tree<R: Recorder>(
+        &self,
+        usage: &mut Quota<'_>,
+        claim: impl Fn(QueueId) -> Claim,
+        recorder: &mut R,
+    ) {
+        if !R::RECORDS {
+            return;
+        }
+        let mut open: Vec<QueueId> = usage.tree.path(self.queue).last().into_iter().collect();
+        while let Some(queue) = open.pop() {
+            open.extend(usage.children(queue));
+            self.report_spared(usage, usage.workloads_of(queue), claim(queue), recorder);
+        }
+    }
+
+    /// Whether a queue is in the preemptor's tree of cohorts.
+    pub(super) fn is_in_tree(&self, usage: &Quota<'_>, queue: QueueId) -> bool {
+        usage.tree.path(queue).last() == usage.tree.path(self.queue).last()
+    }
+
+    /// The law that spares a workload whatever its queue and priority are.
+    #[inline]
+    pub(super) fn workload_law(&self, id: WorkloadId) -> Option<Law> {
+        if !self.holds_contested(id) {
+            return Some(Law::NotContested);
+        }
+        self.snapshot.workload(id).protected.then_some(Law::Protected)
+    }
+
+    /// Whether a workload holds any of the contested cells.
+    #[inline]
+    fn holds_contested(&self, id: WorkloadId) -> bool {
+        let admission = self.snapshot.workload(id).admission.as_ref();
+        let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
+        usage.any(|(cell, amount)| *amount > 0 && self.contested.contains(cell))
+    }
+
+    /// The law by which the preemptor's queue takes no workload of this priority and age from a queue, its own or another.
+    #[inline]
+    pub(super) fn priority_law(&self, queue: QueueId, candidate: &Workload) -> Option<Law> {
+        let rules = self.rules();
+        if queue == self.queue {
+            own_queue_law(rules.within, self.workload, candidate)
+        } else {
+            reclaim_law(rules.reclaim, self.workload, candidate)
+        }
+    }
+
+    /// The law that spares all of another queue: that queue, or a cohort between it and the first that it shares with the preemptor, borrows
+    /// nothing. Under fair sharing that is nothing at all; otherwise nothing of what is contested.
+    #[inline]
+    pub(super) fn queue_law(&self, usage: &Quota<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
+        let is_shared = |id: QueueId| usage.tree.path(self.queue).any(|own| own == id);
+        let borrows = |id: QueueId| match claim {
+            Claim::FairReclaim | Claim::FairShare(_) => share(usage, id).is_borrowing,
+            Claim::Reclaim | Claim::WithoutBorrowing | Claim::Borrowing => !usage.within(id, self.contested),
+        };
+        let satisfied = usage.tree.path(queue).take_while(|&id| !is_shared(id)).find(|&id| !borrows(id))?;
+        Some(usage.within_quota(satisfied))
+    }
+
+    /// The law by which a workload of another queue does not yield to a preemptor that will borrow.
+    #[inline]
+    pub(super) fn borrowing_law(&self, candidate: &Workload) -> Option<Law> {
+        match self.rules().borrow {
+            BorrowWithin::Never => Some(Law::KeepsPeace),
+            BorrowWithin::LowerPriority { threshold: Some(threshold) } if candidate.priority > threshold => {
+                Some(Law::AboveThreshold { threshold })
+            }
+            BorrowWithin::LowerPriority { .. } => lower_priority_law(self.workload, candidate),
+        }
+    }
+}
+
+/// (Rule 13 of the flat cohorts.)
+#[inline]
+pub(super) fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+    let newer = candidate.priority == preemptor.priority && candidate.created > preemptor.created;
+    match within {
+        Within::Never => Some(Law::KeepsPeace),
+        Within::LowerOrNewerEqualPriority if newer => None,
+        Within::LowerPriority | Within::LowerOrNewerEqualPriority => lower_priority_law(preemptor, candidate),
+    }
+}
+
+/// (Rule 13 of the flat cohorts.)
+#[inline]
+pub(super) fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+    match reclaim {
+        Reclaim::Never => Some(Law::KeepsPeace),
+        Reclaim::LowerPriority => lower_priority_law(preemptor, candidate),
+        Reclaim::Any => None,
+    }
+}
+
+#[inline]
+fn lower_priority_law(preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+    let law = Law::Priority { candidate: candidate.priority };
+    (candidate.priority >= preemptor.priority).then_some(law)
+}

@@ -1,0 +1,89 @@
+//! What is reported once the outcome is known, because no search looks at it: workloads of other trees, workloads that could have been taken
+//! at the same cost, and what the decision does not depend on.
+
+use crate::decision::Outcome;
+use crate::explanation::{Decisive, Recorder};
+use crate::ids::{CellId, UnitId, WorkloadId};
+use crate::laws::Law;
+use crate::policy::kueue::quota::Quota;
+use crate::policy::kueue::{Nomination, Placing, Search};
+use crate::snapshot::Snapshot;
+
+/// The preemptor is refused for what it is: no running workload changes that.
+pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &mut R) {
+    if R::RECORDS {
+        let (n_units, n_nodes) = (snapshot.n_units(), snapshot.node_ids().len());
+        recorder.decisive(Decisive { units: vec![false; n_units], nodes: vec![false; n_nodes] });
+    }
+}
+
+impl Search<'_> {
+    /// Reports what the search has not reported.
+    pub(super) fn report_rest<R: Recorder>(&self, quota: &Quota<'_>, nomination: &Nomination, recorder: &mut R) {
+        if !R::RECORDS {
+            return;
+        }
+        let is_searched = match nomination.outcome {
+            Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::Delay { .. }) => true,
+            Outcome::Schedule(_) | Outcome::Wait(_) => false,
+        };
+        for (unit, id) in self.admitted().filter(|_| is_searched) {
+            let queue = self.snapshot.workload(id).queue.filter(|&queue| self.is_in_tree(quota, queue));
+            if queue.is_none() {
+                recorder.spared(unit, Law::OtherCohort);
+            } else if let Some(victim) = self.equal_victim(id, &nomination.victims) {
+                recorder.equal_cost(unit, self.unit(victim));
+            }
+        }
+        if self.policy.placement == Placing::QuotaOnly {
+            self.report_decisive(quota, recorder);
+        }
+    }
+
+    /// The workloads that hold quota.
+    fn admitted(&self) -> impl Iterator<Item = (UnitId, WorkloadId)> {
+        self.snapshot.unit_ids().filter_map(|unit| Some((unit, self.snapshot.unit(unit).workload?)))
+    }
+
+    /// A victim that differs from a candidate in nothing but name and uid, as far as a decision by quota alone goes.
+    fn equal_victim(&self, id: WorkloadId, victims: &[WorkloadId]) -> Option<WorkloadId> {
+        if self.policy.placement == Placing::Joint || victims.contains(&id) {
+            return None;
+        }
+        victims.iter().copied().find(|&victim| self.is_interchangeable(id, victim))
+    }
+
+    fn is_interchangeable(&self, one: WorkloadId, other: WorkloadId) -> bool {
+        let (first, second) = (self.snapshot.workload(one), self.snapshot.workload(other));
+        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else {
+            return false;
+        };
+        first.queue == second.queue
+            && first.priority == second.priority
+            && first.milestones == second.milestones
+            && admission.usage == other_admission.usage
+            && admission.since == other_admission.since
+            && admission.evicted == other_admission.evicted
+            && !first.protected
+            && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
+    }
+
+    /// By quota alone, a decision depends on what is used in the preemptor's tree: of the cells that the preemptor could get, or under
+    /// fair sharing of all cells.
+    fn report_decisive<R: Recorder>(&self, quota: &Quota<'_>, recorder: &mut R) {
+        let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
+        let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
+        let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
+        let cell = |(resource, flavor)| quota.rules.cell(flavor, resource);
+        let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
+        let cells: Vec<CellId> = pairs.filter_map(cell).collect();
+        let mut units = vec![false; self.snapshot.n_units()];
+        for (unit, id) in self.admitted() {
+            let workload = self.snapshot.workload(id);
+            let mut held = workload.admission.iter().flat_map(|admission| &admission.usage);
+            let matters = self.policy.fair_sharing.is_some() || held.any(|(cell, _)| cells.contains(cell));
+            units[unit.index()] = matters && workload.queue.is_some_and(|queue| self.is_in_tree(quota, queue));
+        }
+        recorder.decisive(Decisive { units, nodes: vec![false; self.snapshot.node_ids().len()] });
+    }
+}

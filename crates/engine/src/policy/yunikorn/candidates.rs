@@ -1,0 +1,113 @@
+//! Whom the laws let a pod take, and in which order.
+
+use std::cmp::Reverse;
+
+use super::Search;
+use super::laws::{fence, keeps_guarantee, leaving, over_guarantee, own_queue, priority};
+use crate::explanation::Recorder;
+use crate::ids::{PodId, Priority, QueueId};
+use crate::laws::{Law, protected, toleration, unknown_class};
+use crate::snapshot::Pod;
+
+impl Search<'_, '_, '_> {
+    /// Whether the pod may be taken while nobody is taken yet, else the law that spares it. (Rules 5 to 9; rule 17 for a
+    /// DaemonSet's pod.)
+    fn eligibility(&self, pod: PodId) -> Result<(), Law> {
+        let snapshot = self.snapshot();
+        if self.is_daemon() {
+            self.pod_allows(pod)?;
+            let candidate = snapshot.pod(pod).priority;
+            return if candidate > self.ask.priority { Err(Law::Priority { candidate }) } else { Ok(()) };
+        }
+        let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
+        self.queue_allows(queue)?;
+        spared_by(priority::spares(snapshot, pod, queue, &self.reach))?;
+        self.pod_allows(pod)?;
+        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
+    }
+
+    /// The laws that look at the pod alone.
+    fn pod_allows(&self, pod: PodId) -> Result<(), Law> {
+        let snapshot = self.snapshot();
+        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
+            return Ok(());
+        };
+        spared_by(leaving::spares(snapshot, pod))?;
+        spared_by(protected::spares(snapshot, unit))?;
+        spared_by(unknown_class::spares(snapshot, unit))?;
+        spared_by(toleration::spares(snapshot, unit, self.ask, self.now))
+    }
+
+    /// The laws that look at a queue alone. INVARIANT: asked only while nobody is taken.
+    fn queue_allows(&self, queue: QueueId) -> Result<(), Law> {
+        let look = || {
+            let snapshot = self.snapshot();
+            spared_by(fence::spares(snapshot, queue, &self.reach))?;
+            spared_by(own_queue::spares(queue, &self.reach))?;
+            if !snapshot.queues().get(queue).yields {
+                return Err(Law::QueueDisabled { queue });
+            }
+            spared_by(over_guarantee::spares(snapshot, self.pod, queue))
+        };
+        self.open[queue.index()].get_or_init(look).clone()
+    }
+
+    /// Laws 5 and 2, given those taken so far.
+    pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<(), Law> {
+        let snapshot = self.snapshot();
+        if let Some(queue) = snapshot.pod(pod).queue {
+            spared_by(over_guarantee::spares(snapshot, self.pod, queue))?;
+        }
+        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
+    }
+
+    /// Those of these pods that no law spares, in the order in which they are taken. (Rule 11.)
+    pub(super) fn eligible<R: Recorder>(&self, pods: impl Iterator<Item = PodId>, recorder: &mut R) -> Vec<PodId> {
+        let is_eligible = |&pod: &PodId| pod != self.pod && self.report(pod, self.eligibility(pod), recorder);
+        let mut pods: Vec<PodId> = pods.filter(is_eligible).collect();
+        pods.sort_by_cached_key(|&pod| self.order(pod));
+        pods
+    }
+
+    /// The eligible pods of the whole cluster.
+    pub(super) fn all_eligible<R: Recorder>(&self, recorder: &mut R) -> Vec<PodId> {
+        let snapshot = self.snapshot();
+        let pods = (0..snapshot.n_pods()).map(PodId::new);
+        self.eligible(pods.filter(|&pod| snapshot.pod(pod).node.is_some()), recorder)
+    }
+
+    /// Reports the law that spares a pod, if there is one. Whether there is none.
+    pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
+        let Err(law) = allowed else {
+            return true;
+        };
+        if R::RECORDS {
+            let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
+            recorder.spared(unit, law);
+        }
+        false
+    }
+
+    /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower
+    /// priority, the newer, the smaller.
+    pub(super) fn order(&self, id: PodId) -> impl Ord + use<> {
+        let snapshot = self.snapshot();
+        let pod = snapshot.pod(id);
+        let newest = Reverse(pod.created);
+        if self.is_daemon() {
+            let kind = if pod.originator { 2 } else { u8::from(opted_out(pod)) };
+            let size: Vec<i64> = snapshot.requests(pod.shape).to_vec();
+            return (kind, pod.priority, newest, size, pod.rank);
+        }
+        (2 * u8::from(opted_out(pod)) + u8::from(pod.originator), Priority(0), newest, Vec::new(), pod.rank)
+    }
+}
+
+/// The word on the pod beats the one on its class. (Rule 18.)
+pub(super) fn opted_out(pod: &Pod) -> bool {
+    pod.own_opt_out.unwrap_or(pod.opted_out)
+}
+
+fn spared_by(law: Option<Law>) -> Result<(), Law> {
+    law.map_or(Ok(()), Err)
+}

@@ -1,0 +1,113 @@
+//! The scheduler as a process beside the API server: what reaches it, and how often it was started.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reprieve_api::kinds::Kind;
+use reprieve_engine::Timestamp;
+use reprieve_scheduler::Scheduler;
+use reprieve_scheduler::event::Event;
+
+use super::happening::{Happening, LATENCY_MICROS};
+use super::setup::Setup;
+use crate::api::Api;
+use crate::timeline::Timeline;
+
+/// The scheduler that runs now, and what is under way between it and the API server.
+pub(super) struct Process {
+    pub scheduler: Scheduler,
+    /// How often it was started before.
+    pub life: u64,
+    /// When it was last started.
+    pub started: Timestamp,
+    /// How many events, requests and answers are under way.
+    undelivered: u64,
+    /// Whether an event was lost since the last list.
+    lost: bool,
+    /// By life and uid: evictions that the scheduler was told had worked.
+    known_evicted: BTreeSet<(u64, String)>,
+    /// By the uid of a workload: how often it was admitted.
+    admissions: BTreeMap<String, u32>,
+}
+
+impl Process {
+    pub fn new(setup: &Setup) -> Self {
+        Self {
+            scheduler: setup.scheduler(),
+            life: 0,
+            started: setup.start,
+            undelivered: 0,
+            lost: false,
+            known_evicted: BTreeSet::new(),
+            admissions: BTreeMap::new(),
+        }
+    }
+
+    /// Kills the scheduler, and starts one that knows nothing.
+    pub fn restart(&mut self, setup: &Setup, timeline: &mut Timeline<Happening>, api: &Api) {
+        self.life += 1;
+        self.started = timeline.now();
+        self.scheduler = setup.scheduler();
+        self.list_all(timeline, api);
+    }
+
+    /// Sends a list of every kind.
+    pub fn list_all(&mut self, timeline: &mut Timeline<Happening>, api: &Api) {
+        self.lost = false;
+        for &kind in Kind::ALL {
+            self.send(timeline, LATENCY_MICROS, api.list(kind));
+        }
+    }
+
+    /// Sends an event to the scheduler that runs now.
+    pub fn send(&mut self, timeline: &mut Timeline<Happening>, micros: i64, event: Event) {
+        self.put_under_way(timeline, micros, Happening::Deliver(self.life, event));
+    }
+
+    /// Puts an event, a request or an answer under way.
+    pub fn put_under_way(&mut self, timeline: &mut Timeline<Happening>, micros: i64, what: Happening) {
+        self.undelivered += 1;
+        timeline.after(micros, what);
+    }
+
+    /// What was under way has come.
+    pub fn arrived(&mut self) {
+        self.undelivered -= 1;
+    }
+
+    /// The scheduler of this life observes something; one that was killed does not.
+    pub fn observe(&mut self, life: u64, event: Event, now: Timestamp) {
+        if life == self.life {
+            self.scheduler.observe(event, now);
+        }
+    }
+
+    /// An event does not reach the scheduler.
+    pub fn lose_event(&mut self) {
+        self.lost = true;
+    }
+
+    /// Whether nothing is under way, and nothing was lost.
+    pub fn is_at_rest(&self) -> bool {
+        self.undelivered == 0 && !self.lost
+    }
+
+    /// A workload was admitted.
+    pub fn admitted(&mut self, workload: &str) {
+        *self.admissions.entry(workload.to_owned()).or_default() += 1;
+    }
+
+    /// What tells an admission of a workload from those before.
+    pub fn turn_of(&self, workload: &str) -> String {
+        format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
+    }
+
+    /// The scheduler of this life has the answer that a pod, or a turn of a workload, was evicted.
+    pub fn knows(&mut self, life: u64, evicted: String) {
+        self.known_evicted.insert((life, evicted));
+    }
+
+    /// Whether the scheduler that runs now has that answer.
+    pub fn knows_evicted(&self, uid: &str) -> bool {
+        self.known_evicted.contains(&(self.life, uid.to_owned()))
+    }
+}

@@ -1,0 +1,32 @@
+//! Decides one question several times and does nothing else that counts, for tools that count instructions or take samples:
+//!
+//!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES
+
+use std::hint::black_box;
+
+use reprieve_engine::Outcome;
+use reprieve_loader::load::Loaded;
+use reprieve_loader::question::Question;
+use reprieve_testkit::goals::benchmark;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let benchmark = words.first().and_then(|name| benchmark(name));
+    let times = words.get(1).and_then(|times| times.parse().ok());
+    let (Some(benchmark), Some(times)) = (benchmark, times) else {
+        eprintln!("usage: repeat NAME TIMES, with the name of a benchmark");
+        std::process::exit(2);
+    };
+    let scenario = (benchmark.build)();
+    let (mut loaded, question) = scenario.load();
+    scenario.check(&mut loaded, &question);
+    for _ in 0..times {
+        black_box(measured(&mut loaded, &question));
+    }
+}
+
+/// Never inlined, so that it can be told apart from what surrounds it.
+#[inline(never)]
+fn measured(loaded: &mut Loaded, question: &Question) -> Outcome {
+    question.decide(loaded)
+}

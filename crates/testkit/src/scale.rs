@@ -1,0 +1,396 @@
+//! Large regular clusters, in the shapes that kube-scheduler's own benchmarks use (`default_preemption` and `workload_preemption`
+//! of its `scheduler_perf`): nodes with 4 cpu, 32Gi and 110 pods, full of equal pods that stand in an even spread. Each scenario
+//! names its preemptor and says how many pods must go, so that a benchmark can check the decision before it times it.
+
+mod build;
+mod cohorts;
+mod list;
+mod queues;
+mod quotas;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
+use reprieve_api::object_set::Objects;
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Considered, Skip, Verdict, cycle};
+use reprieve_engine::snapshot::Unit;
+use reprieve_engine::{Outcome, WorkloadId};
+use reprieve_loader::load::{Loaded, Strictness, load};
+use reprieve_loader::question::Question;
+
+use build::{Asked, Cluster, Template, ZONE, budget, from_scenario, priority_class, sourced};
+use cohorts::Ground;
+use list::List;
+
+pub use cohorts::Cohorts;
+
+/// When the question is asked.
+const NOW: &str = "2026-01-08T00:00:00Z";
+/// The priority of gangs that ask.
+const HIGH: i32 = 8_888_888;
+/// What the search finds for 100 members among gangs that are scattered; there is no formula for it.
+const SCATTERED_VICTIMS: usize = 390;
+
+/// A cluster, a preemptor, and what must come of it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The cluster, with the preemptor in it.
+    pub objects: Objects,
+    /// Who asks.
+    pub preemptor: PreemptorRef,
+    /// Under which policy.
+    pub profile: Profile,
+    /// How many pods, or workloads that hold quota, must go; `None` where nobody may be taken.
+    pub victims: Option<usize>,
+}
+
+impl Scenario {
+    /// The snapshot and the question, ready to be decided.
+    pub fn load(&self) -> (Loaded, Question) {
+        let loaded = load(&self.objects, Strictness::Test).expect("the scenario's objects are sound");
+        let question = self.question(&loaded);
+        (loaded, question)
+    }
+
+    /// The question, asked of a snapshot of this scenario.
+    pub fn question(&self, loaded: &Loaded) -> Question {
+        let preemptor = self.preemptor.clone();
+        let profile = self.profile.clone();
+        let spec = TestSpec { now: Some(NOW.to_owned()), profile, preemptor, expect: None };
+        Question::new(&spec, loaded).expect("the scenario has its preemptor")
+    }
+
+    /// Decides once and panics unless it is refused where it should be, or exactly the expected number of pods goes and the whole
+    /// preemptor has its place.
+    pub fn check(&self, loaded: &mut Loaded, question: &Question) {
+        let outcome = question.decide(loaded);
+        let (Outcome::Preempt(plan), Some(expected)) = (&outcome, self.victims) else {
+            let refused = matches!(outcome, Outcome::Unschedulable(_));
+            assert!(refused && self.victims.is_none(), "expected to preempt {:?}, got {outcome:?}", self.victims);
+            return;
+        };
+        let size = |unit: &Unit| if unit.workload.is_some() { 1 } else { unit.pods.len() };
+        let victims: usize = plan.victims.iter().map(|&unit| size(loaded.snapshot.unit(unit))).sum();
+        assert_eq!(victims, expected, "victims");
+        let pending = self.objects.pods.iter().filter(|pod| pod.object.node_name.is_none());
+        assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
+    }
+
+    /// All heads at once, under Kueue.
+    pub fn cycle(&self, loaded: &Loaded, question: &Question) -> Vec<Considered> {
+        let Policy::Kueue(policy) = &question.policy else {
+            panic!("only Kueue has a cycle");
+        };
+        let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
+        cycle(&loaded.snapshot, policy, &pending, question.now)
+    }
+
+    /// Runs a cycle and panics unless every head was considered, and, since all have chosen the same victims, the first alone has them.
+    pub fn check_cycle(&self, loaded: &Loaded, question: &Question) {
+        let considered = self.cycle(loaded, question);
+        let asking = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
+        assert_eq!(considered.len(), asking.count(), "heads");
+        for (at, head) in considered.iter().enumerate() {
+            let stands = match &head.verdict {
+                Verdict::Decided(Outcome::Preempt(plan)) => at == 0 && Some(plan.victims.len()) == self.victims,
+                Verdict::Skipped(Skip::VictimTaken { by, .. }) => at > 0 && *by == considered[0].workload,
+                Verdict::Decided(_) | Verdict::Skipped(_) => false,
+            };
+            assert!(stands, "head {at}: {:?}", head.verdict);
+        }
+    }
+
+    /// The objects as `kubectl get -o json` prints them.
+    pub fn json(&self) -> String {
+        serde_json::to_string(&List::new(&self.objects)).expect("objects can be written")
+    }
+
+    /// The objects as `kubectl get -o yaml` prints them.
+    pub fn yaml(&self) -> String {
+        serde_saphyr::to_string(&List::new(&self.objects)).expect("objects can be written")
+    }
+}
+
+/// A pod that needs a node to itself, on nodes that are equally full: 2,970m of 4 cpu must be freed, and every pod must go.
+pub fn pod(nodes: usize, pods_per_node: usize) -> Scenario {
+    let low = Template::new(3000 / pods_per_node, 1000);
+    let cluster = Cluster::new(nodes).spread(nodes * pods_per_node, |_| low.clone());
+    cluster.asked_by_pod(3970).taking(pods_per_node)
+}
+
+/// The same, where a third of the pods must go, half of the pods have budgets, and half of the budgets are exhausted.
+pub fn pod_among_budgets(nodes: usize) -> Scenario {
+    let app = |index: usize| index / 7 % 200;
+    let low = |index| Template::new(300, 1000).label("app", &format!("app-{}", app(index)));
+    let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
+    for app in 0..100 {
+        cluster.objects.budgets.push(sourced(budget(app, if app % 2 == 0 { 0 } else { 2 })));
+    }
+    cluster.asked_by_pod(1900).taking(3)
+}
+
+/// The same, where every node has pods of ten priorities.
+pub fn pod_among_priorities(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000 * (index * 7 / nodes % 10) as i32 + (index % 13) as i32);
+    Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).taking(3)
+}
+
+/// The same, where every third pod tolerates preemption for ever, or for a time that is over, by its priority class.
+pub fn pod_among_tolerations(nodes: usize) -> Scenario {
+    let class = |index: usize| ["plain", "tolerant", "plain", "patient", "plain", "plain"][index / nodes % 6];
+    let low = |index: usize| Template::new(300, 1000).class(class(index));
+    let mut cluster = Cluster::new(nodes).spread(nodes * 10, low);
+    for (name, minimum, seconds) in
+        [("plain", None, None), ("tolerant", Some(10_000_000), Some(-1)), ("patient", Some(10_000_000), Some(60))]
+    {
+        cluster.objects.priority_classes.push(sourced(priority_class(name, minimum, seconds)));
+    }
+    cluster.asked_by_pod(1900).taking(3)
+}
+
+/// A gang whose members need three victims each, on nodes that are full to the brim with equal pods.
+pub fn gang(nodes: usize, members: usize) -> Scenario {
+    let low = Template::new(400, 1000);
+    Cluster::new(nodes)
+        .spread(nodes * 10, |_| low.clone())
+        .asked_by_gang(members, Template::new(1200, HIGH))
+        .taking(3 * members)
+}
+
+/// The same, where every node has pods of ten priorities.
+pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
+    let low = |index: usize| Template::new(400, 1000 * (index * 7 / nodes % 10) as i32);
+    Cluster::new(nodes).spread(nodes * 10, low).asked_by_gang(members, Template::new(1200, HIGH)).taking(3 * members)
+}
+
+/// The same, where all members must share one of the zones.
+pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
+    let mut scenario = gang(nodes, members);
+    let topology = TopologyConstraint { key: ZONE.to_owned() };
+    let group = scenario.objects.pod_groups.last_mut().expect("the preemptor is a group");
+    let constraints = PodGroupSchedulingConstraints { topology: Some(vec![topology]) };
+    Arc::make_mut(&mut group.object).spec.scheduling_constraints = Some(constraints);
+    scenario
+}
+
+/// `GangPreemptionBasic`: a gang with a member for every node, each of which takes all ten pods there.
+pub fn gang_clears_pods(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
+    Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).taking(10 * nodes)
+}
+
+/// `GangPreemptionPodGroups`: a gang with a member for every node takes five gangs that cover all nodes too.
+pub fn gang_clears_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(600, 1000).port(8000 + index / nodes).group(index / nodes);
+    let cluster = Cluster::new(nodes).gangs(5, nodes).spread(5 * nodes, low);
+    cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).taking(5 * nodes)
+}
+
+/// `GangPreemptionAffinity`: every node has an anchor pod that stays, and the members must run beside one.
+pub fn gang_with_affinity(nodes: usize) -> Scenario {
+    let anchor = |_| Template::new(10, 9_999_999).blue().port(7000).kind("anchor");
+    let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
+    let member = Template::new(3970, HIGH).memory(500).beside_blue();
+    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).taking(10 * nodes)
+}
+
+/// A gang of 100 against as many gangs of ten as there are nodes. Their pods were spread in the order of their numbers, so that
+/// ten gangs share ten nodes.
+pub fn gang_against_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000).group(index / 10);
+    let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
+    cluster.asked_by_gang(100, Template::new(3970, HIGH)).taking(1000)
+}
+
+/// The same, where the pods of each gang stand far apart and no two gangs share all their nodes; a member takes three gangs.
+pub fn gang_against_scattered_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(400, 1000).group((index + index / nodes * 89) % nodes);
+    let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
+    cluster.asked_by_gang(100, Template::new(1200, HIGH)).taking(SCATTERED_VICTIMS)
+}
+
+/// A pod against the same gangs: whom it takes on one node goes from ten.
+pub fn pod_against_gangs(nodes: usize) -> Scenario {
+    let low = |index: usize| Template::new(300, 1000).group((index + index / nodes * 89) % nodes);
+    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).taking(100)
+}
+
+/// A pod of a queue that is owed something, in a tree of five levels and `12 * width^3` leaves; all leaves share every node. The
+/// other leaves are guaranteed half of what they use, and it takes two of their pods.
+pub fn pod_among_queues(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 0, 2).taking(2)
+}
+
+/// The same, asked by a pod whose queue has more than it is guaranteed.
+pub fn pod_refused_by_queue(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 1, 2).refused()
+}
+
+/// The same, asked by a pod whose queue is owed something, while no other has more than it is guaranteed: every node is looked at.
+pub fn pod_among_queues_without_victims(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
+    asked_in_queue(width, nodes, pods_per_node, 0, 1).refused()
+}
+
+fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usize, share: usize) -> Asked {
+    let leaves = queues::leaves(width);
+    let pods = nodes * pods_per_node;
+    let milli_cpu = 4000 / pods_per_node;
+    // The first leaf is the one that is owed something: it has no pod.
+    let leaf = |index: usize| &leaves[1 + index % (leaves.len() - 1)];
+    let low = |index: usize| Template::new(milli_cpu, 1000).queue(leaf(index), &format!("app-{}", index / 7));
+    let each = pods.div_ceil(leaves.len() - 1) * milli_cpu;
+    let mut cluster = Cluster::new(nodes).spread(pods, low);
+    cluster.objects.config_maps.push(sourced(queues::config(width, each / share)));
+    cluster.asked_in_queue(2 * milli_cpu, &leaves[asking])
+}
+
+/// A job whose pods need two victims each, in a quota that is full: all its own pods must go, too. The first half of the nodes has
+/// pods of higher priority; the members land on the other.
+pub fn job_among_quotas(leaves: usize, nodes: usize, members: usize) -> Scenario {
+    asked_in_quota(leaves, nodes, members, false)
+}
+
+/// The same, where all quotas are below one that is full as well: each pod that comes back counts there.
+pub fn job_below_a_full_quota(leaves: usize, nodes: usize, members: usize) -> Scenario {
+    asked_in_quota(leaves, nodes, members, true)
+}
+
+fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -> Scenario {
+    let (pods, milli_cpu) = (20 * nodes, 200);
+    let priority = |index: usize| if index % nodes < nodes / 2 { 2000 } else { 1000 };
+    let low = |index: usize| {
+        let job = format!("job-{}", index / 10);
+        let low = Template::new(milli_cpu, priority(index)).label(quotas::NAME, &quotas::leaf(index % leaves));
+        low.label(quotas::JOB, &job).label(quotas::PREEMPTIBLE, "true")
+    };
+    let asked = 2 * milli_cpu * members;
+    let mut cluster = Cluster::new(nodes).spread(pods, low);
+    let root = one_root.then_some(pods * milli_cpu);
+    let quotas = quotas::quotas(leaves, asked.max(pods * milli_cpu / leaves), asked, root);
+    cluster.objects.elastic_quotas = quotas.into_iter().map(from_scenario).collect();
+    let member = Template::new(2 * milli_cpu, HIGH).label(quotas::NAME, &quotas::leaf(0));
+    cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).taking(2 * members + pods / leaves)
+}
+
+/// A workload whose queue has lent all its quota takes half of it back.
+pub fn workload_reclaims(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
+    asked_in_cohorts(cohorts, queues, workloads, 5).taking(false, 5)
+}
+
+/// Under fair sharing, flat: one that asks for more than its queue's own takes from those who borrow more than it will.
+pub fn workload_shares(queues: usize, workloads: usize) -> Scenario {
+    let asks = workloads / queues + 1;
+    asked_in_cohorts(Cohorts::Flat, queues, workloads, asks).taking(true, asks)
+}
+
+/// Under fair sharing, flat or in a tree: one that asks for what its queue has lent.
+pub fn workload_reclaims_by_share(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
+    asked_in_cohorts(cohorts, queues, workloads, 10).taking(true, 10)
+}
+
+fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usize) -> Ground {
+    const LENDS: usize = 10;
+    let mut ground = Ground::new(cohorts, queues);
+    for _ in 0..queues {
+        ground.queue(workloads / queues);
+    }
+    let borrowers: Vec<usize> = (0..queues).filter(|queue| queue % LENDS != 0).collect();
+    for at in 0..workloads {
+        ground.holds(borrowers[at % borrowers.len()]);
+    }
+    ground.asks(0, asks);
+    ground
+}
+
+/// A cycle in which every head asks for what its queue has lent to a few queues that have nothing of their own.
+pub fn heads_that_reclaim(queues: usize, fair_sharing: bool) -> Scenario {
+    let mut ground = Ground::new(Cohorts::Flat, queues);
+    for at in 0..queues {
+        ground.queue(10);
+        (0..5).for_each(|_| ground.holds(at));
+        ground.asks(at, 5);
+    }
+    for _ in 0..queues / 10 {
+        let borrower = ground.queue(0);
+        (0..50).for_each(|_| ground.holds(borrower));
+    }
+    ground.taking(fair_sharing, 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprieve_api::read::documents;
+
+    fn read(text: &str) -> Objects {
+        let mut objects = Objects::default();
+        for document in documents("scenario", text) {
+            document.read(&mut objects).expect("the scenario can be read");
+        }
+        objects
+    }
+
+    #[test]
+    fn every_scenario_is_decided_as_it_says() {
+        for scenario in [
+            pod(20, 10),
+            pod(20, 20),
+            pod_among_budgets(20),
+            pod_among_priorities(20),
+            pod_among_tolerations(20),
+            gang(20, 10),
+            gang_among_priorities(20, 10),
+            gang_in_a_zone(100, 10),
+            gang_clears_pods(10),
+            gang_clears_gangs(10),
+            gang_with_affinity(10),
+            gang_against_gangs(200),
+            gang_against_scattered_gangs(1000),
+            pod_against_gangs(1000),
+            pod_among_queues(2, 100, 20),
+            pod_refused_by_queue(2, 100, 20),
+            pod_among_queues_without_victims(2, 100, 20),
+            job_among_quotas(20, 100, 50),
+            job_below_a_full_quota(20, 100, 50),
+            workload_reclaims(Cohorts::Flat, 100, 1000),
+            workload_reclaims(Cohorts::Tree, 100, 1000),
+            workload_shares(200, 2000),
+            workload_reclaims_by_share(Cohorts::Flat, 100, 1000),
+            workload_reclaims_by_share(Cohorts::Tree, 100, 1000),
+        ] {
+            let (mut loaded, question) = scenario.load();
+            scenario.check(&mut loaded, &question);
+        }
+    }
+
+    #[test]
+    fn every_head_of_a_cycle_is_considered_and_the_first_takes_the_victims() {
+        for fair_sharing in [false, true] {
+            let scenario = heads_that_reclaim(20, fair_sharing);
+            let (loaded, question) = scenario.load();
+            scenario.check_cycle(&loaded, &question);
+        }
+    }
+
+    #[test]
+    fn both_texts_say_what_the_objects_say() {
+        for scenario in [
+            pod_among_budgets(10),
+            pod_among_tolerations(10),
+            gang_clears_gangs(5),
+            gang_with_affinity(5),
+            pod_among_queues(1, 10, 20),
+            job_below_a_full_quota(4, 10, 5),
+            workload_reclaims(Cohorts::Tree, 20, 200),
+        ] {
+            let snapshot = scenario.load().0.snapshot;
+            for text in [scenario.json(), scenario.yaml()] {
+                let objects = read(&text);
+                assert_eq!(objects.len(), scenario.objects.len());
+                assert_eq!(load(&objects, Strictness::Test).unwrap().snapshot, snapshot);
+            }
+        }
+    }
+}

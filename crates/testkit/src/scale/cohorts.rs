@@ -1,0 +1,139 @@
+//! Kueue's queues in one tree of cohorts, full to the last cpu: every tenth queue lends all that it has, and the others have borrowed
+//! it. All workloads hold one cpu; priorities and times differ.
+
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::Sourced;
+use reprieve_api::test_file::{PreemptorRef, Profile};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Scenario;
+use super::build::from_scenario;
+
+const API: &str = "kueue.x-k8s.io/v1beta2";
+const NAMESPACE: &str = "default";
+/// How many queues, or cohorts, a cohort of a tree has.
+const BRANCHES: usize = 10;
+
+/// How the cohorts stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cohorts {
+    /// All queues in one.
+    Flat,
+    /// Ten queues in a cohort, ten of those in one, and so on: with 1,000 queues four levels.
+    Tree,
+}
+
+/// What is built: objects, and how many queues there are so far.
+pub struct Ground {
+    objects: Objects,
+    cohorts: Cohorts,
+    queues: usize,
+}
+
+impl Ground {
+    pub fn new(cohorts: Cohorts, queues: usize) -> Self {
+        let mut objects = Objects::default();
+        objects.resource_flavors.push(object("ResourceFlavor", "flavor", json!({})));
+        if cohorts == Cohorts::Tree {
+            let (mut level, mut cohorts) = (0, queues.div_ceil(BRANCHES));
+            while cohorts > 1 {
+                for at in 0..cohorts {
+                    let spec = json!({"parentName": cohort_name(level + 1, at / BRANCHES)});
+                    objects.cohorts.push(object("Cohort", &cohort_name(level, at), spec));
+                }
+                (level, cohorts) = (level + 1, cohorts.div_ceil(BRANCHES));
+            }
+        }
+        Self { objects, cohorts, queues: 0 }
+    }
+
+    /// A queue with so many cpus of its own; its place.
+    pub fn queue(&mut self, cpus: usize) -> usize {
+        let at = self.queues;
+        self.queues += 1;
+        let cohort = match self.cohorts {
+            Cohorts::Flat => cohort_name(0, 0),
+            Cohorts::Tree => cohort_name(0, at / BRANCHES),
+        };
+        let quota = json!({"name": "flavor", "resources": [{"name": "cpu", "nominalQuota": cpus}]});
+        let spec = json!({
+            "cohortName": cohort,
+            "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        });
+        self.objects.cluster_queues.push(object("ClusterQueue", &queue_name(at), spec));
+        self.objects.local_queues.push(read(json!({
+            "apiVersion": API,
+            "kind": "LocalQueue",
+            "metadata": {"namespace": NAMESPACE, "name": queue_name(at)},
+            "spec": {"clusterQueue": queue_name(at)},
+        })));
+        at
+    }
+
+    /// A workload that holds a cpu.
+    pub fn holds(&mut self, queue: usize) {
+        let at = self.objects.kueue_workloads.len();
+        let since = format!("2026-01-07T{:02}:{:02}:00Z", at % 24, at / 24 % 60);
+        let assignment =
+            json!({"name": "main", "count": 1, "flavors": {"cpu": "flavor"}, "resourceUsage": {"cpu": "1"}});
+        let mut workload = workload(&format!("held-{at:06}"), queue, (at * 7 % 10) as i32, 1);
+        workload["status"] = json!({
+            "admission": {"clusterQueue": queue_name(queue), "podSetAssignments": [assignment]},
+            "conditions": [{
+                "type": "QuotaReserved",
+                "status": "True",
+                "reason": "QuotaReserved",
+                "message": "",
+                "lastTransitionTime": since,
+            }],
+        });
+        self.objects.kueue_workloads.push(read(workload));
+    }
+
+    /// A workload that asks for so many cpus.
+    pub fn asks(&mut self, queue: usize, cpus: usize) {
+        let workload = workload(&format!("asks-{queue:04}"), queue, 5, cpus);
+        self.objects.kueue_workloads.push(read(workload));
+    }
+
+    /// The workload that asks in the first queue, and how many must go for it.
+    pub fn taking(self, fair_sharing: bool, victims: usize) -> Scenario {
+        let (kind, namespace, name) = ("Workload".to_owned(), NAMESPACE.to_owned(), "asks-0000".to_owned());
+        let mut profile = Profile { policy: "Kueue".to_owned(), ..Profile::default() };
+        profile.args.insert("fairSharing".to_owned(), json!({"enable": fair_sharing}));
+        let preemptor = PreemptorRef { kind, namespace, name };
+        Scenario { objects: self.objects, preemptor, profile, victims: Some(victims) }
+    }
+}
+
+fn workload(name: &str, queue: usize, priority: i32, cpus: usize) -> Value {
+    let pod = json!({"containers": [{"name": "main", "resources": {"requests": {"cpu": cpus.to_string()}}}]});
+    json!({
+        "apiVersion": API,
+        "kind": "Workload",
+        "metadata": {"namespace": NAMESPACE, "name": name, "creationTimestamp": "2026-01-07T00:00:00Z"},
+        "spec": {
+            "queueName": queue_name(queue),
+            "priority": priority,
+            "podSets": [{"name": "main", "count": 1, "template": {"spec": pod}}],
+        },
+    })
+}
+
+fn object<T: DeserializeOwned>(kind: &str, name: &str, spec: Value) -> Sourced<T> {
+    read(json!({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}))
+}
+
+fn read<T: DeserializeOwned>(object: Value) -> Sourced<T> {
+    from_scenario(serde_json::from_value(object).expect("the scenario's objects are sound"))
+}
+
+fn queue_name(at: usize) -> String {
+    format!("queue-{at:04}")
+}
+
+fn cohort_name(level: usize, at: usize) -> String {
+    format!("cohort-{level}-{at:03}")
+}

@@ -1,0 +1,58 @@
+//! Koordinator's elastic quotas in two levels: teams, and leaves below them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::koordinator::{ElasticQuota, JobGroup, JobSpec, QuotaSpec};
+
+const API: &str = "scheduling.sigs.k8s.io/v1alpha1";
+/// How many leaves a team has.
+const TEAM: usize = 100;
+
+pub const NAME: &str = "quota.scheduling.koordinator.sh/name";
+pub const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
+pub const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
+
+/// A leaf's name.
+pub fn leaf(at: usize) -> String {
+    format!("leaf-{at:04}")
+}
+
+/// So many leaves with so much each, and their teams with room for all of them and for what is asked for. All teams may be below one
+/// root, which then has so much.
+pub fn quotas(leaves: usize, each: usize, asked: usize, root: Option<usize>) -> Vec<ElasticQuota> {
+    let team = |at: usize| format!("team-{:02}", at / TEAM);
+    let mut quotas: Vec<ElasticQuota> = (0..leaves).map(|at| quota(leaf(at), Some(team(at)), each)).collect();
+    let room = TEAM * each + asked;
+    quotas.extend((0..leaves).step_by(TEAM).map(|at| quota(team(at), root.map(|_| "all".to_owned()), room)));
+    quotas.extend(root.map(|milli_cpu| quota("all".to_owned(), None, milli_cpu)));
+    quotas
+}
+
+fn quota(name: String, parent: Option<String>, milli_cpu: usize) -> ElasticQuota {
+    let labels = parent.map(|parent| BTreeMap::from([("quota.scheduling.koordinator.sh/parent".to_owned(), parent)]));
+    let amount = BTreeMap::from([("cpu".to_owned(), format!("{milli_cpu}m").into())]);
+    ElasticQuota {
+        api_version: API.to_owned(),
+        kind: "ElasticQuota".to_owned(),
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some("quotas".to_owned()),
+            labels,
+            ..ObjectMeta::default()
+        },
+        spec: QuotaSpec { min: amount.clone(), max: amount },
+    }
+}
+
+/// A job that needs so many pods.
+pub fn job(namespace: &str, name: &str, members: usize) -> JobGroup {
+    let min_member = i64::try_from(members).expect("a job is small");
+    let (name, namespace) = (Some(name.to_owned()), Some(namespace.to_owned()));
+    JobGroup {
+        api_version: API.to_owned(),
+        kind: "PodGroup".to_owned(),
+        metadata: ObjectMeta { name, namespace, ..ObjectMeta::default() },
+        spec: JobSpec { min_member },
+    }
+}

@@ -1,0 +1,149 @@
+//! Queues over many cycles: whoever is given quota holds it from the next cycle on; whoever is preempted waits again, as old as it was.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use reprieve_api::kueue::{AdmissionSpec, KueueWorkload, KueueWorkloadStatus, PodSetAssignment};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::TestSpec;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Assignment, Verdict, cycle};
+use reprieve_engine::{Outcome, WorkloadId};
+use reprieve_loader::load::{Loaded, Strictness, load};
+use reprieve_loader::question::policy;
+
+const CYCLE: SignedDuration = SignedDuration::from_secs(60);
+
+pub struct Replay {
+    objects: Objects,
+    spec: TestSpec,
+    now: Timestamp,
+    /// How often somebody was preempted.
+    pub preemptions: usize,
+}
+
+impl Replay {
+    /// Starts with the objects of a PreemptionTest file, once those who were evicted have left.
+    pub fn new(text: &str) -> Self {
+        let mut objects = Objects::default();
+        let mut test = None;
+        for document in documents("replay", text) {
+            let read = document.read(&mut objects).expect("the file can be read");
+            test = test.or(read.map(|sourced| sourced.object));
+        }
+        let spec = test.expect("it begins with a test").spec.clone();
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        let mut replay = Self { objects, spec, now, preemptions: 0 };
+        for workload in &mut replay.objects.kueue_workloads {
+            let conditions = workload.object.status.iter().flat_map(|status| &status.conditions);
+            if conditions.into_iter().any(|condition| condition.type_ == "Evicted") {
+                Arc::make_mut(&mut workload.object).status = None;
+            }
+        }
+        replay
+    }
+
+    /// Every third workload that holds quota has a copy that waits.
+    pub fn crowd(&mut self) {
+        let holding = self.objects.kueue_workloads.iter().filter(|workload| holds(&workload.object));
+        let copies: Vec<_> = holding.step_by(3).cloned().collect();
+        for mut copy in copies {
+            let workload = Arc::make_mut(&mut copy.object);
+            workload.metadata.name = workload.metadata.name.as_ref().map(|name| format!("{name}-too"));
+            workload.metadata.uid = None;
+            workload.status = None;
+            self.objects.kueue_workloads.push(copy);
+        }
+    }
+
+    /// Whether a cycle comes in which nothing changes, within three cycles for each workload and ten more.
+    pub fn comes_to_rest(&mut self) -> bool {
+        let bound = 3 * self.objects.kueue_workloads.len() + 10;
+        (0..bound).any(|_| !self.cycle())
+    }
+
+    /// The names of those who hold quota.
+    pub fn holding(&self) -> Vec<String> {
+        let holding = self.objects.kueue_workloads.iter().filter(|workload| holds(&workload.object));
+        let mut names: Vec<String> = holding.filter_map(|workload| workload.object.metadata.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// One cycle; whether anything changed.
+    fn cycle(&mut self) -> bool {
+        self.now += CYCLE;
+        let loaded = load(&self.objects, Strictness::Test).expect("the objects are sound");
+        let Ok(Policy::Kueue(policy)) = policy(&self.spec.profile) else {
+            panic!("the policy is Kueue");
+        };
+        let now = reprieve_engine::Timestamp(self.now.as_microsecond());
+        let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
+        let mut changed = false;
+        for considered in cycle(&loaded.snapshot, &policy, &pending, now) {
+            match (considered.verdict, considered.assignment) {
+                (Verdict::Decided(Outcome::Schedule(_)), Some(given)) => {
+                    self.admit(&loaded, considered.workload, &given)
+                }
+                (Verdict::Decided(Outcome::Preempt(plan)), _) => {
+                    self.preemptions += 1;
+                    for victim in plan.victims.iter().filter_map(|&unit| loaded.snapshot.unit(unit).workload) {
+                        self.workload(loaded.names.workload(victim)).status = None;
+                    }
+                }
+                (Verdict::Decided(_) | Verdict::Skipped(_), _) => continue,
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    fn admit(&mut self, loaded: &Loaded, id: WorkloadId, given: &Assignment) {
+        let queue = loaded.snapshot.workload(id).queue.expect("it is in a queue");
+        let assignment = |(at, set): (usize, &reprieve_engine::policy::kueue::PodSetAssignment)| {
+            let name = |resource| loaded.names.quota_resource(resource).to_owned();
+            let flavor = |id| loaded.names.flavor(id).to_owned();
+            PodSetAssignment {
+                name: loaded.names.pod_sets(id)[at].clone(),
+                flavors: set.resources.iter().map(|one| (name(one.resource), flavor(one.flavor))).collect(),
+                resource_usage: set
+                    .resources
+                    .iter()
+                    .map(|one| (name(one.resource), written(&name(one.resource), one.amount)))
+                    .collect::<BTreeMap<_, _>>(),
+                count: Some(set.count),
+            }
+        };
+        let admission = AdmissionSpec {
+            cluster_queue: loaded.names.queue(queue).to_owned(),
+            pod_set_assignments: given.pod_sets.iter().enumerate().map(assignment).collect(),
+        };
+        let reserved = Condition {
+            type_: "QuotaReserved".to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: Time(self.now),
+            reason: "QuotaReserved".to_owned(),
+            message: String::new(),
+            observed_generation: None,
+        };
+        self.workload(loaded.names.workload(id)).status =
+            Some(KueueWorkloadStatus { admission: Some(admission), conditions: vec![reserved], ..Default::default() });
+    }
+
+    fn workload(&mut self, name: &FullName) -> &mut KueueWorkload {
+        let mut workloads = self.objects.kueue_workloads.iter_mut().map(|workload| &mut workload.object);
+        Arc::make_mut(workloads.find(|workload| FullName::of(&workload.metadata) == *name).expect("it is there"))
+    }
+}
+
+fn written(resource: &str, amount: i64) -> serde_json::Value {
+    if resource == "cpu" { format!("{amount}m").into() } else { amount.to_string().into() }
+}
+
+fn holds(workload: &KueueWorkload) -> bool {
+    workload.status.as_ref().is_some_and(|status| status.admission.is_some())
+}

@@ -1,0 +1,360 @@
+//! What holds for every decision under Kueue's quota, over random cohorts, flat, in trees and under fair sharing. Use and room are worked out
+//! again here, from the workloads and the tree, without the engine's own.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use reprieve_api::kueue::{DisturbanceSpec, KueueWorkload, MilestoneSpec};
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::source::Sourced;
+use reprieve_api::test_file::TestSpec;
+use reprieve_engine::explanation::{Explanation, Spared};
+use reprieve_engine::fit::Preemptor;
+use reprieve_engine::laws::Law;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::kueue::{Assignment, Likeness, Verdict, cycle, decide};
+use reprieve_engine::snapshot::Snapshot;
+use reprieve_engine::{CellId, Decision, Outcome, QueueId, UnitId, WorkloadId};
+use reprieve_loader::load::{Loaded, Strictness, load};
+use reprieve_loader::question::Question;
+use reprieve_report::answer;
+use reprieve_testkit::random_cohorts::{Rng, Sort, cluster};
+
+const SEEDS: std::ops::Range<u64> = 100_000..100_120;
+
+/// A random cluster with its question.
+struct Case {
+    name: String,
+    objects: Objects,
+    spec: TestSpec,
+}
+
+impl Case {
+    fn new(sort: Sort, seed: u64) -> Self {
+        let mut objects = Objects::default();
+        let mut test = None;
+        for document in documents("random", &cluster(sort, seed)) {
+            let read = document.read(&mut objects).expect("the cluster can be read");
+            test = test.or(read.map(|sourced| sourced.object));
+        }
+        let name = format!("{} {seed}", sort.name());
+        Self { name, objects, spec: test.expect("it begins with a test").spec.clone() }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        SEEDS.flat_map(|seed| Sort::ALL.map(|sort| Self::new(sort, seed)))
+    }
+
+    fn load(&self) -> (Loaded, Question) {
+        let loaded = load(&self.objects, Strictness::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
+        (loaded, question)
+    }
+}
+
+/// A plan: who goes, and what the preemptor gets.
+struct Seen<'l> {
+    snapshot: &'l Snapshot,
+    queue: QueueId,
+    victims: Vec<WorkloadId>,
+    gets: Assignment,
+}
+
+impl<'l> Seen<'l> {
+    /// `None` where nobody goes.
+    fn new(loaded: &'l Loaded, question: &Question) -> Option<Self> {
+        let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+            panic!("only workloads ask, under Kueue");
+        };
+        let snapshot = &loaded.snapshot;
+        let decision = decide(snapshot, policy, preemptor, question.now);
+        let Outcome::Preempt(plan) = decision.outcome else {
+            return None;
+        };
+        let victims = plan.victims.iter().map(|&unit| snapshot.unit(unit).workload.expect("a workload")).collect();
+        let queue = snapshot.workload(preemptor).queue.expect("it is in a queue");
+        Some(Self { snapshot, queue, victims, gets: decision.assignment.expect("a plan gives something") })
+    }
+
+    /// What is used in and below a queue when these are gone, and with what the preemptor gets or without.
+    fn used(&self, queue: QueueId, cell: CellId, gone: &[WorkloadId], with: bool) -> i64 {
+        let tree = self.snapshot.queues();
+        let held = self.snapshot.workload_ids().filter(|id| !gone.contains(id)).map(|id| self.snapshot.workload(id));
+        let held =
+            held.filter(|workload| workload.queue == Some(queue)).filter_map(|workload| workload.admission.as_ref());
+        let mut sum = amount(held.flat_map(|admission| &admission.usage), cell);
+        if with && queue == self.queue {
+            sum += amount(self.gets.usage.iter(), cell);
+        }
+        for child in tree.ids().filter(|&id| tree.get(id).parent == Some(queue)) {
+            sum += (self.used(child, cell, gone, with) - tree.get(child).keeps[cell.index()]).max(0);
+        }
+        sum
+    }
+
+    fn own(&self, queue: QueueId, cell: CellId) -> i64 {
+        self.snapshot.queues().get(queue).guarantee[cell.index()]
+    }
+
+    /// The queue on the path and the cell that are over a limit with the preemptor, when these are gone; and whether it is the
+    /// preemptor that brought them there.
+    fn over_limit(&self, gone: &[WorkloadId]) -> Option<(QueueId, CellId, bool)> {
+        let tree = self.snapshot.queues();
+        let cells = || self.gets.usage.iter().filter(|(_, amount)| *amount > 0).map(|(cell, _)| *cell);
+        let over = tree.path(self.queue).flat_map(|id| cells().map(move |cell| (id, cell))).filter_map(|(id, cell)| {
+            let (before, after) = (self.used(id, cell, gone, false), self.used(id, cell, gone, true));
+            let limit = self.snapshot.quota_rules().queues[id.index()].borrowing_limit[cell.index()];
+            let most = match tree.get(id).parent {
+                None => Some(self.own(id, cell)),
+                Some(_) => limit.map(|limit| self.own(id, cell) + limit),
+            };
+            most.is_some_and(|most| after > most).then_some((id, cell, after > before))
+        });
+        over.max_by_key(|(.., raised)| *raised)
+    }
+
+    fn borrows(&self, queue: QueueId, gone: &[WorkloadId], with: bool) -> bool {
+        self.gets.usage.iter().any(|&(cell, _)| self.used(queue, cell, gone, with) > self.own(queue, cell))
+    }
+}
+
+fn amount<'a>(usage: impl Iterator<Item = &'a (CellId, i64)>, cell: CellId) -> i64 {
+    usage.filter(|(held, _)| *held == cell).map(|(_, amount)| amount).sum()
+}
+
+/// What a queue does not lend is not in its cohort's quota, so that whoever stays within that stays within all lending limits below.
+#[test]
+fn no_plan_takes_anybody_over_a_borrowing_or_lending_limit() {
+    let mut plans = 0;
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        let over = seen.over_limit(&seen.victims).filter(|(.., raised)| *raised);
+        assert_eq!(over, None, "{}", case.name);
+        plans += 1;
+    }
+    assert!(plans > 45, "only {plans} plans");
+}
+
+#[test]
+fn a_queue_within_its_own_loses_nobody_to_another_queue() {
+    let mut losers = 0;
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        let queue_of = |victim: WorkloadId| seen.snapshot.workload(victim).queue.expect("it is in a queue");
+        let queues: BTreeSet<QueueId> = seen.victims.iter().map(|&victim| queue_of(victim)).collect();
+        for queue in queues.into_iter().filter(|&queue| queue != seen.queue) {
+            let here: Vec<WorkloadId> =
+                seen.victims.iter().copied().filter(|&victim| queue_of(victim) == queue).collect();
+            let borrows_until_the_last = here.iter().any(|&last| {
+                let others: Vec<WorkloadId> = here.iter().copied().filter(|&victim| victim != last).collect();
+                seen.borrows(queue, &others, false)
+            });
+            assert!(borrows_until_the_last, "{}: {queue:?}", case.name);
+            losers += 1;
+        }
+    }
+    assert!(losers > 15, "only {losers} queues lose somebody");
+}
+
+/// Nobody goes for a preemptor that would have fitted without it, whether or not it may borrow.
+#[test]
+fn no_victim_is_spare() {
+    for case in Case::all() {
+        let (loaded, question) = case.load();
+        let Some(seen) = Seen::new(&loaded, &question) else { continue };
+        for &spare in &seen.victims {
+            let others: Vec<WorkloadId> = seen.victims.iter().copied().filter(|&victim| victim != spare).collect();
+            let fits = seen.over_limit(&others).is_none() && !seen.borrows(seen.queue, &others, true);
+            assert!(!fits, "{}: {spare:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn deciding_and_explaining_change_nothing() {
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let before = loaded.snapshot.clone();
+        let outcome = question.decide(&mut loaded);
+        assert_eq!(loaded.snapshot, before, "{}: decide", case.name);
+        let (decision, _) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "{}: explaining changed the outcome", case.name);
+        assert_eq!(loaded.snapshot, before, "{}: explain", case.name);
+    }
+}
+
+/// A decision with its explanation, checked against the decision without one.
+fn explained(case: &Case, loaded: &mut Loaded, question: &Question) -> (Decision, Explanation) {
+    let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+        panic!("only workloads ask, under Kueue");
+    };
+    let (decision, explanation) = question.decide_and_explain(loaded);
+    assert_eq!(decision, decide(&loaded.snapshot, policy, preemptor, question.now), "{}", case.name);
+    (decision, explanation)
+}
+
+#[test]
+fn every_workload_that_holds_quota_is_a_victim_or_spared_for_one_reason() {
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (decision, explanation) = explained(&case, &mut loaded, &question);
+        let victims = match &decision.outcome {
+            Outcome::Preempt(plan) => plan.victims.clone(),
+            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
+        };
+        let mut accounted: Vec<UnitId> = explanation.spared.iter().map(|entry| entry.unit).chain(victims).collect();
+        accounted.sort_unstable();
+        assert!(accounted.into_iter().eq(loaded.snapshot.unit_ids()), "{}", case.name);
+        let is_outside = |spared: &Spared| matches!(spared, Spared::NotReached | Spared::Law(Law::OtherCohort));
+        let has_searched = explanation.spared.iter().any(|entry| !is_outside(&entry.spared));
+        for entry in explanation.spared {
+            let name = match (&entry.spared, &decision.outcome) {
+                (Spared::Law(law), _) => format!("{law:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+                (Spared::NotReached, Outcome::Unschedulable(None)) if has_searched => {
+                    panic!("{}: a search that fails looks at every workload of the tree", case.name)
+                }
+                (Spared::EqualCost(_), _) => "EqualCost".to_owned(),
+                (other, _) => format!("{other:?}"),
+            };
+            *reasons.entry(name).or_default() += 1;
+        }
+    }
+    for reason in [
+        "AboveThreshold",
+        "FairShare",
+        "InVain",
+        "KeepsPeace",
+        "NotContested",
+        "NotReached",
+        "OtherCohort",
+        "Priority",
+        "Reprieved",
+        "WithinQuota",
+    ] {
+        assert!(reasons.get(reason).is_some_and(|&n| n > 2), "{reason} is too rare to tell: {reasons:?}");
+    }
+}
+
+/// The law is asked when the search comes to a workload: queues that borrow when the search begins may have stopped by then.
+#[test]
+fn a_queue_that_lost_workloads_to_the_search_borrowed_before() {
+    let mut lost = 0;
+    for case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (_, explanation) = explained(&case, &mut loaded, &question);
+        for entry in explanation.spared {
+            if let Spared::Law(Law::WithinQuota { queue, has_lost }) = entry.spared {
+                let (tree, rules) = (loaded.snapshot.queues(), loaded.snapshot.quota_rules());
+                let over = |(used, nominal): (&i64, &i64)| used > nominal;
+                let borrows = tree.used(queue).iter().zip(&tree.get(queue).guarantee).any(over);
+                assert!(borrows || !has_lost, "{}: {queue:?} of {}", case.name, rules.queues.len());
+                lost += usize::from(has_lost);
+            }
+        }
+    }
+    assert!(lost > 5, "only {lost} queues stopped borrowing");
+}
+
+#[test]
+fn a_decision_does_not_depend_on_what_is_not_decisive() {
+    let (mut removed, mut kept) = (0, 0);
+    for mut case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let (decision, explanation) = explained(&case, &mut loaded, &question);
+        let answer = answer::answer(&question, &mut loaded);
+        let mut needless = BTreeSet::new();
+        for entry in &explanation.spared {
+            let workload = loaded.snapshot.unit(entry.unit).workload.expect("there are only workloads");
+            if entry.decisive {
+                kept += 1;
+            } else {
+                needless.insert(loaded.names.workload(workload).name.clone());
+            }
+        }
+        removed += needless.len();
+        case.objects.kueue_workloads.retain(|workload| {
+            !needless.contains(workload.object.metadata.name.as_deref().expect("a workload has a name"))
+        });
+        let (mut loaded, question) = case.load();
+        let (without, _) = explained(&case, &mut loaded, &question);
+        assert_eq!(answer::answer(&question, &mut loaded), answer, "{}", case.name);
+        assert_eq!(without.assignment, decision.assignment, "{}", case.name);
+    }
+    assert!(removed > 100 && kept > 100, "{removed} removed, {kept} kept");
+}
+
+/// What costs nothing to disturb is taken like what has no cost; but where there are costs, the candidates are sorted for the one decision.
+#[test]
+fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
+    for mut case in Case::all() {
+        let (mut loaded, question) = case.load();
+        let answer = answer::answer(&question, &mut loaded);
+        for workload in &mut case.objects.kueue_workloads {
+            let free = MilestoneSpec { seconds: 1, cost: 0 };
+            Arc::make_mut(&mut workload.object).spec.preemption =
+                Some(DisturbanceSpec { disruption_cost_milestones: vec![free] });
+        }
+        let (mut loaded, question) = case.load();
+        assert_eq!(answer::answer(&question, &mut loaded), answer, "{}", case.name);
+    }
+}
+
+#[test]
+fn the_order_of_the_objects_plays_no_part() {
+    for (seed, mut case) in (0..).zip(Case::all()) {
+        let (mut loaded, question) = case.load();
+        let answer = answer::answer(&question, &mut loaded);
+        let mut rng = Rng::new(seed);
+        rng.shuffle(&mut case.objects.kueue_workloads);
+        rng.shuffle(&mut case.objects.cluster_queues);
+        rng.shuffle(&mut case.objects.cohorts);
+        rng.shuffle(&mut case.objects.resource_flavors);
+        let (mut loaded, question) = case.load();
+        assert_eq!(answer::answer(&question, &mut loaded), answer, "{}", case.name);
+    }
+}
+
+#[test]
+fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
+    let mut left_out = 0;
+    for mut case in Case::all() {
+        let pending = |workload: &Sourced<KueueWorkload>| {
+            workload.object.status.as_ref().is_none_or(|status| status.admission.is_none())
+        };
+        let again: Vec<_> = case.objects.kueue_workloads.iter().filter(|workload| pending(workload)).cloned().collect();
+        for mut workload in again {
+            let metadata = &mut Arc::make_mut(&mut workload.object).metadata;
+            let name = format!("{}-again", metadata.name.take().unwrap_or_default());
+            metadata.uid = Some(name.clone());
+            metadata.name = Some(name);
+            case.objects.kueue_workloads.push(workload);
+        }
+        let (loaded, question) = case.load();
+        let Policy::Kueue(policy) = question.policy else { panic!("{}: it is policy Kueue", case.name) };
+        let snapshot = &loaded.snapshot;
+        let mut waiting: Vec<WorkloadId> =
+            snapshot.workload_ids().filter(|&id| snapshot.workload(id).admission.is_none()).collect();
+        waiting.sort_by_key(|&id| {
+            let workload = snapshot.workload(id);
+            (Reverse(workload.priority), workload.created, workload.rank)
+        });
+        let mut firsts = BTreeMap::new();
+        for &id in &waiting {
+            firsts.entry(Likeness::of(snapshot, &policy, id)).or_insert(id);
+        }
+        let firsts: Vec<WorkloadId> = firsts.into_values().collect();
+        left_out += waiting.len() - firsts.len();
+        let gets = |pending: &[WorkloadId]| {
+            let mut heads = cycle(snapshot, &policy, pending, question.now);
+            heads.retain(|head| !matches!(head.verdict, Verdict::Decided(Outcome::Unschedulable(_))));
+            heads
+        };
+        assert_eq!(gets(&waiting), gets(&firsts), "{}", case.name);
+    }
+    assert!(left_out > 300, "only {left_out} were like another");
+}

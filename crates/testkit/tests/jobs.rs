@@ -1,0 +1,353 @@
+//! What holds for every decision under policy Koordinator, tried on random clusters. A seed that fails becomes a case.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PodCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reprieve_api::answer::Answer;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod as ApiPod;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::{OutcomeName, TestSpec};
+use reprieve_engine::queues::UNDEFINED;
+use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
+use reprieve_loader::load::{Loaded, Strictness, load_for};
+use reprieve_loader::question::{Question, policy};
+use reprieve_loader::time::parse_time;
+use reprieve_report::answer::named;
+use reprieve_testkit::random_jobs::{NOW, Options, cluster};
+
+const SEEDS: u64 = 1_000;
+
+const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
+const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
+const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
+
+#[test]
+fn properties_hold() {
+    let mut outcomes: BTreeMap<OutcomeName, usize> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let text = cluster(seed, &Options::EVERYTHING);
+        assert_eq!(text, cluster(seed, &Options::EVERYTHING), "seed {seed} gives the same cluster twice");
+        let (spec, objects) = read(&text);
+        let mut asked = Asked::new(seed, spec, objects);
+        asked.changes_nothing();
+        asked.says_the_same_in_any_order();
+        asked.places_all_or_takes_nobody();
+        asked.takes_only_whom_it_may();
+        asked.keeps_every_limit();
+        asked.overfills_no_node();
+        asked.takes_nobody_in_vain();
+        asked.takes_nobody_twice();
+        asked.runs_once_the_victims_are_gone();
+        *outcomes.entry(asked.answer.outcome).or_default() += 1;
+    }
+    for (outcome, least) in [
+        (OutcomeName::Preempt, SEEDS / 5),
+        (OutcomeName::Schedule, SEEDS / 50),
+        (OutcomeName::Wait, SEEDS / 100),
+        (OutcomeName::Unschedulable, SEEDS / 10),
+    ] {
+        let seen = outcomes.get(&outcome).copied().unwrap_or_default();
+        assert!(seen as u64 >= least, "too few {outcome:?}: {outcomes:?}");
+    }
+}
+
+/// A question and what came of it.
+struct Asked {
+    seed: u64,
+    spec: TestSpec,
+    objects: Objects,
+    loaded: Loaded,
+    question: Question,
+    before: reprieve_engine::snapshot::Snapshot,
+    outcome: Outcome,
+    answer: Answer,
+}
+
+impl Asked {
+    fn new(seed: u64, spec: TestSpec, objects: Objects) -> Self {
+        let policy = policy(&spec.profile).expect("the profile is sound");
+        let loaded = load_for(&objects, Strictness::Test, &policy);
+        let mut loaded = loaded.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let before = loaded.snapshot.clone();
+        let outcome = question.decide(&mut loaded);
+        let answer = named(&loaded, &question.ask(&loaded).members, &outcome);
+        Self { seed, spec, objects, loaded, question, before, outcome, answer }
+    }
+
+    fn victims(&self) -> BTreeSet<&str> {
+        self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect()
+    }
+
+    fn pod_id(&self, name: &str) -> PodId {
+        let (namespace, name) = name.split_once('/').expect("a pod has a namespace");
+        self.loaded.names.pod_id(&FullName::new(namespace, name)).expect("the pod is there")
+    }
+
+    fn pods(&self) -> impl Iterator<Item = (String, &ApiPod)> {
+        self.objects.pods.iter().map(|sourced| (FullName::of(&sourced.object.metadata).to_string(), &*sourced.object))
+    }
+
+    fn asking(&self) -> &ApiPod {
+        let name = self.spec.preemptor.full_name().to_string();
+        self.pods().find(|(of, _)| *of == name).expect("the preemptor is there").1
+    }
+
+    /// The pod that asks and all pending pods of its job, but those under scheduling gates and those of another scheduler.
+    fn members(&self) -> BTreeSet<String> {
+        let job = label(self.asking(), JOB);
+        let takes_part = |pod: &ApiPod| {
+            let spec = pod.spec.as_ref();
+            spec.is_some_and(|spec| spec.scheduling_gates.is_none() && spec.scheduler_name.is_none())
+        };
+        let is_member = |pod: &ApiPod| {
+            std::ptr::eq(pod, self.asking()) || job.is_some() && label(pod, JOB) == job && takes_part(pod)
+        };
+        self.pods().filter(|(_, pod)| is_member(pod) && node_of(pod).is_none()).map(|(name, _)| name).collect()
+    }
+
+    /// Neither deciding nor explaining leaves a trace.
+    fn changes_nothing(&mut self) {
+        assert!(self.loaded.snapshot == self.before, "seed {}: deciding changed the snapshot", self.seed);
+        let (decision, _) = self.question.decide_and_explain(&mut self.loaded);
+        assert_eq!(decision.outcome, self.outcome, "seed {}: explaining changed the outcome", self.seed);
+        assert!(self.loaded.snapshot == self.before, "seed {}: explaining changed the snapshot", self.seed);
+    }
+
+    fn says_the_same_in_any_order(&self) {
+        let mut objects = self.objects.clone();
+        objects.nodes.reverse();
+        objects.pods.reverse();
+        objects.elastic_quotas.reverse();
+        objects.job_groups.reverse();
+        let reversed = Self::new(self.seed, self.spec.clone(), objects);
+        assert_eq!(reversed.answer, self.answer, "seed {}: the order of the objects shows", self.seed);
+    }
+
+    fn places_all_or_takes_nobody(&self) {
+        let placed: BTreeSet<String> = self.answer.nominated.keys().cloned().collect();
+        match self.answer.outcome {
+            OutcomeName::Preempt | OutcomeName::Schedule => {
+                assert_eq!(placed, self.members(), "seed {}: the job is placed in part", self.seed);
+            }
+            OutcomeName::Wait | OutcomeName::Unschedulable => {}
+        }
+        let takes = self.answer.outcome == OutcomeName::Preempt;
+        assert_eq!(takes, !self.answer.victims.is_empty(), "seed {}: {:?}", self.seed, self.answer);
+    }
+
+    /// Read off the objects: lower priority, preemptible, and not of the job itself.
+    fn takes_only_whom_it_may(&self) {
+        let default = self.spec.profile.args.get("disableDefaultPreemptible").is_none();
+        let asking = self.asking();
+        for (name, pod) in self.pods().filter(|(name, _)| self.victims().contains(name.as_str())) {
+            let preemptible = label(pod, PREEMPTIBLE).map_or(default, |word| word != "false");
+            let disabled = label(pod, DISABLE_PREEMPTIBLE) == Some("true");
+            let own = label(pod, JOB).is_some() && label(pod, JOB) == label(asking, JOB);
+            assert!(preemptible && !disabled && !own, "seed {}: {name} may not be taken", self.seed);
+            assert!(priority(pod) < priority(asking), "seed {}: {name} is not lower", self.seed);
+        }
+    }
+
+    /// What the quotas on the path of the asking pod would use with the job in place and these pods gone.
+    fn first_passed_limit(&self, gone: &BTreeSet<&str>) -> Option<(QueueId, usize)> {
+        let snapshot = &self.loaded.snapshot;
+        let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
+        let mut asked = vec![0; snapshot.resource_ids().len()];
+        for member in self.answer.nominated.keys() {
+            self.add_requests(&mut asked, member, 1);
+        }
+        snapshot.queues().path(own).find_map(|queue| {
+            let mut used = snapshot.queues().used(queue).to_vec();
+            for &pod in gone {
+                let of = snapshot.pod(self.pod_id(pod)).queue;
+                if of.is_some_and(|of| snapshot.queues().path(of).any(|above| above == queue)) {
+                    self.add_requests(&mut used, pod, -1);
+                }
+            }
+            let ceiling = &snapshot.queues().get(queue).ceiling;
+            // Above its own quota, a job is held only by what it asks for.
+            let passed = |&at: &usize| {
+                let counts = queue == own || asked[at] > 0;
+                counts && ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]
+            };
+            (0..asked.len()).find(passed).map(|at| (queue, at))
+        })
+    }
+
+    fn add_requests(&self, sum: &mut [i64], pod: &str, sign: i64) {
+        let snapshot = &self.loaded.snapshot;
+        for (sum, request) in sum.iter_mut().zip(snapshot.requests(snapshot.pod(self.pod_id(pod)).shape)) {
+            *sum += sign * request;
+        }
+    }
+
+    /// Nobody is taken for a job that would leave a quota over its max. (One that fits may: what those who cannot be preempted use
+    /// beyond their min does not count against it.)
+    fn keeps_every_limit(&self) {
+        if self.answer.outcome == OutcomeName::Preempt {
+            let passed = self.first_passed_limit(&self.victims());
+            let passed = passed.map(|(queue, resource)| (self.loaded.names.queue(queue), resource));
+            assert_eq!(passed, None, "seed {}: {:?}", self.seed, self.answer);
+        }
+    }
+
+    /// A node that would give more than it has of what the arriving members ask for.
+    fn first_overfull_node(&self, gone: &BTreeSet<&str>) -> Option<NodeId> {
+        let snapshot = &self.loaded.snapshot;
+        snapshot.node_ids().find(|&node| {
+            let name = self.loaded.names.node(node);
+            let mut arriving = vec![0; snapshot.resource_ids().len()];
+            for (member, _) in self.answer.nominated.iter().filter(|(_, at)| *at == name) {
+                self.add_requests(&mut arriving, member, 1);
+            }
+            let mut used = snapshot.used(node).to_vec();
+            for &pod in gone.iter().filter(|pod| snapshot.home(self.pod_id(pod)) == Some(node)) {
+                self.add_requests(&mut used, pod, -1);
+            }
+            for (nominee, _) in self.pods().filter(|(pod, object)| self.holds_room(pod, object, name)) {
+                self.add_requests(&mut used, &nominee, 1);
+            }
+            let offered = snapshot.allocatable(node);
+            (0..used.len()).any(|at| arriving[at] > 0 && used[at] + arriving[at] > offered[at])
+        })
+    }
+
+    /// Whether a pending pod that is no member has the node nominated and is no lower.
+    fn holds_room(&self, name: &str, pod: &ApiPod, node: &str) -> bool {
+        let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
+        let waits = node_of(pod).is_none() && nominated == Some(node);
+        waits && priority(pod) >= priority(self.asking()) && !self.members().contains(name)
+    }
+
+    fn overfills_no_node(&self) {
+        if self.answer.outcome == OutcomeName::Wait {
+            return;
+        }
+        let overfull = self.first_overfull_node(&self.victims()).map(|node| self.loaded.names.node(node));
+        assert_eq!(overfull, None, "seed {}: {:?}", self.seed, self.answer);
+    }
+
+    /// Putting any one victim back breaks the fit or a limit.
+    fn takes_nobody_in_vain(&self) {
+        let victims = self.victims();
+        for victim in &victims {
+            let mut others = victims.clone();
+            others.remove(victim);
+            let needed =
+                self.first_overfull_node(&others).is_some() || self.first_limit_passed_by(victim, &others).is_some();
+            assert!(needed, "seed {}: {victim} is spare in {:?}", self.seed, self.answer);
+        }
+    }
+
+    /// A limit on the path of the asking pod that the return of a victim would pass.
+    fn first_limit_passed_by(&self, victim: &str, gone: &BTreeSet<&str>) -> Option<QueueId> {
+        let snapshot = &self.loaded.snapshot;
+        let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
+        let of = snapshot.pod(self.pod_id(victim)).queue?;
+        let mut asked = vec![0; snapshot.resource_ids().len()];
+        self.add_requests(&mut asked, victim, 1);
+        snapshot.queues().path(own).filter(|&queue| snapshot.queues().path(of).any(|above| above == queue)).find(
+            |&queue| {
+                let mut used = snapshot.queues().used(queue).to_vec();
+                for member in self.answer.nominated.keys() {
+                    self.add_requests(&mut used, member, 1);
+                }
+                for pod in gone {
+                    let of = snapshot.pod(self.pod_id(pod)).queue;
+                    if of.is_some_and(|of| snapshot.queues().path(of).any(|above| above == queue)) {
+                        self.add_requests(&mut used, pod, -1);
+                    }
+                }
+                let ceiling = &snapshot.queues().get(queue).ceiling;
+                (0..used.len()).any(|at| asked[at] > 0 && ceiling[at] != UNDEFINED && used[at] > ceiling[at])
+            },
+        )
+    }
+
+    /// The cluster after the plan: the members are nominated, and each victim is as `leave` makes it.
+    fn after(&self, mut leave: impl FnMut(&mut ApiPod)) -> Objects {
+        let victims = self.victims();
+        let mut objects = self.objects.clone();
+        for sourced in &mut objects.pods {
+            let name = FullName::of(&sourced.object.metadata).to_string();
+            if victims.contains(name.as_str()) {
+                leave(Arc::make_mut(&mut sourced.object));
+            }
+            if let Some(node) = self.answer.nominated.get(&name) {
+                let pod = Arc::make_mut(&mut sourced.object);
+                pod.status.get_or_insert_default().nominated_node_name = Some(node.clone());
+            }
+        }
+        objects
+    }
+
+    /// While its victims leave, it waits, or has all it needs; nobody else is taken. A plan that takes pods of its quota on other nodes
+    /// only is found again as it was: those pods are leaving already.
+    fn takes_nobody_twice(&self) {
+        if self.answer.outcome != OutcomeName::Preempt {
+            return;
+        }
+        let terminating = self.after(|pod| {
+            pod.metadata.deletion_timestamp = Some(Time(parse_time(NOW).expect("it is a time")));
+            let status = pod.status.get_or_insert_default();
+            status.conditions = Some(vec![PodCondition {
+                type_: "DisruptionTarget".to_owned(),
+                status: "True".to_owned(),
+                reason: Some("PreemptionByScheduler".to_owned()),
+                ..PodCondition::default()
+            }]);
+        });
+        let again = Self::new(self.seed, self.spec.clone(), terminating);
+        let homes: BTreeSet<Option<&str>> =
+            self.pods().filter(|(pod, _)| self.victims().contains(pod.as_str())).map(|(_, pod)| node_of(pod)).collect();
+        let nominated: BTreeSet<Option<&str>> =
+            self.answer.nominated.values().map(|node| Some(node.as_str())).collect();
+        match again.answer.outcome {
+            OutcomeName::Wait | OutcomeName::Schedule => {}
+            OutcomeName::Preempt if homes.is_disjoint(&nominated) => {
+                assert_eq!(again.answer.victims, self.answer.victims, "seed {}: a second round", self.seed);
+            }
+            OutcomeName::Preempt | OutcomeName::Unschedulable => {
+                panic!("seed {}: {:?} while {:?} is carried out", self.seed, again.answer, self.answer)
+            }
+        }
+    }
+
+    /// Nobody is taken for a job that then does not run.
+    fn runs_once_the_victims_are_gone(&self) {
+        if self.answer.outcome != OutcomeName::Preempt {
+            return;
+        }
+        let gone = self.after(|pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
+        let then = Self::new(self.seed, self.spec.clone(), gone);
+        let outcome = then.answer.outcome;
+        assert_eq!(outcome, OutcomeName::Schedule, "seed {}: after {:?}", self.seed, self.answer);
+    }
+}
+
+fn label<'p>(pod: &'p ApiPod, key: &str) -> Option<&'p str> {
+    pod.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+fn priority(pod: &ApiPod) -> i32 {
+    pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default()
+}
+
+fn node_of(pod: &ApiPod) -> Option<&str> {
+    pod.node_name.as_deref()
+}
+
+fn read(text: &str) -> (TestSpec, Objects) {
+    let mut objects = Objects::default();
+    let mut test = None;
+    for document in documents("random", text) {
+        let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        test = test.or(read);
+    }
+    (test.expect("the first document is the test").object.spec.clone(), objects)
+}

@@ -1,0 +1,270 @@
+//! Quota and nodes together, on made-up clusters: whoever is evicted makes room for every pod of the preemptor, on nodes that are
+//! added up here anew, and nobody is evicted against the law of the quota.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_engine::explanation::Spared;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::{Outcome, UnitId};
+use reprieve_loader::load::{Loaded, Strictness, load_for};
+use reprieve_loader::question::Question;
+use reprieve_report::answer::answer;
+use reprieve_testkit::random::Rng;
+
+const NODE: usize = 8;
+const QUEUES: [&str; 3] = ["own", "left", "right"];
+
+/// An admitted workload.
+struct Running {
+    name: String,
+    queue: &'static str,
+    priority: usize,
+    gpus: usize,
+    flavor: usize,
+    /// By pod: its node.
+    nodes: Vec<usize>,
+}
+
+impl Running {
+    fn total(&self) -> usize {
+        self.gpus * self.nodes.len()
+    }
+}
+
+struct World {
+    n_nodes: usize,
+    /// Each node is of one of so many flavors, in turn.
+    n_flavors: usize,
+    nominal: BTreeMap<(&'static str, usize), usize>,
+    within: &'static str,
+    reclaim: &'static str,
+    running: Vec<Running>,
+    /// Pods, and GPUs of each.
+    urgent: (usize, usize),
+    priority: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let (n_nodes, n_flavors) = (rng.within(2, 6), rng.within(1, 2));
+        let mut free = vec![NODE; n_nodes];
+        let (mut nominal, mut left) = (BTreeMap::new(), vec![0; n_flavors]);
+        for (flavor, left) in left.iter_mut().enumerate() {
+            let mut left_in_all = (flavor..n_nodes).step_by(n_flavors).count() * NODE;
+            for queue in QUEUES {
+                let share = rng.within(0, left_in_all);
+                left_in_all -= share;
+                *left += share;
+                nominal.insert((queue, flavor), share);
+            }
+        }
+        let mut running = Vec::new();
+        for at in 0..rng.within(2, 14) {
+            let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.below(n_flavors));
+            let its_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
+            let mut nodes = Vec::new();
+            for _ in 0..pods {
+                let node = *rng.pick(&its_nodes);
+                if free[node] >= gpus && left[flavor] >= gpus {
+                    free[node] -= gpus;
+                    left[flavor] -= gpus;
+                    nodes.push(node);
+                }
+            }
+            if !nodes.is_empty() {
+                let (queue, priority) = (*rng.pick(&QUEUES), rng.below(3));
+                running.push(Running { name: format!("w{at}"), queue, priority, gpus, flavor, nodes });
+            }
+        }
+        Self {
+            n_nodes,
+            n_flavors,
+            nominal,
+            within: *rng.pick(&["Never", "LowerPriority"]),
+            reclaim: *rng.pick(&["Never", "LowerPriority", "Any"]),
+            running,
+            urgent: (rng.within(1, 3), *rng.pick(&[1, 2, 4, 8, 8])),
+            priority: rng.below(4),
+        }
+    }
+
+    fn yaml(&self) -> String {
+        let mut text = String::new();
+        for flavor in 0..self.n_flavors {
+            let _ = write!(
+                text,
+                "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {{name: gpu-{flavor}}}\nspec: {{nodeLabels: \
+                 {{pool: p{flavor}}}}}\n"
+            );
+        }
+        for queue in QUEUES {
+            let quota = |flavor| {
+                let nominal = self.nominal[&(queue, flavor)];
+                format!("{{name: gpu-{flavor}, resources: [{{name: nvidia.com/gpu, nominalQuota: {nominal}}}]}}")
+            };
+            let quota = (0..self.n_flavors).map(quota).collect::<Vec<_>>().join(", ");
+            let _ = write!(
+                text,
+                "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: {queue}}}\nspec:\n  cohortName: all\n  \
+                 resourceGroups: [{{coveredResources: [nvidia.com/gpu], flavors: [{quota}]}}]\n  preemption: {{withinClusterQueue: {}, \
+                 reclaimWithinCohort: {}}}\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {{namespace: default, \
+                 name: {queue}}}\nspec: {{clusterQueue: {queue}}}\n",
+                self.within, self.reclaim
+            );
+        }
+        for node in 0..self.n_nodes {
+            let offers = format!("status: {{allocatable: {{nvidia.com/gpu: {NODE}, pods: 50}}}}");
+            let _ = write!(
+                text,
+                "---\napiVersion: v1\nkind: Node\nmetadata: {{name: node-{node}, labels: {{pool: p{}}}}}\n{offers}\n",
+                node % self.n_flavors
+            );
+        }
+        for (at, one) in self.running.iter().enumerate() {
+            let (pods, total) = (one.nodes.len(), one.total());
+            text += &workload(&one.name, one.queue, one.priority, pods, one.gpus);
+            let held = format!(
+                "{{name: main, flavors: {{nvidia.com/gpu: gpu-{}}}, resourceUsage: {{nvidia.com/gpu: {total}}}, count: {pods}}}",
+                one.flavor
+            );
+            let _ = write!(
+                text,
+                "status:\n  admission: {{clusterQueue: {}, podSetAssignments: [{held}]}}\n  conditions: [{{type: QuotaReserved, status: \
+                 \"True\", lastTransitionTime: \"2026-01-01T00:{:02}:00Z\", reason: r, message: \"\"}}]\n",
+                one.queue,
+                at % 60
+            );
+            for (pod, node) in one.nodes.iter().enumerate() {
+                let _ = write!(
+                    text,
+                    "---\napiVersion: v1\nkind: Pod\nmetadata: {{namespace: default, name: {name}-{pod}, annotations: \
+                     {{kueue.x-k8s.io/workload: {name}}}}}\nspec: {{nodeName: node-{node}, containers: [{{name: c, resources: {{requests: \
+                     {{nvidia.com/gpu: {}}}}}}}]}}\nstatus: {{phase: Running}}\n",
+                    one.gpus,
+                    name = one.name
+                );
+            }
+        }
+        text + &workload("urgent", "own", self.priority, self.urgent.0, self.urgent.1)
+    }
+
+    fn load(&self, placement: &str) -> (Loaded, Question) {
+        let mut objects = Objects::default();
+        for document in documents("made up", &self.yaml()) {
+            document.read(&mut objects).expect("it can be read");
+        }
+        let args = serde_json::json!({"placement": placement}).as_object().cloned().unwrap_or_default();
+        let preemptor =
+            PreemptorRef { kind: "Workload".to_owned(), namespace: "default".to_owned(), name: "urgent".to_owned() };
+        let profile = Profile { args, ..Profile::of_policy("Kueue") };
+        let spec = TestSpec { now: None, profile, preemptor, expect: None };
+        let policy: Policy = reprieve_loader::question::policy(&spec.profile).expect("it is a policy");
+        let loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");
+        let question = Question::new(&spec, &loaded).expect("it is a question");
+        (loaded, question)
+    }
+
+    fn answer(&self, placement: &str) -> Answer {
+        let (mut loaded, question) = self.load(placement);
+        answer(&question, &mut loaded)
+    }
+}
+
+fn workload(name: &str, queue: &str, priority: usize, pods: usize, gpus: usize) -> String {
+    format!(
+        "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata: {{namespace: default, name: {name}}}\nspec:\n  queueName: \
+         {queue}\n  priority: {priority}\n  podSets: [{{name: main, count: {pods}, template: {{spec: {{containers: [{{name: c, resources: \
+         {{requests: {{nvidia.com/gpu: {gpus}}}}}}}]}}}}}}]\n"
+    )
+}
+
+#[test]
+fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 0..400 {
+        let world = World::new(seed);
+        let (joint, alone) = (world.answer("Joint"), world.answer("QuotaOnly"));
+        *seen.entry(format!("{:?} where quota alone says {:?}", joint.outcome, alone.outcome)).or_default() += 1;
+        let gone: Vec<&str> = joint.victims.iter().filter_map(|one| one.workload.as_deref()).collect();
+        let is_gone = |one: &&Running| gone.contains(&format!("default/{}", one.name).as_str());
+        match joint.outcome {
+            OutcomeName::Schedule => assert_eq!(alone.outcome, OutcomeName::Schedule, "seed {seed}"),
+            OutcomeName::Preempt => assert_ne!(alone.outcome, OutcomeName::Unschedulable, "seed {seed}"),
+            OutcomeName::Unschedulable => continue,
+            OutcomeName::Wait => panic!("seed {seed}: nobody is leaving"),
+        }
+        assert_eq!(joint.nominated.len(), world.urgent.0, "seed {seed}: {joint:?}");
+        let nodes =
+            joint.nominated.values().map(|node| node.trim_start_matches("node-").parse().expect("it is a node"));
+        let nodes: Vec<usize> = nodes.collect();
+        let flavor = nodes[0] % world.n_flavors;
+        assert!(nodes.iter().all(|node| node % world.n_flavors == flavor), "seed {seed}: {nodes:?}");
+        *seen.entry(format!("flavor {flavor} of {}", world.n_flavors)).or_default() += 1;
+        let mut used = vec![0; world.n_nodes];
+        for one in world.running.iter().filter(|one| !is_gone(one)) {
+            one.nodes.iter().for_each(|&node| used[node] += one.gpus);
+        }
+        nodes.iter().for_each(|&node| used[node] += world.urgent.1);
+        assert!(used.iter().all(|&used| used <= NODE), "seed {seed}: {used:?}");
+        let elsewhere = world.running.iter().filter(is_gone).find(|one| one.flavor != flavor);
+        assert!(elsewhere.is_none(), "seed {seed}: of another flavor than the one that is needed");
+        for queue in QUEUES {
+            let all = || world.running.iter().filter(|one| one.queue == queue && one.flavor == flavor);
+            let taken: Vec<&Running> = all().filter(is_gone).collect();
+            let after: usize =
+                all().map(Running::total).sum::<usize>() - taken.iter().map(|one| one.total()).sum::<usize>();
+            let largest = taken.iter().map(|one| one.total()).max().unwrap_or_default();
+            let lower = taken.iter().all(|one| one.priority < world.priority);
+            if queue == "own" {
+                assert!(taken.is_empty() || world.within == "LowerPriority" && lower, "seed {seed}");
+            } else if !taken.is_empty() {
+                assert!(
+                    after + largest > world.nominal[&(queue, flavor)],
+                    "seed {seed}: {queue} loses what is its own"
+                );
+                assert!(world.reclaim == "Any" || world.reclaim == "LowerPriority" && lower, "seed {seed}");
+            }
+        }
+    }
+    for kind in [
+        "Schedule where quota alone says Schedule",
+        "Preempt where quota alone says Schedule",
+        "Preempt where quota alone says Preempt",
+        "Unschedulable where quota alone says Preempt",
+        "Unschedulable where quota alone says Schedule",
+        "flavor 0 of 1",
+        "flavor 0 of 2",
+        "flavor 1 of 2",
+    ] {
+        assert!(seen.get(kind).is_some_and(|&n| n >= 5), "too few to tell: {seen:?}");
+    }
+}
+
+#[test]
+fn with_nodes_every_workload_is_a_victim_or_spared_for_one_reason() {
+    for seed in 0..400 {
+        let (mut loaded, question) = World::new(seed).load("Joint");
+        let outcome = question.decide(&mut loaded);
+        let (decision, explanation) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "seed {seed}");
+        let victims = match outcome {
+            Outcome::Preempt(plan) => plan.victims,
+            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
+        };
+        let is_candidate =
+            |spared: &Spared| matches!(spared, Spared::InVain | Spared::Reprieved | Spared::EqualCost(_));
+        let has_plan = !victims.is_empty();
+        let mut accounted: Vec<UnitId> = explanation.spared.iter().map(|entry| entry.unit).chain(victims).collect();
+        accounted.sort_unstable();
+        assert!(accounted.into_iter().eq(loaded.snapshot.unit_ids()), "seed {seed}");
+        for entry in explanation.spared.iter().filter(|entry| is_candidate(&entry.spared)) {
+            assert_eq!(entry.spared == Spared::InVain, !has_plan, "seed {seed}: {entry:?}");
+        }
+    }
+}

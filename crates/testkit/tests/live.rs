@@ -1,0 +1,137 @@
+//! A snapshot that lives on, through whatever comes and goes, answers like one that is made from what is there in the end.
+
+use std::sync::Arc;
+
+use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::TestSpec;
+use reprieve_engine::policy::Policy;
+use reprieve_loader::live::Live;
+use reprieve_loader::load::{Loaded, Strictness, load_as};
+use reprieve_loader::question::{Question, policy};
+use reprieve_report::answer::answer;
+use reprieve_report::cycle::cycle_report;
+use reprieve_testkit::random::{self, Options};
+use reprieve_testkit::random_queues::Rng;
+use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
+
+const SEEDS: u64 = 400;
+/// The scheduler of pods that name none.
+const SCHEDULER: &str = "default-scheduler";
+
+#[test]
+fn pods_and_groups() {
+    lives_on(|seed| random::cluster(seed, &Options::everything()).to_json());
+}
+
+#[test]
+fn queues() {
+    lives_on(random_queues::cluster);
+}
+
+#[test]
+fn jobs() {
+    lives_on(|seed| random_jobs::cluster(seed, &random_jobs::Options::EVERYTHING));
+}
+
+#[test]
+fn workloads() {
+    let sort = |seed: u64| random_cohorts::Sort::ALL[usize::try_from(seed % 3).unwrap_or_default()];
+    lives_on(|seed| random_cohorts::cluster(sort(seed), seed));
+}
+
+fn lives_on(cluster: impl Fn(u64) -> String) {
+    let mut in_place = 0;
+    for seed in 0..SEEDS {
+        let (spec, objects) = read(&cluster(seed));
+        in_place += u64::from(answers_alike(seed, &spec, objects));
+    }
+    assert!(in_place > SEEDS / 5, "only {in_place} of {SEEDS} took their pods in place");
+}
+
+/// Whether it did so without making the tables anew at the end.
+fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
+    let policy = policy(&spec.profile).expect("the profile is sound");
+    let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
+    let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let question = Question::new(spec, &made).expect("it has a preemptor");
+    let expected = (answer(&question, &mut made), cycle(&question, &made));
+
+    let mut rng = Rng::new(seed);
+    let moves =
+        |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::KueueWorkload);
+    let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.iter().partition(moves);
+    rng.shuffle(&mut moving);
+    let mut live = Live::default().for_scheduler(SCHEDULER, &policy);
+    // The tables know all namespaces and resources before they change in place.
+    for object in fixed.into_iter().chain(moving.iter().cloned()) {
+        live.put(object).expect("it is well formed");
+    }
+    live.refresh().expect("it is well formed");
+    for object in &moving {
+        if rng.chance(50) {
+            live.remove(&object.key());
+        }
+    }
+    live.refresh().expect("it is well formed");
+    for object in &moving {
+        for another in [changed(object, &mut rng), renamed(object, &mut rng)] {
+            live.put(another).expect("it is well formed");
+        }
+    }
+    for object in &moving {
+        live.put(object.clone()).expect("it is well formed");
+        live.remove(&renamed(object, &mut Rng::new(0)).key());
+    }
+    let in_place = !live.is_stale();
+    live.refresh().expect("it is well formed");
+    let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
+    let answer = (answer(&question, live.loaded_mut()), cycle(&question, live.loaded()));
+    assert_eq!(answer, expected, "seed {seed}");
+    in_place
+}
+
+/// What becomes of all heads, under policy Kueue.
+fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
+    let Policy::Kueue(policy) = &question.policy else { return None };
+    serde_json::to_string(&cycle_report(loaded, policy, question.now).heads).ok()
+}
+
+/// The object in another state.
+fn changed(object: &Object, rng: &mut Rng) -> Object {
+    let mut object = object.clone();
+    if let Object::Pod(pod) = &mut object {
+        let pod = Arc::make_mut(pod);
+        if rng.chance(50) {
+            pod.node_name = None;
+        }
+        if let Some(status) = pod.status.as_mut().filter(|_| rng.chance(50)) {
+            (status.nominated_node_name, status.start_time) = (None, None);
+        }
+    }
+    if let Object::KueueWorkload(workload) = &mut object
+        && rng.chance(50)
+    {
+        Arc::make_mut(workload).status = None;
+    }
+    object
+}
+
+/// Another one of its kind, in the same group.
+fn renamed(object: &Object, rng: &mut Rng) -> Object {
+    let object = &mut changed(object, rng);
+    let name = object.metadata().name.clone().unwrap_or_default();
+    object.metadata_mut().name = Some(format!("{}-again", &name[..name.len() / 2]));
+    object.clone()
+}
+
+fn read(text: &str) -> (TestSpec, Objects) {
+    let mut objects = Objects::default();
+    let mut test = None;
+    for document in documents("random", text) {
+        let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        test = test.or(read);
+    }
+    (test.expect("the first document is the test").object.spec.clone(), objects)
+}

@@ -1,0 +1,201 @@
+//! What holds for every decision under YuniKorn's queues, over random trees. The laws are worked out again here, from the tree and the
+//! plan, without the engine's own.
+
+use reprieve_api::object_set::Objects;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::{OutcomeName, TestSpec};
+use reprieve_engine::choose::Plan;
+use reprieve_engine::fit::Preemptor;
+use reprieve_engine::queues::UNDEFINED;
+use reprieve_engine::{Outcome, PodId, QueueId};
+use reprieve_loader::load::{Loaded, Strictness, load};
+use reprieve_loader::question::Question;
+use reprieve_report::answer;
+use reprieve_report::report::report;
+use reprieve_testkit::random_queues::{Rng, cluster};
+
+const SEEDS: std::ops::Range<u64> = 1_000..1_300;
+
+/// A random cluster with its question.
+struct Case {
+    seed: u64,
+    objects: Objects,
+    spec: TestSpec,
+}
+
+impl Case {
+    fn new(seed: u64) -> Self {
+        let mut objects = Objects::default();
+        let mut test = None;
+        for document in documents("random", &cluster(seed)) {
+            let read = document.read(&mut objects).expect("the cluster can be read");
+            test = test.or(read.map(|sourced| sourced.object));
+        }
+        Self { seed, objects, spec: test.expect("it begins with a test").spec.clone() }
+    }
+
+    fn load(&self) -> (Loaded, Question) {
+        let loaded =
+            load(&self.objects, Strictness::Test).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
+        (loaded, question)
+    }
+}
+
+/// A plan, seen from the tree.
+struct Seen<'l> {
+    seed: u64,
+    loaded: &'l Loaded,
+    preemptor: PodId,
+    own: QueueId,
+    victims: Vec<PodId>,
+}
+
+impl<'l> Seen<'l> {
+    fn new(seed: u64, loaded: &'l Loaded, preemptor: PodId, plan: &Plan) -> Self {
+        let own = loaded.snapshot.pod(preemptor).queue.expect("it is in a queue");
+        let victims = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods).copied().collect();
+        Self { seed, loaded, preemptor, own, victims }
+    }
+
+    fn requests(&self, pod: PodId) -> &[i64] {
+        self.loaded.snapshot.requests(self.loaded.snapshot.pod(pod).shape)
+    }
+
+    fn queue(&self, pod: PodId) -> QueueId {
+        self.loaded.snapshot.pod(pod).queue.expect("it is in a queue")
+    }
+
+    fn is_on_path(&self, from: QueueId, queue: QueueId) -> bool {
+        self.loaded.snapshot.queues().path(from).any(|id| id == queue)
+    }
+
+    /// What the victims in and below the queue use.
+    fn freed(&self, queue: QueueId, resource: usize) -> i64 {
+        let inside = self.victims.iter().filter(|&&victim| self.is_on_path(self.queue(victim), queue));
+        inside.map(|&victim| self.requests(victim)[resource]).sum()
+    }
+
+    /// No queue that lost a pod is below its guarantee in what the pod used, except those that the preemptor fills again.
+    fn guarantees_hold(&self) {
+        let queues = self.loaded.snapshot.queues();
+        for &victim in &self.victims {
+            for id in queues.path(self.queue(victim)).filter(|&id| !self.is_on_path(self.own, id)) {
+                for (at, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
+                    let (guarantee, after) =
+                        (queues.get(id).guarantee[at], queues.staying(id, at) - self.freed(id, at));
+                    assert!(
+                        guarantee == UNDEFINED || after >= guarantee,
+                        "seed {}: {id:?} {after} < {guarantee}",
+                        self.seed
+                    );
+                }
+            }
+        }
+    }
+
+    /// All victims are below the first queue, from the preemptor's up, that is fenced, full or the root.
+    fn fence_holds(&self) {
+        let queues = self.loaded.snapshot.queues();
+        let full = |id: QueueId| {
+            self.requests(self.preemptor).iter().enumerate().any(|(at, want)| {
+                let ceiling = queues.path(id).map(|above| queues.get(above).ceiling[at]).min().unwrap_or(UNDEFINED);
+                *want > 0 && ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
+            })
+        };
+        let root =
+            queues.path(self.own).find(|&id| queues.get(id).fence || queues.get(id).parent.is_none() || full(id));
+        for &victim in &self.victims {
+            assert!(self.is_on_path(self.queue(victim), root.expect("the root ends the path")), "seed {}", self.seed);
+        }
+    }
+
+    fn nobody_takes_from_its_own(&self) {
+        let pod = |pod: PodId| self.loaded.snapshot.pod(pod);
+        for &victim in &self.victims {
+            assert_ne!(self.queue(victim), self.own, "seed {}", self.seed);
+            assert_ne!(pod(victim).application, pod(self.preemptor).application, "seed {}", self.seed);
+        }
+    }
+
+    fn ceilings_hold(&self) {
+        let queues = self.loaded.snapshot.queues();
+        for id in queues.path(self.own) {
+            for (at, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
+                let after = queues.used(id)[at] + want - self.freed(id, at);
+                assert!(after <= queues.get(id).ceiling[at], "seed {}: {id:?}", self.seed);
+            }
+        }
+    }
+
+    fn victims_are_fair_game(&self) {
+        for &victim in &self.victims {
+            let pod = self.loaded.snapshot.pod(victim);
+            assert!(!pod.daemon && pod.leaving.is_none(), "seed {}", self.seed);
+        }
+    }
+}
+
+#[test]
+fn plans_keep_the_laws() {
+    let mut plans = 0;
+    for seed in SEEDS {
+        let (mut loaded, question) = Case::new(seed).load();
+        let Outcome::Preempt(plan) = question.decide(&mut loaded) else { continue };
+        let Preemptor::Pod(preemptor) = question.preemptor else { panic!("only pods ask") };
+        let seen = Seen::new(seed, &loaded, preemptor, &plan);
+        seen.victims_are_fair_game();
+        seen.ceilings_hold();
+        if !loaded.snapshot.pod(preemptor).daemon {
+            seen.guarantees_hold();
+            seen.fence_holds();
+            seen.nobody_takes_from_its_own();
+        }
+        plans += 1;
+    }
+    assert!(plans > 30, "only {plans} plans");
+}
+
+#[test]
+fn deciding_and_explaining_change_nothing() {
+    for seed in SEEDS {
+        let (mut loaded, question) = Case::new(seed).load();
+        let before = loaded.snapshot.clone();
+        let outcome = question.decide(&mut loaded);
+        assert_eq!(loaded.snapshot, before, "seed {seed}: decide");
+        let (decision, _) = question.decide_and_explain(&mut loaded);
+        assert_eq!(decision.outcome, outcome, "seed {seed}: explaining changed the outcome");
+        assert_eq!(loaded.snapshot, before, "seed {seed}: explain");
+    }
+}
+
+#[test]
+fn the_order_of_the_objects_plays_no_part() {
+    for seed in SEEDS {
+        let mut case = Case::new(seed);
+        let (mut loaded, question) = case.load();
+        let answer = answer::answer(&question, &mut loaded);
+        let mut rng = Rng::new(seed);
+        rng.shuffle(&mut case.objects.pods);
+        rng.shuffle(&mut case.objects.nodes);
+        rng.shuffle(&mut case.objects.priority_classes);
+        let (mut loaded, question) = case.load();
+        assert_eq!(answer::answer(&question, &mut loaded), answer, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_refusal_says_why() {
+    for seed in SEEDS {
+        let (mut loaded, question) = Case::new(seed).load();
+        let report = report(&question, &mut loaded);
+        if matches!(report.answer.outcome, OutcomeName::Schedule | OutcomeName::Preempt) {
+            continue;
+        }
+        let nodes = &report.explanation.nodes;
+        let listed = nodes.len() == loaded.snapshot.node_ids().len()
+            && nodes.iter().all(|node| node.verdict == "Refused" && !node.text.is_empty());
+        let law = report.explanation.law.as_ref().is_some_and(|law| !law.name.is_empty() && !law.text.is_empty());
+        assert!(law || listed, "seed {seed}: {:?}", report.explanation);
+    }
+}

@@ -1,0 +1,134 @@
+//! A cluster over many rounds: every pending pod asks, in the order of creation; who fits is bound; whom a plan takes is made again as a
+//! pending pod of the same name, and its preemptor runs. The clock moves on by more than any delay.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_api::read::documents;
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_engine::Outcome;
+use reprieve_loader::load::{Loaded, Strictness, load};
+use reprieve_loader::question::Question;
+
+/// Longer than any queue's delay.
+const ROUND: SignedDuration = SignedDuration::from_secs(600);
+
+pub struct Replay {
+    objects: Objects,
+    now: Timestamp,
+    /// How often somebody was preempted.
+    pub preemptions: usize,
+}
+
+impl Replay {
+    /// Starts with the objects of a PreemptionTest file, once those who are leaving have left.
+    pub fn new(text: &str) -> Self {
+        let mut objects = Objects::default();
+        for document in documents("replay", text) {
+            document.read(&mut objects).expect("the file can be read");
+        }
+        objects.pods.retain(|pod| pod.object.metadata.deletion_timestamp.is_none());
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        Self { objects, now, preemptions: 0 }
+    }
+
+    /// Every third pod that runs has a replica that is pending.
+    pub fn crowd(&mut self) {
+        let replicas: Vec<_> =
+            self.objects.pods.iter().filter(|pod| is_bound(&pod.object)).step_by(3).cloned().collect();
+        for mut replica in replicas {
+            let pod = Arc::make_mut(&mut replica.object);
+            pod.metadata.name = pod.metadata.name.as_ref().map(|name| format!("{name}-too"));
+            pod.metadata.owner_references = None;
+            self.objects.pods.push(replica);
+            let name = FullName::of(&self.objects.pods[self.objects.pods.len() - 1].object.metadata);
+            self.make_again(&name);
+        }
+    }
+
+    /// Whether a round comes in which nothing changes, within three rounds for each pod and ten more.
+    pub fn comes_to_rest(&mut self) -> bool {
+        let bound = 3 * self.objects.pods.len() + 10;
+        (0..bound).any(|_| !self.round())
+    }
+
+    /// The names of those who run.
+    pub fn running(&self) -> Vec<String> {
+        let running = self.objects.pods.iter().filter(|pod| is_bound(&pod.object));
+        let mut names: Vec<String> = running.filter_map(|pod| pod.object.metadata.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Everybody who is pending asks; whether anything changed.
+    fn round(&mut self) -> bool {
+        self.now += ROUND;
+        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let mut asking: Vec<_> = self
+            .objects
+            .pods
+            .iter()
+            .filter(|pod| !is_bound(&pod.object))
+            .map(|pod| (created(&pod.object), FullName::of(&pod.object.metadata)))
+            .collect();
+        asking.sort_unstable();
+        let mut changed = false;
+        for (_, name) in asking {
+            changed |= self.ask(&name);
+        }
+        changed
+    }
+
+    fn ask(&mut self, name: &FullName) -> bool {
+        let mut loaded = load(&self.objects, Strictness::Test).expect("the objects are sound");
+        let preemptor =
+            PreemptorRef { kind: "Pod".to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
+        let profile = Profile { policy: "YuniKorn".to_owned(), ..Profile::default() };
+        let spec = TestSpec { now: Some(self.now.to_string()), profile, preemptor, expect: None };
+        let question = Question::new(&spec, &loaded).expect("the pod is pending");
+        let outcome = question.decide(&mut loaded);
+        match &outcome {
+            Outcome::Schedule(placement) => self.bind(&loaded, placement),
+            Outcome::Preempt(plan) => {
+                self.preemptions += 1;
+                for &victim in plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods) {
+                    self.make_again(loaded.names.pod(victim));
+                }
+                self.bind(&loaded, &plan.placement);
+            }
+            Outcome::Wait(_) | Outcome::Unschedulable(_) => return false,
+        }
+        true
+    }
+
+    fn bind(&mut self, loaded: &Loaded, placement: &[(reprieve_engine::PodId, reprieve_engine::NodeId)]) {
+        for &(pod, node) in placement {
+            let node = loaded.names.node(node).to_owned();
+            let pod = self.pod(loaded.names.pod(pod));
+            pod.node_name = Some(node);
+            let status = pod.status.as_mut().expect("a status");
+            (status.phase, status.nominated_node_name) = (Some("Running".to_owned()), None);
+        }
+    }
+
+    fn make_again(&mut self, name: &FullName) {
+        let now = self.now;
+        let pod = self.pod(name);
+        pod.metadata.creation_timestamp = Some(Time(now));
+        pod.node_name = None;
+        pod.status.as_mut().expect("a status").phase = Some("Pending".to_owned());
+    }
+
+    fn pod(&mut self, name: &FullName) -> &mut Pod {
+        let mut pods = self.objects.pods.iter_mut().map(|pod| &mut pod.object);
+        Arc::make_mut(pods.find(|pod| FullName::of(&pod.metadata) == *name).expect("it is there"))
+    }
+}
+
+fn is_bound(pod: &Pod) -> bool {
+    pod.node_name.is_some()
+}
