@@ -197,7 +197,7 @@ pub enum Action {
         /// Which.
         kind: Kind,
     },
-    /// Send a [`crate::event::Event::Timer`] at this time.
+    /// Send a `Timer` event at this time.
     Timer {
         /// When.
         at: Timestamp,

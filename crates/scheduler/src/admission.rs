@@ -264,7 +264,7 @@ mod tests {
         });
         let job: Job = serde_json::from_value(job).expect("a Job");
         let unit = UnitName::BatchJob(FullName::of(&job.metadata));
-        assert_eq!(see(Object::from(job), &mut admission, &mut view), [unit.clone()]);
+        assert_eq!(see(Object::from(job), &mut admission, &mut view), std::slice::from_ref(&unit));
 
         let requests = admission.next_for(&unit, &view).expect("there is something to do");
         let [Request { action: Action::CreateWorkload { workload }, .. }, _] = requests.as_slice() else {

@@ -1,4 +1,4 @@
-//! The state machine: what it knows, and one step of its life.
+//! The scheduler: it hands events to its parts, and takes one step at a time.
 
 mod observe;
 mod outside;
@@ -48,8 +48,9 @@ pub struct Scheduler {
     status: StatusUpdates,
     /// Workloads that wait for quota, and their Jobs (policy Kueue).
     admission: Admission,
+    /// Actions that were sent and not answered yet.
     actions: ActionLog,
-    /// Who is being decided: it is known even if that fails by a fault.
+    /// The unit that is being decided, so that a panic can be attributed to it.
     deciding: Option<UnitName>,
     /// How the policy is written where every decision is recorded.
     recorded_as: Option<Profile>,
@@ -123,21 +124,14 @@ impl Scheduler {
 
     /// The next step; `None` when there is nothing to do until the next event.
     pub fn step(&mut self, now: Timestamp) -> Option<Step> {
+        // 1. Nothing is decided before everything was listed.
         if !self.view.sync.is_synced() {
-            let changed: &[Kind] =
-                if self.view.is_kueue() { &[Kind::Pod, Kind::KueueWorkload, Kind::Job] } else { &[Kind::Pod] };
-            for action in self.view.sync.next(changed, now) {
-                self.actions.send(Request::new(action));
-            }
+            self.synchronise(now);
             return self.follow_up();
         }
-        if let Err(error) = self.view.live.refresh() {
-            let message = format!("{error}; what was in force before stays");
-            self.record(self.culprit(&error), None, "Refused", message, now);
-        }
-        for (workload, fault) in self.view.live.take_faults() {
-            self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
-        }
+        // 2. The snapshot, if it is stale.
+        self.refresh(now);
+        // 3. What needs no decision.
         let conditions = self.status.update_groups(&self.view, now);
         self.send_all(conditions, now);
         self.unmark_released(now);
@@ -146,10 +140,33 @@ impl Scheduler {
         if let Some(step) = self.follow_up() {
             return Some(step);
         }
+        // 4. One decision: a step of the admission cycle, or the next unit.
         if let Some(step) = self.cycle(now) {
             self.set_timer(now);
             return Some(step);
         }
+        self.decide_next(now)
+    }
+
+    fn synchronise(&mut self, now: Timestamp) {
+        let changed: &[Kind] =
+            if self.view.is_kueue() { &[Kind::Pod, Kind::KueueWorkload, Kind::Job] } else { &[Kind::Pod] };
+        for action in self.view.sync.next(changed, now) {
+            self.actions.send(Request::new(action));
+        }
+    }
+
+    fn refresh(&mut self, now: Timestamp) {
+        if let Err(error) = self.view.live.refresh() {
+            let message = format!("{error}; what was in force before stays");
+            self.record(self.culprit(&error), None, "Refused", message, now);
+        }
+        for (workload, fault) in self.view.live.take_faults() {
+            self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
+        }
+    }
+
+    fn decide_next(&mut self, now: Timestamp) -> Option<Step> {
         let (next, parked) = self.queue.next(&self.view, |unit| self.preemptions.has_victims(unit), now);
         for (unit, reason, why) in parked {
             self.say_why(&unit, reason, &why, now);
@@ -226,50 +243,50 @@ impl Scheduler {
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
                 Decided { report, violations, ..self.preempt(unit, question, &plan, now).into() }
             }
-            Outcome::Wait(law) => {
-                let until = match &law {
-                    Law::Delay { until } => Some(*until),
-                    _ => None,
-                };
-                let words = words::law(&law, &self.view.loaded().names);
-                let reason = WaitReason::of_law(&law, words.name);
-                self.finish_marked(unit, now);
-                match law {
-                    // Those that are like it came later, and wait for longer.
-                    Law::Delay { .. } => self.wait_alike(unit, until, (reason, &words.text), now),
-                    Law::Underway { .. } => self.queue.wait_to_land(unit, &words.text, &self.view),
-                    _ => self.queue.wait(unit, State::Change { until, why: words.text.as_str().into() }),
-                }
-                Verdict::Wait { reason, why: words.text }.into()
-            }
-            Outcome::Unschedulable(law) => {
-                let is_obstacle = law.as_ref().is_some_and(Law::is_obstacle);
-                let none = if self.view.is_kueue() {
-                    "no node has room for it"
-                } else {
-                    "no lawful set of victims makes it fit"
-                };
-                let (reason, why) = law.map_or((WaitReason::NoPlan, none.to_owned()), |law| {
-                    let words = words::law(&law, &self.view.loaded().names);
-                    (WaitReason::of_law(&law, words.name), words.text)
-                });
-                let priority = question.ask(self.view.loaded()).priority;
-                let tolerated = next_toleration_end(&self.view.loaded().snapshot, priority, now);
-                let until = tolerated.into_iter().chain(self.queue.patience_ends(unit, now)).min();
-                let until = until.filter(|_| !is_obstacle);
-                if is_obstacle {
-                    self.queue.set_could_fit(unit, false); // no room would help it, so none is kept for it
-                } else if self.queue.is_impatient(unit, now) {
-                    let ask = question.ask(self.view.loaded());
-                    let could_fit = could_fit(&mut self.view.live.loaded_mut().snapshot, &ask);
-                    self.queue.set_could_fit(unit, could_fit);
-                }
-                self.send_all(nominate(unit, &[], &self.view), now);
-                self.preemptions.release(unit.clone());
-                self.wait_alike(unit, until, (reason, &why), now);
-                Verdict::Unschedulable { reason, why }.into()
-            }
+            Outcome::Wait(law) => self.wait_by_law(unit, &law, now).into(),
+            Outcome::Unschedulable(law) => self.refuse(unit, question, law.as_ref(), now).into(),
         }
+    }
+
+    /// A law makes the unit wait.
+    fn wait_by_law(&mut self, unit: &UnitName, law: &Law, now: Timestamp) -> Verdict {
+        let words = words::law(law, &self.view.loaded().names);
+        let (reason, why) = (WaitReason::of_law(law, words.name), words.text);
+        self.finish_marked(unit, now);
+        match law {
+            // Those that are like it came later, and wait for longer.
+            Law::Delay { until } => self.wait_alike(unit, Some(*until), (reason, &why), now),
+            Law::Underway { .. } => self.queue.wait_to_land(unit, &why, &self.view),
+            _ => self.queue.wait(unit, State::Change { until: None, why: why.as_str().into() }),
+        }
+        Verdict::Wait { reason, why }
+    }
+
+    /// The unit cannot be scheduled, by a law or because no plan was found.
+    fn refuse(&mut self, unit: &UnitName, question: &Question, law: Option<&Law>, now: Timestamp) -> Verdict {
+        // 1. Why.
+        let none =
+            if self.view.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
+        let (reason, why) = law.map_or((WaitReason::NoPlan, none.to_owned()), |law| {
+            let words = words::law(law, &self.view.loaded().names);
+            (WaitReason::of_law(law, words.name), words.text)
+        });
+        // 2. Whether it holds back others: no room helps a unit with an obstacle, so none is kept for it.
+        let is_obstacle = law.is_some_and(Law::is_obstacle);
+        let ask = question.ask(self.view.loaded());
+        let tolerated = next_toleration_end(&self.view.loaded().snapshot, ask.priority, now);
+        let until = tolerated.into_iter().chain(self.queue.patience_ends(unit, now)).min();
+        if is_obstacle {
+            self.queue.set_could_fit(unit, false);
+        } else if self.queue.is_impatient(unit, now) {
+            let could_fit = could_fit(&mut self.view.live.loaded_mut().snapshot, &ask);
+            self.queue.set_could_fit(unit, could_fit);
+        }
+        // 3. It needs neither nominations nor victims.
+        self.send_all(nominate(unit, &[], &self.view), now);
+        self.preemptions.release(unit.clone());
+        self.wait_alike(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
+        Verdict::Unschedulable { reason, why }
     }
 
     fn bind(&mut self, unit: &UnitName, placement: &[(FullName, String)], now: Timestamp) {
