@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::filters::{Misfit, node};
-use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, ResourceId, ShapeId, WorkloadId};
+use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, WorkloadId};
+use crate::queues::Queues;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
@@ -105,6 +106,16 @@ impl Ask {
         shapes.sort_unstable();
         shapes.dedup();
         shapes
+    }
+
+    /// The what-if in which the question is asked: a pod that grows in place is off its node, so that it is counted once.
+    pub(crate) fn what_if<'s>(&self, snapshot: &'s mut Snapshot) -> WhatIf<'s> {
+        let shapes = self.shapes(snapshot);
+        let mut what_if = WhatIf::new(snapshot, &shapes);
+        if self.resizes_on.is_some() {
+            what_if.remove(self.members[0]);
+        }
+        what_if
     }
 
     /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
@@ -251,4 +262,10 @@ pub(crate) fn shortages(
         let short = request + used[at] - allocatable[at];
         (short > 0).then_some((ResourceId::new(at), short))
     })
+}
+
+/// Every resource of which one more such use would take the queue over its ceiling.
+pub(crate) fn shortages_below_ceiling(queues: &Queues, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+    let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
+    queues.all_over_ceiling(queue, amounts).map(shortage).collect()
 }

@@ -1,6 +1,5 @@
 //! What a scheduler asks between two decisions: whether a placement still stands, and when somebody will tolerate no longer.
 
-use crate::decide::open;
 use crate::domains::domains;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
@@ -12,7 +11,7 @@ use crate::snapshot::{Slot, Snapshot};
 /// against it; quota plays no part.
 pub fn stands(snapshot: &mut Snapshot, ask: &Ask, placement: &Placement, gone: &[PodId]) -> bool {
     let ask = &Ask { priority: Priority(ask.priority.0.saturating_add(1)), ..ask.clone() };
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     for &pod in gone.iter().filter(|pod| !ask.members.contains(pod)) {
         what_if.remove(pod);
     }
@@ -26,7 +25,7 @@ pub fn stands(snapshot: &mut Snapshot, ask: &Ask, placement: &Placement, gone: &
 /// Whether the unit would fit, were nobody there but those above it. Quota plays no part.
 pub fn could_fit(snapshot: &mut Snapshot, ask: &Ask) -> bool {
     let domains = domains(snapshot, ask);
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     let units: Vec<UnitId> = what_if.snapshot().unit_ids().collect();
     for unit in units {
         if what_if.snapshot().unit(unit).priority <= ask.priority {

@@ -22,8 +22,6 @@ pub mod hold;
 mod ids;
 mod labels;
 pub mod laws;
-pub mod one_domain;
-pub mod one_node;
 mod place;
 pub mod policy;
 pub mod queues;

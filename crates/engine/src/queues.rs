@@ -1,7 +1,6 @@
 //! The quota tree: accounts with what each is guaranteed, its ceiling and its use. What is used below counts above; what an account
 //! keeps for itself, and does not lend, does not. Use is kept up by deltas, so taking it back is the same delta with the other sign.
 
-use crate::fit::Shortage;
 use crate::ids::{QueueId, ResourceId};
 
 /// No guarantee, or no ceiling, for a resource.
@@ -184,12 +183,6 @@ impl Queues {
             let over = used[at] + amount - ceiling[at].min(UNDEFINED - 1);
             (ceiling[at] != UNDEFINED && over > 0).then_some((ResourceId::new(at), over))
         })
-    }
-
-    /// The same as shortages, for an explanation.
-    pub(crate) fn shortages_below_ceiling(&self, id: QueueId, amounts: &[i64]) -> Vec<Shortage> {
-        let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
-        self.all_over_ceiling(id, amounts).map(shortage).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! and stays if every pod of the preemptor still fits where it was placed. Who must go is a victim.
 
 use crate::candidates::Candidate;
-pub use crate::explanation::Reason;
+use crate::explanation::Reason;
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, UnitId};

@@ -12,7 +12,6 @@ use crate::ids::{
     TopologyId, UnitId, ValueId, WorkloadId,
 };
 use crate::labels::Labels;
-use crate::laws::toleration::Toleration;
 use crate::queues::Queues;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
@@ -122,6 +121,15 @@ pub struct Pod {
     pub can_preempt: bool,
     /// What keeps it from being placed while it is pending.
     pub obstacle: Option<Obstacle>,
+}
+
+/// What a priority class says about being preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Toleration {
+    /// A preemptor of at least this priority is not tolerated.
+    pub minimum: Priority,
+    /// How long after it was scheduled a pod tolerates; negative is for ever, zero not at all.
+    pub seconds: i64,
 }
 
 /// What keeps a pending pod from being placed, whatever room there is.

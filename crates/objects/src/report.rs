@@ -282,37 +282,43 @@ pub struct PlaceReport {
 
 /// Decides a question and explains the decision.
 pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
-    let (Decision { outcome, assignment }, explanation) = question.decide_and_explain(loaded);
+    let (decision, explanation) = question.decide_and_explain(loaded);
+    explained(question, loaded, &decision, &explanation)
+}
+
+/// The report of a decision that was made with its explanation.
+pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, explanation: &Explanation) -> Report {
+    let Decision { outcome, assignment } = decision;
     let ask = question.ask(loaded);
     let naming = Naming { loaded };
     let preemptor = naming.preemptor(&ask);
-    let explained = naming.explanation(&preemptor, &ask, &outcome, &explanation);
+    let explained = naming.explanation(&preemptor, &ask, outcome, explanation);
     let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
     Report {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
         now: words::moment(question.now),
-        answer: Answer::new(loaded, &ask.members, &outcome),
+        answer: Answer::new(loaded, &ask.members, outcome),
         warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
         explanation: ExplanationReport {
             queues: match question.policy {
                 Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
-                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, &outcome),
+                Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, outcome),
             },
-            admission: match (question.preemptor, &assignment) {
+            admission: match (question.preemptor, assignment) {
                 (Preemptor::Workload(id), Some(given)) => Some(admission(loaded, id, given)),
                 _ => None,
             },
             quotas: match (&question.policy, question.preemptor) {
                 (Policy::Kueue(policy), Preemptor::Workload(id)) => {
-                    quotas(loaded, policy, id, &outcome, assignment.as_ref())
+                    quotas(loaded, policy, id, outcome, assignment.as_ref())
                 }
                 _ => Vec::new(),
             },
             carry_out: match question.policy {
-                Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, &outcome),
-                Policy::Kueue(_) => naming.evictions(&preemptor, &outcome),
+                Policy::Koordinator(policy) => naming.carry_out(&policy, &preemptor, &ask, outcome),
+                Policy::Kueue(_) => naming.evictions(&preemptor, outcome),
                 Policy::Kubernetes(_) | Policy::YuniKorn => Vec::new(),
             },
             ..explained

@@ -3,7 +3,7 @@
 use reprieve_engine::explanation::NodeRefusal;
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::Shortage;
-use reprieve_engine::laws::{Law, TooLittle, disagreement::About};
+use reprieve_engine::laws::{About, Law, TooLittle};
 use reprieve_engine::{ResourceId, Thousandths, Timestamp};
 
 use crate::load::time;

@@ -1,21 +1,11 @@
-//! The laws: one file each. A law spares a candidate or refuses a preemptor, and every refusal names its law.
+//! The laws, and those that more than one policy uses, one file each. A law spares a candidate or refuses a preemptor, and every refusal names its law.
 
-pub(crate) mod delay;
-pub mod disagreement;
-pub(crate) mod fence;
-pub(crate) mod keeps_guarantee;
-pub(crate) mod leaving;
-pub(crate) mod lower_or_equal;
 pub mod never;
-pub(crate) mod not_preemptible;
 pub(crate) mod obstacle;
 pub mod opt_out;
-pub(crate) mod over_guarantee;
-pub(crate) mod own_queue;
 pub mod priority;
 pub(crate) mod protected;
 pub mod toleration;
-pub(crate) mod under_guarantee;
 pub mod underway;
 pub mod unknown_class;
 
@@ -32,6 +22,25 @@ pub struct TooLittle {
     pub left: i64,
     /// How much the pod asks for.
     pub asked: i64,
+}
+
+/// What a member and its group disagree about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Their priorities.
+    Priority {
+        /// The member's.
+        member: Priority,
+        /// The group's.
+        group: Priority,
+    },
+    /// Whether they may preempt.
+    Preempting {
+        /// Whether the member may.
+        member: bool,
+        /// Whether the group may.
+        group: bool,
+    },
 }
 
 /// A named rule by which a unit is spared or a preemptor refused.
@@ -91,7 +100,7 @@ pub enum Law {
         /// The member.
         member: PodId,
         /// What they disagree about.
-        about: disagreement::About,
+        about: About,
     },
     /// The candidate is of the preemptor's own job.
     OwnJob,

@@ -6,14 +6,7 @@ use crate::ids::{Priority, Timestamp};
 use crate::laws::Law;
 use crate::snapshot::{Pod, Snapshot, Unit};
 
-/// What a priority class says about being preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Toleration {
-    /// A preemptor of at least this priority is not tolerated.
-    pub minimum: Priority,
-    /// How long after it was scheduled a pod tolerates; negative is for ever, zero not at all.
-    pub seconds: i64,
-}
+pub use crate::snapshot::Toleration;
 
 /// Until when a pod tolerates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

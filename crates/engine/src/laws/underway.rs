@@ -4,21 +4,7 @@
 use crate::fit::Ask;
 use crate::ids::{NodeId, PodId};
 use crate::laws::Law;
-use crate::laws::fence::Reach;
 use crate::snapshot::Snapshot;
-
-/// Who leaves the node that a pod is nominated to, or a queue that it may take from, may be leaving for it. (YuniKorn's rule 3.)
-pub(crate) fn still_leaving(snapshot: &Snapshot, node: Option<NodeId>, reach: &Reach) -> Option<Law> {
-    let node = node?;
-    let queues = snapshot.queues();
-    let in_reach = |queue| reach.root().is_some_and(|root| queues.path(queue).any(|id| id == root));
-    let leaving: Vec<PodId> = (0..snapshot.n_pods())
-        .map(PodId::new)
-        .filter(|&pod| snapshot.pod(pod).leaving.is_some())
-        .filter(|&pod| snapshot.home(pod) == Some(node) || snapshot.pod(pod).queue.is_some_and(in_reach))
-        .collect();
-    law(snapshot, leaving)
-}
 
 /// `nodes` are those that the preemptor is nominated to and could still land on.
 pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask, nodes: Vec<NodeId>) -> Option<Law> {

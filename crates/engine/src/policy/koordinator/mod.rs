@@ -2,19 +2,19 @@
 //! those who cannot be preempted, its max for all; idle quota goes to the first comer.
 
 mod away;
+mod laws;
 mod place;
 mod quota;
 
 use std::collections::BTreeSet;
 
-use crate::decide::open;
 use crate::decision::Outcome;
 use crate::decisive::{self, Closed};
 use crate::explanation::{Decisive, Recorder};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
-use crate::laws::{Law, never, not_preemptible, opt_out, protected, toleration, underway, unknown_class};
+use crate::laws::{Law, never, opt_out, protected, toleration, underway, unknown_class};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use quota::{Firm, Purpose};
@@ -39,7 +39,7 @@ pub(crate) fn decide<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     let outcome = Search::new(&mut what_if, policy, ask, pod, now).outcome(recorder);
     if R::RECORDS {
         report_decisive(&mut what_if, ask, pod, recorder);
@@ -170,7 +170,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         (pod.priority >= self.ask.priority)
             .then_some(Law::Priority { candidate: pod.priority })
-            .or_else(|| not_preemptible::spares(snapshot, id, self.is_preemptible(id)))
+            .or_else(|| laws::spares(snapshot, id, self.is_preemptible(id)))
             .or_else(|| protected::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))

@@ -2,7 +2,7 @@
 
 use super::Search;
 use crate::filters::Misfit;
-use crate::fit::Shortage;
+use crate::fit::{Shortage, shortages_below_ceiling};
 use crate::ids::{PodId, QueueId, ResourceId};
 use crate::laws::Law;
 use crate::queues::UNDEFINED;
@@ -122,7 +122,7 @@ impl Search<'_, '_, '_> {
 
 /// Every resource of which the pod's return would pass the limit of this quota.
 pub(super) fn over_quota(snapshot: &Snapshot, pod: PodId, queue: QueueId) -> Vec<Shortage> {
-    snapshot.queues().shortages_below_ceiling(queue, snapshot.requests(snapshot.pod(pod).shape))
+    shortages_below_ceiling(snapshot.queues(), queue, snapshot.requests(snapshot.pod(pod).shape))
 }
 
 /// The limit of the preemptor's quotas that the pod's return would pass.

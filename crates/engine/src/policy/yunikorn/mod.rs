@@ -2,24 +2,25 @@
 //! taken before it, until the pod fits; then whoever is not needed is given back. All victims are on the node where the pod
 //! lands, unless a node has room already and only quota is short.
 
-mod lawful;
+mod candidates;
+mod laws;
 mod take;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::decide::open;
 use crate::decision::{Difference, Outcome, Plan};
 use crate::decisive::Closed;
 use crate::explanation::{Decisive, NoRecorder, Recorder};
 use crate::filters::Misfit;
 use crate::fit::{self, Ask};
 use crate::ids::{NodeId, PodId, QueueId, Timestamp};
-use crate::laws::under_guarantee::Look;
-use crate::laws::{self, Law, delay, fence, under_guarantee, underway};
+use crate::laws::{Law, never};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
-use lawful::opted_out;
+use candidates::opted_out;
+use laws::under_guarantee::Look;
+use laws::{delay, fence, under_guarantee, underway};
 
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
@@ -29,7 +30,7 @@ pub(crate) fn decide<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     let outcome = Search::new(&mut what_if, ask, pod, now).outcome(recorder);
     if R::RECORDS {
         report_decisive(&mut what_if, ask, recorder);
@@ -52,7 +53,7 @@ fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, recorder: &
 
 /// The victims that landing on each node would take.
 pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
-    let mut what_if = open(snapshot, ask);
+    let mut what_if = ask.what_if(snapshot);
     let mut search = Search::new(&mut what_if, ask, pod, now);
     let nodes = search.what_if.snapshot().node_ids();
     nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
@@ -148,8 +149,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if !snapshot.queues().enabled {
             return Some(Law::PreemptionDisabled);
         }
-        laws::never::refuses(snapshot, self.ask)
-            .or_else(|| underway::still_leaving(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+        never::refuses(snapshot, self.ask)
+            .or_else(|| underway::refuses(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
             .or_else(|| delay::refuses(snapshot, self.pod, self.now))
     }
 

@@ -2,13 +2,13 @@
 //! back.
 
 use super::Search;
+use super::laws::under_guarantee;
 use crate::candidates::{Candidate, closed};
 use crate::decision::Plan;
 use crate::explanation::{NodeRefusal, Reason, Recorder, RefusedNode};
 use crate::filters::Misfit;
 use crate::fit::{self, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
-use crate::laws::under_guarantee;
 use crate::reprieve::Reasons;
 
 impl Search<'_, '_, '_> {
@@ -160,7 +160,9 @@ impl Search<'_, '_, '_> {
     /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
     fn every_shortage(&self, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
         match misfit {
-            Misfit::Ceiling { queue, .. } => self.snapshot().queues().shortages_below_ceiling(queue, self.wants()),
+            Misfit::Ceiling { queue, .. } => {
+                fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
+            }
             misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
         }
     }

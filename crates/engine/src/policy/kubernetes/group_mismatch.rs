@@ -1,30 +1,10 @@
 //! A group asks with one voice: its members have its priority and its `preemptionPolicy`. (Rule 20 of the groups.)
 
 use crate::fit::{Ask, Preemptor};
-use crate::ids::Priority;
-use crate::laws::Law;
+use crate::laws::{About, Law};
 use crate::snapshot::Snapshot;
 
-/// What a member and its group disagree about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
-    /// Their priorities.
-    Priority {
-        /// The member's.
-        member: Priority,
-        /// The group's.
-        group: Priority,
-    },
-    /// Whether they may preempt.
-    Preempting {
-        /// Whether the member may.
-        member: bool,
-        /// Whether the group may.
-        group: bool,
-    },
-}
-
-pub(crate) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
+pub(super) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
     let Preemptor::Group(group) = ask.preemptor else {
         return None;
     };

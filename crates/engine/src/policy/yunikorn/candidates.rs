@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 
 use super::Search;
+use super::laws::{fence, keeps_guarantee, leaving, over_guarantee, own_queue, priority};
 use crate::explanation::Recorder;
 use crate::ids::{PodId, Priority, QueueId};
-use crate::laws::{
-    self, Law, fence, keeps_guarantee, leaving, lower_or_equal, over_guarantee, own_queue, unknown_class,
-};
+use crate::laws::{Law, protected, toleration, unknown_class};
 use crate::snapshot::Pod;
 
 impl Search<'_, '_, '_> {
@@ -22,7 +21,7 @@ impl Search<'_, '_, '_> {
         }
         let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
         self.queue_allows(queue)?;
-        spared_by(lower_or_equal::spares(snapshot, pod, queue, &self.reach))?;
+        spared_by(priority::spares(snapshot, pod, queue, &self.reach))?;
         self.pod_allows(pod)?;
         spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
     }
@@ -34,9 +33,9 @@ impl Search<'_, '_, '_> {
             return Ok(());
         };
         spared_by(leaving::spares(snapshot, pod))?;
-        spared_by(laws::protected::spares(snapshot, unit))?;
+        spared_by(protected::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
-        spared_by(laws::toleration::spares(snapshot, unit, self.ask, self.now))
+        spared_by(toleration::spares(snapshot, unit, self.ask, self.now))
     }
 
     /// The laws that look at a queue alone. INVARIANT: asked only while nobody is taken.
@@ -79,11 +78,14 @@ impl Search<'_, '_, '_> {
 
     /// Reports the law that spares a pod, if there is one. Whether there is none.
     pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
-        let is_allowed = allowed.is_ok();
-        if let (Err(law), Some(unit)) = (allowed, self.snapshot().unit_of(pod)) {
+        let Err(law) = allowed else {
+            return true;
+        };
+        if R::RECORDS {
+            let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
             recorder.spared(unit, law);
         }
-        is_allowed
+        false
     }
 
     /// Opted-in first, then non-originators, then the newest. For a DaemonSet's pod: ordinary, opted out, originator; then lower

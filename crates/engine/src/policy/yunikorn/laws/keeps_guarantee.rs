@@ -1,9 +1,9 @@
 //! Law 2: no queue is left with less than its guarantee: neither the victim's, nor one above it within the fence, unless the
 //! preemptor fills it again. Only what the victim uses counts. (Rule 9 of YuniKorn.)
 
+use super::fence::Reach;
 use crate::ids::{PodId, ResourceId};
 use crate::laws::Law;
-use crate::laws::fence::Reach;
 use crate::queues::UNDEFINED;
 use crate::snapshot::Snapshot;
 

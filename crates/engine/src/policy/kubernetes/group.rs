@@ -1,6 +1,7 @@
 //! A group in one domain: the whole group is placed with all candidates gone, and then as many of them as possible come back.
 //! (Rules 8 to 10 and 17 of the groups.)
 
+use super::Kubernetes;
 use crate::candidates::{Candidate, candidates, closed};
 use crate::decision::Plan;
 use crate::domains::Domain;
@@ -8,7 +9,6 @@ use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
 use crate::fit::{self, Ask, Placement};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::place::place;
-use crate::policy::kubernetes::Kubernetes;
 use crate::reprieve::{Reasons, Trial};
 use crate::what_if::WhatIf;
 
@@ -24,12 +24,37 @@ impl NodeMisfit {
     }
 }
 
+/// The plan for the domain where landing costs least; on a tie the first by name.
+pub(super) fn best<R: Recorder>(
+    what_if: &mut WhatIf<'_>,
+    policy: &Kubernetes,
+    ask: &Ask,
+    domains: &[Domain],
+    now: Timestamp,
+    recorder: &mut R,
+) -> Option<Plan> {
+    let mut best: Option<Plan> = None;
+    for domain in domains {
+        let mut reasons = Vec::new();
+        let wanted = R::RECORDS.then_some(&mut reasons);
+        let result = plan(what_if, policy, ask, domain, now, recorder, wanted);
+        recorder.domain(domain, &result);
+        if let Ok(plan) = result
+            && best.as_ref().is_none_or(|best| plan.cost < best.cost)
+        {
+            recorder.victims(reasons);
+            best = Some(plan);
+        }
+    }
+    best
+}
+
 /// The plan for landing in this domain, or why there is none. `reasons` gets why each victim is one.
 ///
 /// 1. Everybody goes and the group is placed. 2. Budget violations stay where that placement lets them. 3. The lowest priority is
 ///    found such that taking nobody above it is enough, and the group is placed anew. 4. Who can come back does. 5. What the most
 ///    important victims leave free is used first, if that is cheaper.
-pub(crate) fn plan<R: Recorder>(
+fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
     ask: &Ask,

@@ -1,68 +1,16 @@
-//! A pod on one node: what landing there would cost. Where nothing but priorities and resources matters, the answer is arithmetic
-//! over the node's pods in their order; everywhere else the exact search gives it.
+//! What landing on a node would cost, where nothing but priorities and resources matters: arithmetic over the node's pods in their
+//! order. Everywhere else the exact search gives it.
 
-use crate::candidates::{candidates, closed};
-use crate::decision::{Cost, Plan};
-use crate::explanation::{NodeRefusal, Recorder, RefusedNode};
-use crate::filters::Misfit;
-use crate::fit::{self, Ask};
-use crate::ids::{NodeId, PodId, ShapeId, Timestamp};
-use crate::reprieve::{Reasons, Trial};
+use crate::decision::Cost;
+use crate::fit::Ask;
+use crate::ids::{NodeId, PodId, ShapeId};
 use crate::snapshot::Snapshot;
-use crate::what_if::WhatIf;
-
-/// The plan for landing on this node: take all that may be taken, then reprieve. `reasons` gets why each victim is one.
-pub(crate) fn plan<R: Recorder>(
-    what_if: &mut WhatIf<'_>,
-    ask: &Ask,
-    node: NodeId,
-    now: Timestamp,
-    recorder: &mut R,
-    reasons: Reasons<'_>,
-) -> Result<Plan, RefusedNode> {
-    let pod = ask.members[0];
-    let refused = |what_if: &mut WhatIf<'_>, misfit: Misfit, refusal: fn(Misfit) -> NodeRefusal| {
-        let records = R::RECORDS.then(|| fit::shortages_where_refused(what_if, ask, pod, node, misfit));
-        RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
-    };
-    let before = fit::misfit(what_if, ask, pod, node);
-    if let Some(misfit) = before.filter(|misfit| !misfit.resolvable()) {
-        return Err(refused(what_if, misfit, NodeRefusal::Misfit));
-    }
-    if let Some(law) = closed(what_if.snapshot(), ask, node, recorder) {
-        return Err(NodeRefusal::Law(law).into());
-    }
-    let candidates = candidates(what_if.snapshot(), ask, std::iter::once(node), now, recorder);
-    if let Some(misfit) = before.filter(|_| candidates.is_empty()) {
-        return Err(refused(what_if, misfit, NodeRefusal::NoCandidate));
-    }
-    let mark = what_if.mark();
-    let elsewhere_matters = !what_if.relations().is_empty();
-    for candidate in &candidates {
-        for at in 0..what_if.snapshot().unit(candidate.unit).pods.len() {
-            let pod = what_if.snapshot().unit(candidate.unit).pods[at];
-            if elsewhere_matters || what_if.snapshot().home(pod) == Some(node) {
-                what_if.remove(pod);
-            }
-        }
-    }
-    if let Some(misfit) = fit::misfit(what_if, ask, pod, node) {
-        let refused = refused(what_if, misfit, NodeRefusal::Misfit);
-        what_if.back_to(mark);
-        return Err(refused);
-    }
-    what_if.place(pod, node);
-    let placement = vec![(pod, node)];
-    let victims = Trial::new(what_if, ask, &placement, reasons).reprieve(&candidates);
-    what_if.back_to(mark);
-    Ok(Plan::new(what_if.snapshot(), placement, victims))
-}
 
 /// How many resources the arithmetic handles at once: the number of pods, cpu, memory, and one more, such as a GPU.
 const LANES: usize = 4;
 
 /// The arithmetic for one pod, prepared once for all nodes.
-pub(crate) struct Arithmetic {
+pub(super) struct Arithmetic {
     /// Which resource each lane is; lanes that are not needed repeat the number of pods, and ask for none.
     resources: [usize; LANES],
     wants: [i64; LANES],
