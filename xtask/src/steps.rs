@@ -39,6 +39,13 @@ pub const VERIFY: &[Step] = &[
     },
     Step { name: "browser", run: browser::check },
     Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace", "--features", TEST_FEATURES]) },
+    Step {
+        name: "library",
+        run: || {
+            let deny = [("RUSTDOCFLAGS", OsString::from("-D warnings"))];
+            cargo_with(&["doc", "--locked", "--workspace", "--no-deps"], &deny)
+        },
+    },
     Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
     Step {
