@@ -11,7 +11,7 @@ use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::load::{Strictness, load};
 use reprieve_loader::question::Question;
-use reprieve_report::report::report;
+use reprieve_report::report::explained;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::trace::Broken;
 
@@ -60,9 +60,9 @@ fn one_decision() -> Result<(), Error> {
     let spec = TestSpec { now, profile: Profile::default(), preemptor, expect: None };
     let mut loaded = load(&objects, Strictness::Test)?;
     let question = Question::new(&spec, &loaded)?;
-    let outcome = question.decide(&mut loaded);
-    let report = report(&question, &mut loaded);
-    let (gone, placed) = match &outcome {
+    let (decision, explanation) = question.decide_and_explain(&mut loaded);
+    let report = explained(&question, &loaded, &decision, &explanation);
+    let (gone, placed) = match &decision.outcome {
         Outcome::Preempt(plan) => {
             let pods = plan.victims.iter().flat_map(|&unit| loaded.snapshot.unit(unit).pods.iter().copied());
             (pods.collect::<Vec<PodId>>(), plan.placement.clone())

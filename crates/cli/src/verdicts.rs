@@ -15,7 +15,7 @@ use reprieve_loader::time::time;
 use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{LawReport, Report};
 use reprieve_report::plural::count;
-use reprieve_report::report::report;
+use reprieve_report::report::{explained, report};
 use reprieve_translate::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
 use serde::Serialize;
 use serde_json::Map;
@@ -322,10 +322,9 @@ fn refusal(objects: &Objects, asked: &TestSpec) -> Option<Report> {
     let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
     let mut loaded = load_as(objects, Strictness::Files, &policy, scheduler_name).ok()?;
     let question = Question::new(&spec, &loaded).ok()?;
-    match question.decide(&mut loaded) {
-        Outcome::Unschedulable(Some(law)) if law.is_obstacle() => Some(report(&question, &mut loaded)),
-        _ => None,
-    }
+    let (decision, explanation) = question.decide_and_explain(&mut loaded);
+    let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());
+    is_obstacle.then(|| explained(&question, &loaded, &decision, &explanation))
 }
 
 impl Heard {

@@ -19,7 +19,7 @@ use reprieve_loader::question::Question;
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::Report;
 use reprieve_report::planned_actions::planned_actions;
-use reprieve_report::report::report;
+use reprieve_report::report::explained;
 use reprieve_report::words;
 
 use crate::action::Action;
@@ -220,14 +220,33 @@ impl Scheduler {
         }
         self.fail_on_purpose(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
-        let record = self.recorded(unit, &question);
-        let outcome = question.decide(self.view.live.loaded_mut());
-        let decided = self.carry_through(unit, &question, outcome, now);
+        let (outcome, report) = self.answered(&question);
+        let record = self.recorded(unit, &question, &outcome);
+        let decided = self.carry_through(unit, &question, outcome, report, now);
         Decided { record, ..decided }
     }
 
+    /// Decides, once; with the report of a preemption where every preemption is explained.
+    fn answered(&mut self, question: &Question) -> (Outcome, Option<Box<Report>>) {
+        let loaded = self.view.live.loaded_mut();
+        if !self.explains {
+            return (question.decide(loaded), None);
+        }
+        let (decision, explanation) = question.decide_and_explain(loaded);
+        let is_preemption = matches!(decision.outcome, Outcome::Preempt(_));
+        let report = is_preemption.then(|| Box::new(explained(question, loaded, &decision, &explanation)));
+        (decision.outcome, report)
+    }
+
     /// Sees to it that what was decided is done.
-    fn carry_through(&mut self, unit: &UnitName, question: &Question, outcome: Outcome, now: Timestamp) -> Decided {
+    fn carry_through(
+        &mut self,
+        unit: &UnitName,
+        question: &Question,
+        outcome: Outcome,
+        report: Option<Box<Report>>,
+        now: Timestamp,
+    ) -> Decided {
         match outcome {
             Outcome::Schedule(placement) => {
                 let placement = self.view.named(&placement);
@@ -239,7 +258,6 @@ impl Scheduler {
                     self.finish_marked(unit, now);
                     return self.wait_for_victims(unit).into();
                 }
-                let report = self.explains.then(|| Box::new(report(question, self.view.live.loaded_mut())));
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
                 Decided { report, violations, ..self.preempt(unit, question, &plan, now).into() }
             }

@@ -1,12 +1,12 @@
 //! What whoever drives the scheduler asks of it, besides steps.
 
-use reprieve_api::answer::Answer;
 use reprieve_api::record::record;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_engine::Outcome;
 use reprieve_engine::Timestamp;
 use reprieve_loader::question::Question;
 use reprieve_loader::time::time;
-use reprieve_report::answer::answer;
+use reprieve_report::answer::named;
 
 use super::Scheduler;
 use crate::action::Action;
@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     /// The question and its answer as they stand, before anything comes of it.
-    pub(super) fn recorded(&mut self, unit: &UnitName, question: &Question) -> Option<Recorded> {
+    pub(super) fn recorded(&self, unit: &UnitName, question: &Question, outcome: &Outcome) -> Option<Recorded> {
         let profile = self.recorded_as.clone()?;
         let at = time(question.now)?;
         let key = unit.key();
@@ -80,7 +80,7 @@ impl Scheduler {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: key.name.namespace.clone(), name: key.name.name.clone() };
         let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
-        let answer: Answer = answer(question, self.view.live.loaded_mut());
+        let answer = named(self.view.loaded(), &question.ask(self.view.loaded()).members, outcome);
         let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
         let text = record(&self.view.live.everything(), is_known, &spec, &answer, &[]).ok()?;
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");

@@ -5,7 +5,7 @@ use reprieve_engine::fit::Preemptor;
 use reprieve_engine::{Timestamp, WorkloadId};
 use reprieve_loader::question::Question;
 use reprieve_report::decision::Report;
-use reprieve_report::report::report;
+use reprieve_report::report::explained;
 
 use super::Scheduler;
 use crate::admission::{Head, decide};
@@ -93,9 +93,16 @@ impl Scheduler {
     fn explain(&mut self, id: WorkloadId, unit: UnitName, head: Head, now: Timestamp) -> Considered {
         self.deciding = Some(unit.clone());
         let explains = self.explains && matches!(head, Head::Preempt { .. });
+        if !explains && self.recorded_as.is_none() {
+            return Considered { unit, head, report: None, record: None };
+        }
+        // The cycle decided about all heads together. A report and a record are about this workload alone, so that anybody can ask the
+        // same question again.
         let question = Question { policy: *self.view.policy(), now, preemptor: Preemptor::Workload(id) };
-        let report = explains.then(|| Box::new(report(&question, self.view.live.loaded_mut())));
-        let record = self.recorded(&unit, &question);
+        let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
+        let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
+        let report = explains.then(report);
+        let record = self.recorded(&unit, &question, &decision.outcome);
         Considered { unit, head, report, record }
     }
 
