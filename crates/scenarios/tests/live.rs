@@ -1,5 +1,6 @@
 //! A snapshot that lives on, through whatever comes and goes, answers like one that is made from what is there in the end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_engine::policy::Policy;
@@ -10,6 +11,7 @@ use reprieve_objects::object::{Kind, Object};
 use reprieve_objects::objects::Objects;
 use reprieve_objects::question::{Question, policy};
 use reprieve_objects::read::documents;
+use reprieve_objects::report::report;
 use reprieve_objects::test_file::TestSpec;
 use reprieve_scenarios::random::{self, Options};
 use reprieve_scenarios::random_queues::Rng;
@@ -55,7 +57,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
-    let expected = (question.answer(&mut made), cycle(&question, &made));
+    let expected = (question.answer(&mut made), cycle(&question, &made), spared(&question, &mut made));
 
     let mut rng = Rng::new(seed);
     let moves = |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::Workload);
@@ -85,7 +87,8 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let in_place = !live.is_stale();
     live.refresh().expect("it is well formed");
     let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
-    let answer = (question.answer(live.loaded_mut()), cycle(&question, live.loaded()));
+    let loaded = live.loaded_mut();
+    let answer = (question.answer(loaded), cycle(&question, loaded), spared(&question, loaded));
     assert_eq!(answer, expected, "seed {seed}");
     in_place
 }
@@ -94,6 +97,14 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
 fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
     let Policy::Kueue(policy) = &question.policy else { return None };
     serde_json::to_string(&cycle_report(loaded, policy, question.now).heads).ok()
+}
+
+/// Each running unit that is no victim, and why.
+fn spared(question: &Question, loaded: &mut Loaded) -> BTreeSet<String> {
+    let entries = report(question, loaded).explanation.spared.into_iter();
+    entries
+        .map(|entry| format!("{:?} {:?} {} {}", entry.unit.workload, entry.unit.pods, entry.law, entry.decisive))
+        .collect()
 }
 
 /// The object in another state.
