@@ -25,6 +25,7 @@ impl Decisive {
         let mut decisive =
             Self { units: vec![false; snapshot.n_units()], nodes: vec![false; snapshot.node_ids().len()] };
         let mut unsettled: Vec<NodeId> = nodes.collect();
+        let mut domains: Vec<&Domain> = domains.iter().collect();
         for unit in snapshot.unit_ids() {
             if snapshot.unit(unit).pods.iter().any(|&pod| is_needed(snapshot.pod(pod))) {
                 decisive.add(snapshot, unit, &mut unsettled);
@@ -38,8 +39,9 @@ impl Decisive {
                 let unit = snapshot.unit_of(pod).expect("a bound pod has a unit");
                 decisive.add(snapshot, unit, &mut unsettled);
             }
-            for domain in domains.iter().filter(|domain| domain.nodes.contains(&node)) {
-                unsettled.extend(domain.nodes.iter().copied().filter(|node| !closed.0[node.index()]));
+            if let Some(at) = domains.iter().position(|domain| domain.nodes.contains(&node)) {
+                let nodes = domains.swap_remove(at).nodes.iter().copied();
+                unsettled.extend(nodes.filter(|node| !closed.0[node.index()]));
             }
         }
         decisive

@@ -210,41 +210,44 @@ pub(crate) struct Decisive {
     pub nodes: Vec<bool>,
 }
 
-/// Receives each reason at the moment it is found. A search that is made several times reports several times; the last report about
-/// a unit counts. A search whose result may be dropped reports to a clone, which replaces the recorder if the result is kept.
+/// Receives each reason at the moment it is found, and ignores what it has no use for. A search that is made several times reports
+/// several times; the last report about a unit counts. A search whose result may be dropped reports to a clone, which replaces the
+/// recorder if the result is kept.
 pub(crate) trait Recorder: Clone {
     /// Whether reports are kept. Work that only an explanation needs is done under this condition.
     const RECORDS: bool;
 
     /// No law spares the unit: it may be taken. If it is no victim in the end, it was reprieved, or no set of victims was enough.
-    fn candidate(&mut self, unit: UnitId);
+    fn candidate(&mut self, _unit: UnitId) {}
 
     /// The law spares the unit.
-    fn spared(&mut self, unit: UnitId, law: Law);
+    fn spared(&mut self, _unit: UnitId, _law: Law) {}
 
     /// The unit is reprieved, and taking it instead of the victim would have cost the same.
-    fn equal_cost(&mut self, unit: UnitId, victim: UnitId);
+    fn equal_cost(&mut self, _unit: UnitId, _victim: UnitId) {}
 
     /// Why each victim of the chosen plan could not be reprieved.
-    fn victims(&mut self, reasons: Vec<Reason>);
+    fn victims(&mut self, _reasons: Vec<Reason>) {}
 
     /// The candidates that were reported so far.
-    fn candidates(&self) -> Vec<UnitId>;
+    fn candidates(&self) -> Vec<UnitId> {
+        Vec::new()
+    }
 
     /// What landing on a node means for a pod.
-    fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>);
+    fn node(&mut self, _node: NodeId, _result: &Result<Plan, RefusedNode>) {}
 
     /// What landing in a domain means for a group.
-    fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>);
+    fn domain(&mut self, _domain: &Domain, _result: &Result<Plan, DomainRefusal>) {}
 
     /// The plan that is chosen among those reported by nodes or domains, and in what another plan differs from it.
-    fn chosen(&mut self, plan: &Plan, difference: impl Fn(&Plan) -> Difference);
+    fn chosen(&mut self, _plan: &Plan, _difference: impl Fn(&Plan) -> Difference) {}
 
     /// A flavor that was looked at.
-    fn flavor(&mut self, tried: Tried);
+    fn flavor(&mut self, _tried: Tried) {}
 
     /// What the decision may depend on; everything where this is never reported.
-    fn decisive(&mut self, decisive: Decisive);
+    fn decisive(&mut self, _decisive: Decisive) {}
 }
 
 /// Ignores every report.
@@ -253,19 +256,6 @@ pub(crate) struct NoRecorder;
 
 impl Recorder for NoRecorder {
     const RECORDS: bool = false;
-
-    fn candidate(&mut self, _: UnitId) {}
-    fn spared(&mut self, _: UnitId, _: Law) {}
-    fn equal_cost(&mut self, _: UnitId, _: UnitId) {}
-    fn victims(&mut self, _: Vec<Reason>) {}
-    fn candidates(&self) -> Vec<UnitId> {
-        Vec::new()
-    }
-    fn node(&mut self, _: NodeId, _: &Result<Plan, RefusedNode>) {}
-    fn domain(&mut self, _: &Domain, _: &Result<Plan, DomainRefusal>) {}
-    fn chosen(&mut self, _: &Plan, _: impl Fn(&Plan) -> Difference) {}
-    fn flavor(&mut self, _: Tried) {}
-    fn decisive(&mut self, _: Decisive) {}
 }
 
 /// Collects the reports of one decision.
@@ -292,21 +282,18 @@ impl ExplanationRecorder {
 
     /// The explanation of the outcome that was decided while this recorder listened.
     pub fn finish(self, snapshot: &Snapshot, ask: &Ask, outcome: &Outcome) -> Explanation {
-        let Self { units, mut explanation, decisive } = self;
+        let Self { mut units, mut explanation, decisive } = self;
         let plan = match outcome {
             Outcome::Preempt(plan) => Some(plan),
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
         };
-        let mut is_accounted = vec![false; units.len()];
-        for &victim in plan.iter().flat_map(|plan| &plan.victims) {
-            is_accounted[victim.index()] = true;
+        let mut is_spared = vec![true; units.len()];
+        let victims = plan.into_iter().flat_map(|plan| plan.victims.iter().copied());
+        for unit in victims.chain(ask.members.iter().filter_map(|&pod| snapshot.unit_of(pod))) {
+            is_spared[unit.index()] = false;
         }
-        let is_preemptor = |unit: UnitId| snapshot.unit(unit).pods.iter().any(|pod| ask.members.contains(pod));
-        for (unit, report) in snapshot.unit_ids().zip(units) {
-            if is_accounted[unit.index()] || is_preemptor(unit) {
-                continue;
-            }
-            let spared = match report {
+        for unit in snapshot.unit_ids().filter(|unit| is_spared[unit.index()]) {
+            let spared = match units[unit.index()].take() {
                 None => Spared::NotReached,
                 Some(UnitReport::Law(law)) => Spared::Law(law),
                 Some(UnitReport::EqualCost(victim)) => Spared::EqualCost(victim),

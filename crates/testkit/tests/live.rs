@@ -1,5 +1,6 @@
 //! A snapshot that lives on, through whatever comes and goes, answers like one that is made from what is there in the end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_api::kinds::{Kind, Object};
@@ -12,6 +13,7 @@ use reprieve_loader::load::{Loaded, Strictness, load_as};
 use reprieve_loader::question::{Question, policy};
 use reprieve_report::answer::answer;
 use reprieve_report::cycle::cycle_report;
+use reprieve_report::report::report;
 use reprieve_testkit::random::{self, Options};
 use reprieve_testkit::random_queues::Rng;
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
@@ -56,7 +58,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
-    let expected = (answer(&question, &mut made), cycle(&question, &made));
+    let expected = (answer(&question, &mut made), cycle(&question, &made), spared(&question, &mut made));
 
     let mut rng = Rng::new(seed);
     let moves =
@@ -87,7 +89,8 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     let in_place = !live.is_stale();
     live.refresh().expect("it is well formed");
     let question = Question::new(spec, live.loaded()).expect("it has a preemptor");
-    let answer = (answer(&question, live.loaded_mut()), cycle(&question, live.loaded()));
+    let loaded = live.loaded_mut();
+    let answer = (answer(&question, loaded), cycle(&question, loaded), spared(&question, loaded));
     assert_eq!(answer, expected, "seed {seed}");
     in_place
 }
@@ -96,6 +99,14 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
 fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
     let Policy::Kueue(policy) = &question.policy else { return None };
     serde_json::to_string(&cycle_report(loaded, policy, question.now).heads).ok()
+}
+
+/// Each running unit that is no victim, and why.
+fn spared(question: &Question, loaded: &mut Loaded) -> BTreeSet<String> {
+    let entries = report(question, loaded).explanation.spared.into_iter();
+    entries
+        .map(|entry| format!("{:?} {:?} {} {}", entry.unit.workload, entry.unit.pods, entry.law, entry.decisive))
+        .collect()
 }
 
 /// The object in another state.
