@@ -19,6 +19,7 @@ use reprieve_loader::question::Question;
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::planned_actions::planned_actions;
 use reprieve_report::report::{Report, report};
+use reprieve_report::unit_name::UnitName;
 use reprieve_report::words;
 
 use crate::action::Action;
@@ -31,7 +32,6 @@ use crate::status::{self, StatusUpdates};
 use crate::step::{Recorded, Step, Verdict};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {
