@@ -151,7 +151,7 @@ impl Admission {
                 if view.is_unsettled(&about) || view.observed(&about).is_some() {
                     return None;
                 }
-                let event = (key.clone(), "CreatedWorkload", format!("created {about}"));
+                let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));
                 (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
             }
             Chore::Start(launch) => {
