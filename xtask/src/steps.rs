@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use crate::{browser, crds, docs, e2e, go, kinds, manifests};
+use crate::{browser, crds, docs, e2e, go, kinds, manifests, tidy};
 
 /// A step and what does it.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub const TEST_FEATURES: &str = "reprieve-simulator/deliberate-bugs";
 
 pub const VERIFY: &[Step] = &[
     Step { name: "formatting", run: || cargo(&["fmt", "--all", "--check"]) },
-    // Step { name: "tidy", run: crate::tidy::check },
+    Step { name: "tidy", run: tidy::check },
     Step {
         name: "lints",
         run: || {
@@ -39,6 +39,13 @@ pub const VERIFY: &[Step] = &[
     },
     Step { name: "browser", run: browser::check },
     Step { name: "tests", run: || cargo(&["test", "--locked", "--workspace", "--features", TEST_FEATURES]) },
+    Step {
+        name: "library",
+        run: || {
+            let deny = [("RUSTDOCFLAGS", OsString::from("-D warnings"))];
+            cargo_with(&["doc", "--locked", "--workspace", "--no-deps"], &deny)
+        },
+    },
     Step { name: "custom resources", run: crds::check },
     Step { name: "documentation", run: || docs::check() },
     Step {

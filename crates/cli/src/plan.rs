@@ -21,7 +21,8 @@ use reprieve_loader::time::parse_time;
 use reprieve_loader::time::timestamp;
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::report::{Report, report};
+use reprieve_report::decision::Report;
+use reprieve_report::report::report;
 use serde_json::Value;
 
 use crate::asking::{AskingArgs, asked_by};

@@ -8,10 +8,10 @@ use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use reprieve_api::test_file::OutcomeName;
 use reprieve_report::budget_report::violates;
+use reprieve_report::decision::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport};
 use reprieve_report::plural::count;
 use reprieve_report::queue_report::{Amount, QueueAmounts, QueueReport};
 use reprieve_report::quota_report::{CellReport, QuotaReport};
-use reprieve_report::report::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport};
 
 use crate::output::escaped;
 

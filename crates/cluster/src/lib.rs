@@ -1,6 +1,6 @@
 //! The live adapter: it watches a real API server, feeds the scheduler's state machine and carries out its actions. It decides nothing.
 //!
-//! The state machine runs on a thread of its own ([`brain`]); what talks to the API is async ([`watch`], [`hands`], [`lease`]). Between
+//! The state machine runs on a thread of its own (`brain`); what talks to the API is async (`watch`, `hands`, `lease`). Between
 //! them there are only events and actions.
 
 #![warn(missing_docs)]

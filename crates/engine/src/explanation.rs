@@ -1,5 +1,5 @@
-//! Why a decision is as it is. The search reports each reason to a [`Recorder`] when it finds it; [`NoRecorder`] ignores all
-//! reports and is compiled away, [`ExplanationRecorder`] collects them into an [`Explanation`].
+//! Why a decision is as it is. The search reports each reason to a `Recorder` when it finds it; `NoRecorder` ignores all
+//! reports and is compiled away, `ExplanationRecorder` collects them into an [`Explanation`].
 
 use crate::decision::{Difference, Outcome, Plan};
 use crate::domains::Domain;

@@ -1,7 +1,7 @@
 //! The cluster as the engine sees it at one instant: tables indexed by id, and what is derived from them.
 //!
 //! Whoever builds it fills in a [`Cluster`]; the engine changes nothing in it except through a [`crate::what_if::WhatIf`], which
-//! takes back whatever it did. A cluster that lives on takes changes one at a time ([`delta`]).
+//! takes back whatever it did. A cluster that lives on takes changes one at a time (`delta`).
 
 mod delta;
 

@@ -1,4 +1,11 @@
 //! Objects in, snapshot out. All labels, annotations and amounts are understood here, once.
+//!
+//! With `reprieve-api` and `reprieve-engine` this is a library that other programs can use: read objects, load them, decide, and look at the
+//! reasons.
+//!
+//! ```
+#![doc = include_str!("../examples/decide.rs")]
+//! ```
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same snapshot, on every machine")]

@@ -6,6 +6,8 @@
 pub mod answer;
 pub mod budget_report;
 pub mod cycle;
+pub mod decision;
+mod naming;
 mod place_report;
 pub mod planned_actions;
 pub mod plural;

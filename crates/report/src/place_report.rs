@@ -11,8 +11,9 @@ use reprieve_engine::explanation::{
 use reprieve_engine::fit::Shortage;
 
 use crate::budget_report::{Violations, violates};
+use crate::decision::{PlaceReport, PreemptorReport};
+use crate::naming::Naming;
 use crate::plural::count;
-use crate::report::{Naming, PlaceReport, PreemptorReport};
 use crate::words::{self, Words};
 use reprieve_loader::time::time;
 

@@ -11,7 +11,7 @@ use reprieve_engine::policy::kueue::Ground;
 use reprieve_engine::workloads::OnPreemption;
 use reprieve_loader::load::Loaded;
 
-use crate::report::ActionReport;
+use crate::decision::ActionReport;
 use crate::unit_name::UnitName;
 
 /// The label of a victim that another operator evicts.

@@ -6,7 +6,8 @@ use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::{QueueId, QuotaResourceId, UnitId};
 
-use crate::report::{FlavorReport, Naming, VictimReport};
+use crate::decision::{FlavorReport, VictimReport};
+use crate::naming::Naming;
 use reprieve_api::quantity::written;
 
 impl Naming<'_> {

@@ -17,8 +17,9 @@ use reprieve_loader::live::Live;
 use reprieve_loader::load::Loaded;
 use reprieve_loader::question::Question;
 use reprieve_report::budget_report::pods_against_budgets;
+use reprieve_report::decision::Report;
 use reprieve_report::planned_actions::planned_actions;
-use reprieve_report::report::{Report, report};
+use reprieve_report::report::report;
 use reprieve_report::unit_name::UnitName;
 use reprieve_report::words;
 

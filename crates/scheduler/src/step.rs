@@ -1,7 +1,7 @@
 //! What comes of one step of the scheduler.
 
 use reprieve_api::meta::FullName;
-use reprieve_report::report::Report;
+use reprieve_report::decision::Report;
 use reprieve_report::unit_name::UnitName;
 
 use crate::action::{Action, ActionId};

@@ -21,7 +21,7 @@ use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::source::Source;
 use reprieve_engine::Timestamp;
-use reprieve_report::report::Report;
+use reprieve_report::decision::Report;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};

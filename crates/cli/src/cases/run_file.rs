@@ -19,7 +19,8 @@ use reprieve_loader::load::{Loaded, Strictness, load_as};
 use reprieve_loader::question::{Question, policy};
 use reprieve_loader::time::time;
 use reprieve_report::answer::answer;
-use reprieve_report::report::{Report, report};
+use reprieve_report::decision::Report;
+use reprieve_report::report::report;
 use serde::Serialize;
 
 use crate::input;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_report::report::Report;
+use reprieve_report::decision::Report;
 use reprieve_simulator::run::Run;
 
 use crate::render::{Detail, Part, parts};

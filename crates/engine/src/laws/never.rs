@@ -1,5 +1,5 @@
 //! `preemptionPolicy: Never`: it waits for room, and takes none. (Rule 2 of the pods, rule 6 of the groups; a member that differs
-//! from its group is a [`super::disagreement`].)
+//! from its group is a `disagreement`.)
 
 use crate::fit::{Ask, Preemptor};
 use crate::laws::Law;

@@ -4,7 +4,8 @@ use reprieve_api::kinds::{Key, Object};
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::{Timestamp, WorkloadId};
 use reprieve_loader::question::Question;
-use reprieve_report::report::{Report, report};
+use reprieve_report::decision::Report;
+use reprieve_report::report::report;
 use reprieve_report::unit_name::UnitName;
 
 use super::Scheduler;

@@ -7,7 +7,8 @@ use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_loader::load::{Strictness, load_for};
 use reprieve_loader::question::Question;
-use reprieve_report::report::{ActionReport, report};
+use reprieve_report::decision::ActionReport;
+use reprieve_report::report::report;
 use reprieve_scheduler::action::{Action, SOFT_EVICTION};
 use reprieve_scheduler::{Scheduler, Verdict};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reprieve_engine::Timestamp;
-use reprieve_report::report::Report;
+use reprieve_report::decision::Report;
 
 use super::setup::Setup;
 use crate::job::Job;

@@ -1,6 +1,8 @@
 //! Decides one question several times and does nothing else that counts, for tools that count instructions or take samples:
 //!
-//!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES
+//! ```text
+//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES
+//! ```
 
 use std::hint::black_box;
 

@@ -1,0 +1,178 @@
+//! Names for what the engine decided.
+
+use std::collections::BTreeMap;
+
+use reprieve_engine::choose::{Cost, Plan};
+use reprieve_engine::explanation::{Reason, Spared, SparedUnit};
+use reprieve_engine::filters::Misfit;
+use reprieve_engine::fit::{Ask, Preemptor, Shortage};
+use reprieve_engine::laws::Law;
+use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
+
+use crate::words::{self, Words};
+use reprieve_api::quantity::written;
+use reprieve_loader::load::Loaded;
+use reprieve_loader::time::time;
+
+use crate::decision::{CostReport, LawReport, PreemptorReport, SparedReport, UnitReport, VictimReport};
+
+/// Puts names to what the engine decided.
+pub struct Naming<'a> {
+    pub(crate) loaded: &'a Loaded,
+}
+
+impl Naming<'_> {
+    pub(crate) fn pod(&self, pod: PodId) -> String {
+        self.loaded.names.pod(pod).to_string()
+    }
+
+    pub(crate) fn preemptor(&self, ask: &Ask) -> PreemptorReport {
+        let (kind, name) = match ask.preemptor {
+            Preemptor::Pod(pod) => ("Pod", self.pod(pod)),
+            Preemptor::Group(group) => ("PodGroup", self.loaded.names.group(group).to_string()),
+            Preemptor::Workload(workload) => ("Workload", self.loaded.names.workload(workload).to_string()),
+        };
+        let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
+        PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
+    }
+
+    pub(crate) fn nodes_of(&self, plan: &Plan) -> String {
+        let mut nodes: Vec<NodeId> = plan.placement.iter().map(|&(_, node)| node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        match nodes.as_slice() {
+            [node] => self.loaded.names.node(*node).to_owned(),
+            nodes => format!("{} nodes", nodes.len()),
+        }
+    }
+
+    /// A workload that is taken: on what ground, and by which way it was reached.
+    pub(crate) fn law(&self, law: &Law) -> LawReport {
+        let Words { name, text } = words::law(law, &self.loaded.names);
+        let (waits_for, until) = match law {
+            Law::Underway { leaving, until, .. } => {
+                (leaving.iter().map(|&pod| self.pod(pod)).collect(), Some(words::moment(*until)))
+            }
+            Law::Delay { until } => (Vec::new(), Some(words::moment(*until))),
+            _ => (Vec::new(), None),
+        };
+        let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
+        let (gates, field) = match law {
+            Law::SchedulingGates { gates, .. } => (gates.iter().map(named).collect(), None),
+            Law::Unsupported { field, .. } => (Vec::new(), Some(named(field))),
+            _ => (Vec::new(), None),
+        };
+        LawReport { name, text, waits_for, until, gates, field }
+    }
+
+    pub(crate) fn unit(&self, id: UnitId) -> UnitReport {
+        let snapshot = &self.loaded.snapshot;
+        let unit = snapshot.unit(id);
+        let group = unit.pods.first().and_then(|&pod| snapshot.pod(pod).group);
+        let whole = group.filter(|&group| snapshot.group(group).mode == reprieve_engine::snapshot::DisruptionMode::All);
+        let mut nodes: Vec<NodeId> = unit.pods.iter().filter_map(|&pod| snapshot.home(pod)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        UnitReport {
+            pods: unit.pods.iter().map(|&pod| self.pod(pod)).collect(),
+            nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
+            workload: unit.workload.map(|workload| self.loaded.names.workload(workload).to_string()),
+            group: whole.map(|group| self.loaded.names.group(group).to_string()),
+            queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
+            priority: unit.priority.0,
+            started: time(unit.start).map(|time| time.to_string()),
+        }
+    }
+
+    pub(crate) fn queue_of(&self, id: UnitId) -> Option<QueueId> {
+        let (snapshot, unit) = (&self.loaded.snapshot, self.loaded.snapshot.unit(id));
+        match unit.workload {
+            Some(workload) => snapshot.workload(workload).queue,
+            None => unit.pods.first().and_then(|&pod| snapshot.pod(pod).queue),
+        }
+    }
+
+    pub(crate) fn victim(&self, reason: &Reason) -> VictimReport {
+        let names = &self.loaded.names;
+        let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
+        let Words { name, text } = words::misfit(&reason.misfit, &reason.shortages, names);
+        let text = format!("{pod} would not fit on {node}: {text}");
+        VictimReport {
+            unit: self.unit(reason.unit),
+            pod,
+            node,
+            path: Vec::new(),
+            filter: name,
+            text,
+            short: self.short(&reason.misfit, &reason.shortages),
+            violates: Vec::new(),
+        }
+    }
+
+    /// By resource that is short on a node: how much is missing.
+    pub fn short(&self, misfit: &Misfit, shortages: &[Shortage]) -> BTreeMap<String, String> {
+        if !matches!(misfit, Misfit::Resource { .. } | Misfit::Ports) {
+            return BTreeMap::new();
+        }
+        let amount = |shortage: &Shortage| {
+            let name = self.loaded.names.resource(shortage.resource);
+            (name.to_owned(), written(name, shortage.amount))
+        };
+        shortages.iter().map(amount).collect()
+    }
+
+    pub(crate) fn spared(&self, entry: &SparedUnit) -> SparedReport {
+        let &SparedUnit { unit, ref spared, decisive } = entry;
+        let Words { name, text } = match spared {
+            Spared::Law(Law::Delay { until }) => {
+                Words { name: "Delay", text: format!("the preemptor may preempt from {} on", words::moment(*until)) }
+            }
+            Spared::Law(law) => words::law(law, &self.loaded.names),
+            Spared::InVain => {
+                Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }
+            }
+            Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
+            Spared::NotReached => {
+                Words { name: "NotReached", text: "the search ended before it looked at it".to_owned() }
+            }
+            Spared::EqualCost(victim) => Words { name: "Reprieved", text: self.equal_cost(unit, *victim) },
+        };
+        let equal_cost = matches!(spared, Spared::EqualCost(_));
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text }
+    }
+
+    /// A unit that could be taken instead of this victim is spared.
+    pub(crate) fn equal_cost(&self, spared: UnitId, victim: UnitId) -> String {
+        let fits = "the preemptor fits without taking it";
+        let unit = self.loaded.snapshot.unit(victim);
+        match (unit.workload, unit.pods.first()) {
+            (Some(workload), _) => {
+                let victim = self.loaded.names.workload(workload);
+                format!("{fits}; equal cost to {victim}, the order of uids decides")
+            }
+            (None, Some(&pod)) => format!("{fits}; equal cost to {}{}", self.pod(pod), self.first_node(spared, victim)),
+            (None, None) => fits.to_owned(),
+        }
+    }
+
+    /// Where the victim's node comes before that of the spared unit, this is what decides.
+    pub(crate) fn first_node(&self, spared: UnitId, victim: UnitId) -> String {
+        let snapshot = &self.loaded.snapshot;
+        let node = |unit: UnitId| snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.home(pod));
+        let names = node(victim).zip(node(spared)).map(|(one, two)| [one, two].map(|id| self.loaded.names.node(id)));
+        match names {
+            Some([chosen, other]) if chosen < other => format!(", first by name is {chosen}"),
+            _ => String::new(),
+        }
+    }
+}
+
+pub(crate) fn cost(cost: &Cost) -> CostReport {
+    CostReport {
+        budget_violations: cost.violations,
+        highest_priority: cost.top.0,
+        priority_sum: cost.weight,
+        pods: cost.pods,
+        oldest_start: time(cost.oldest.0).map(|time| time.to_string()),
+    }
+}
