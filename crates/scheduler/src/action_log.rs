@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use reprieve_api::kinds::Key;
 use reprieve_engine::Timestamp;
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::{Action, ActionId};
-use reprieve_report::unit_name::UnitName;
 
 /// An action to be sent, and what the scheduler does when its result comes.
 #[derive(Clone, Debug, PartialEq)]

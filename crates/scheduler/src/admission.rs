@@ -18,6 +18,7 @@ use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::time::timestamp;
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::Action;
 use crate::action_log::Request;
@@ -28,7 +29,6 @@ use crate::view::{ClusterView, ObjectUpdate};
 use chore::{Chore, Standing, chore};
 use claims::Claims;
 pub(crate) use cycle::{Head, decide};
-use reprieve_report::unit_name::UnitName;
 
 /// The Jobs and workloads of policy Kueue, and which workloads wait for quota.
 #[derive(Default)]
@@ -151,7 +151,7 @@ impl Admission {
                 if view.is_unsettled(&about) || view.observed(&about).is_some() {
                     return None;
                 }
-                let event = (key.clone(), "CreatedWorkload", format!("created {about}"));
+                let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));
                 (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
             }
             Chore::Start(launch) => {

@@ -14,13 +14,13 @@ use reprieve_engine::{NodeId, PodId, Timestamp};
 use reprieve_loader::load::Loaded;
 use reprieve_loader::question::Question;
 use reprieve_report::planned_actions::{self, PREEMPTING, PlannedAction};
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::Action;
 use crate::action_log::Request;
 use crate::bug::{Bug, Bugs};
 use crate::queue::PendingQueue;
 use crate::view::{ClusterView, preemptor_of};
-use reprieve_report::unit_name::UnitName;
 
 /// Why a marked pod is evicted although no plan asks for it.
 const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it has left";

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reprieve_engine::{Priority, Timestamp};
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::ActionId;
 use crate::wait_reason::WaitReason;
@@ -27,7 +28,6 @@ use crowds::{CrowdId, Crowds};
 use fair_order::FairOrder;
 use footing::Footing;
 use likeness::{Likeness, Looks};
-use reprieve_report::unit_name::UnitName;
 pub(crate) use roll::Needy;
 use roll::Roll;
 
@@ -214,7 +214,7 @@ impl PendingQueue {
     /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be told.
     fn wait_with(&mut self, unit: &UnitName, likeness: Likeness, waits: Waits, now: Timestamp) -> Vec<UnitName> {
         let crowd = self.crowds.of(likeness);
-        let untold = self.crowds.lull(crowd, waits, now);
+        let untold = self.crowds.park(crowd, waits, now);
         self.set(unit, State::Alike(crowd));
         untold
     }

@@ -20,6 +20,7 @@ use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::Report;
 use reprieve_report::planned_actions::planned_actions;
 use reprieve_report::report::explained;
+use reprieve_report::unit_name::UnitName;
 use reprieve_report::words;
 
 use crate::action::Action;
@@ -32,7 +33,6 @@ use crate::status::{self, StatusUpdates};
 use crate::step::{Recorded, Step, Verdict};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// The scheduler of the pods that name it.
 pub struct Scheduler {

@@ -7,12 +7,12 @@ use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::timestamp;
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::{Action, Said};
 use crate::action_log::Request;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
 use crate::wait_reason::{WaitReason, is_about};
-use reprieve_report::unit_name::UnitName;
 
 /// Of a PodGroup; once it holds, it does so for ever.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";

@@ -2,10 +2,10 @@
 
 use reprieve_api::meta::FullName;
 use reprieve_report::decision::Report;
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::{Action, ActionId};
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// A step: who was decided, what came of it, what is to be done.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::{NodeId, PodId, Timestamp};
 use reprieve_loader::live::Live;
 use reprieve_loader::load::Loaded;
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::{Action, ActionId, Said, Target};
 use crate::bug::{Bug, Bugs};
@@ -31,7 +32,6 @@ use crate::effects::{is_true, unmark};
 use assumed::Assumed;
 pub(crate) use pod_state::{SCHEDULED, condition, needs_place, preemptor_of};
 use pod_state::{is_evicted, is_finished, says_otherwise};
-use reprieve_report::unit_name::UnitName;
 pub(crate) use room::Room;
 use sync::SyncState;
 use versions::SeenVersions;

@@ -13,6 +13,7 @@ use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use reprieve_report::cycle::{admission, reason};
 use reprieve_report::planned_actions::{self, PREEMPTED, PREEMPTING, PlannedAction, workload_evictions};
+use reprieve_report::unit_name::UnitName;
 
 use super::Admission;
 use crate::action::{Action, Target};
@@ -22,7 +23,6 @@ use crate::queue::{PATIENCE_SECONDS, PendingQueue, State};
 use crate::step::Verdict;
 use crate::view::ClusterView;
 use crate::wait_reason::{WaitReason, is_about};
-use reprieve_report::unit_name::UnitName;
 
 /// What a cycle says of a workload, in names.
 pub(crate) enum Head {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reprieve_engine::Timestamp;
+use reprieve_report::unit_name::UnitName;
 
 use super::likeness::Likeness;
 use super::{PATIENCE_SECONDS, Place};
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// The number of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,9 +115,9 @@ impl Crowds {
         }
     }
 
-    /// From now on the crowd waits for this. Returns its members where they are to be told of another reason; that somebody holds them back
-    /// for a while need not be told to all.
-    pub fn lull(&mut self, id: CrowdId, waits: Waits, now: Timestamp) -> Vec<UnitName> {
+    /// Parks a crowd. Returns the members whose condition must be rewritten: all of them when the reason changes, but not before the last
+    /// pause is over, which doubles each time. A wait for another unit is short and is not reported to all members.
+    pub fn park(&mut self, id: CrowdId, waits: Waits, now: Timestamp) -> Vec<UnitName> {
         let (reason, held_back) = (waits.reason, waits.held_back);
         self.set(id, Some(waits));
         let Some(crowd) = self.crowds.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::QueueId;
 use reprieve_loader::load::Loaded;
+use reprieve_report::unit_name::UnitName;
 
 use super::{CrowdId, PendingQueue, Place, State};
 use crate::view::ClusterView;
-use reprieve_report::unit_name::UnitName;
 
 /// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
 #[derive(Default)]

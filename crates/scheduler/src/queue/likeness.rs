@@ -110,50 +110,12 @@ impl Likeness {
         if snapshot.has_aversions() {
             return None;
         }
-        let (ask, preempts, gang) = match preemptor {
-            Preemptor::Group(id) => {
-                let group = snapshot.group(id);
-                let is_plain = group.topology.is_none();
-                (Ask::new(snapshot, preemptor), group.preempts, is_plain.then_some(Gang::Group)?)
-            }
-            Preemptor::Pod(id) => {
-                let (ask, pod) = (Ask::new(snapshot, preemptor), snapshot.pod(id));
-                match (policy, pod.job.map(|job| snapshot.job(job))) {
-                    (Policy::Koordinator(_), Some(job)) => {
-                        let ask = ask.with_job(snapshot, id);
-                        let is_plain = job.members.len() == ask.members.len();
-                        (ask, pod.preempts, is_plain.then_some(Gang::Job)?)
-                    }
-                    _ => (ask, pod.preempts, Gang::No),
-                }
-            }
-            Preemptor::Workload(_) => return None,
-        };
+        let (ask, preempts, gang) = ask_of(snapshot, policy, preemptor)?;
         if pods.len() != ask.members.len() {
             return None;
         }
-        let mut members = Vec::with_capacity(ask.members.len());
-        for &id in &ask.members {
-            let pod = snapshot.pod(id);
-            let shape = snapshot.shape(pod.shape);
-            let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-            if minds || pod.nominated.is_some() || pod.resizing || pod.daemon {
-                return None;
-            }
-            members.push(Member {
-                look: looks.of(snapshot, pod.shape),
-                priority: pod.priority,
-                preempts: pod.preempts,
-                queue: pod.queue,
-                preemptible: pod.preemptible,
-                can_preempt: pod.can_preempt,
-                unsupported: match pod.obstacle {
-                    Some(Obstacle::Unsupported(field)) => Some(field),
-                    Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => return None,
-                    None => None,
-                },
-            });
-        }
+        let members: Vec<Member> =
+            ask.members.iter().map(|&pod| Member::of(looks, snapshot, pod)).collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
@@ -186,5 +148,53 @@ impl Likeness {
             Room::Freed(_, Some(above)) if may_preempt && self.priority > above => false,
             Room::Freed(node, _) => may_have_room(snapshot, shape, self.priority, may_preempt, node),
         }
+    }
+}
+
+/// What a preemptor asks for, whether it preempts, and whether its pods belong together; `None` where other things matter, too.
+fn ask_of(snapshot: &Snapshot, policy: &Policy, preemptor: Preemptor) -> Option<(Ask, bool, Gang)> {
+    match preemptor {
+        Preemptor::Group(id) => {
+            let group = snapshot.group(id);
+            let is_plain = group.topology.is_none();
+            Some((Ask::new(snapshot, preemptor), group.preempts, is_plain.then_some(Gang::Group)?))
+        }
+        Preemptor::Pod(id) => {
+            let (ask, pod) = (Ask::new(snapshot, preemptor), snapshot.pod(id));
+            match (policy, pod.job.map(|job| snapshot.job(job))) {
+                (Policy::Koordinator(_), Some(job)) => {
+                    let ask = ask.with_job(snapshot, id);
+                    let is_plain = job.members.len() == ask.members.len();
+                    Some((ask, pod.preempts, is_plain.then_some(Gang::Job)?))
+                }
+                _ => Some((ask, pod.preempts, Gang::No)),
+            }
+        }
+        Preemptor::Workload(_) => None,
+    }
+}
+
+impl Member {
+    /// Of a pod; `None` where other things matter, too.
+    fn of(looks: &mut Looks, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+        let pod = snapshot.pod(id);
+        let shape = snapshot.shape(pod.shape);
+        let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
+        if minds || pod.nominated.is_some() || pod.resizing || pod.daemon {
+            return None;
+        }
+        Some(Self {
+            look: looks.of(snapshot, pod.shape),
+            priority: pod.priority,
+            preempts: pod.preempts,
+            queue: pod.queue,
+            preemptible: pod.preemptible,
+            can_preempt: pod.can_preempt,
+            unsupported: match pod.obstacle {
+                Some(Obstacle::Unsupported(field)) => Some(field),
+                Some(Obstacle::Gates(_) | Obstacle::OtherScheduler) => return None,
+                None => None,
+            },
+        })
     }
 }

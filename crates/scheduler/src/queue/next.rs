@@ -5,6 +5,7 @@ use std::sync::Arc;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
+use reprieve_report::unit_name::UnitName;
 
 use super::footing::Footing;
 use super::likeness::{Likeness, Looks};
@@ -12,7 +13,6 @@ use super::roll::Needy;
 use super::{PendingQueue, State, Waits};
 use crate::view::{ClusterView, Room, needs_place};
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// A unit that waits, the reason, and the reason in words.
 pub(crate) type Parked = (UnitName, WaitReason, Arc<str>);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::time::timestamp;
-
 use reprieve_report::unit_name::UnitName;
 
 /// By unit: how many of its pods have this priority and age.

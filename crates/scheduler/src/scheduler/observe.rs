@@ -7,6 +7,7 @@ use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 use reprieve_report::planned_actions::PREEMPTED;
+use reprieve_report::unit_name::UnitName;
 
 use super::Scheduler;
 use crate::action::{Action, ActionId, Said};
@@ -16,7 +17,6 @@ use crate::event::{ActionResult, Event};
 use crate::queue::State;
 use crate::status::UNSCHEDULABLE;
 use crate::view::{Room, preemptor_of};
-use reprieve_report::unit_name::UnitName;
 
 /// The event that says why an object waits.
 const FAILED: &str = "FailedScheduling";

@@ -7,13 +7,13 @@ use reprieve_engine::Timestamp;
 use reprieve_loader::question::Question;
 use reprieve_loader::time::time;
 use reprieve_report::answer::named;
+use reprieve_report::unit_name::UnitName;
 
 use super::Scheduler;
 use crate::action::Action;
 use crate::queue::State;
 use crate::step::Recorded;
 use crate::wait_reason::WaitReason;
-use reprieve_report::unit_name::UnitName;
 
 /// How long a unit steps aside whose decision failed by a fault.
 const FAULT_SECONDS: i64 = 60;

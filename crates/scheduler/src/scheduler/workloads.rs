@@ -6,13 +6,13 @@ use reprieve_engine::{Timestamp, WorkloadId};
 use reprieve_loader::question::Question;
 use reprieve_report::decision::Report;
 use reprieve_report::report::explained;
+use reprieve_report::unit_name::UnitName;
 
 use super::Scheduler;
 use crate::admission::{Head, decide};
 use crate::bug::{Bug, FATAL};
 use crate::queue::State;
 use crate::step::{Recorded, Step};
-use reprieve_report::unit_name::UnitName;
 
 /// A workload that took part in a cycle, what came of it, and why.
 struct Considered {

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_api::pod::{Pod, PodStatus};
+use reprieve_report::unit_name::UnitName;
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
-use reprieve_report::unit_name::UnitName;
 
 /// The condition that says whether a pod has a node.
 pub(crate) const SCHEDULED: &str = "PodScheduled";
