@@ -19,17 +19,13 @@ use crate::names::Names;
 use crate::order::nth_rank;
 use crate::request::Amounts;
 use reprieve_api::kinds::Kind;
-use reprieve_api::kueue::{KueueWorkload, PodSetSpec};
+use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod as ApiPod, PodSpec};
 use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
-/// The annotation that names a pod's workload.
-pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
-/// The label that names its pod set.
-pub const POD_SET: &str = "kueue.x-k8s.io/podset";
 /// More pods than this are in no cluster.
 const MOST_PODS: i64 = 1_000_000;
 
