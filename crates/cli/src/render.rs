@@ -105,11 +105,9 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
 }
 
 fn victims(report: &Report) -> Part {
-    let now: Option<Timestamp> = report.now.parse().ok();
     let rows = report.explanation.victims.iter().map(|victim| {
-        let started: Option<Timestamp> = victim.unit.started.as_ref().and_then(|start| start.parse().ok());
-        let ran =
-            now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
+        let ran_for = |start: Timestamp| span(report.now.duration_since(start));
+        let ran = victim.unit.started.map_or_else(|| "not started".to_owned(), ran_for);
         let mut why = victim.text.clone();
         if !victim.violates.is_empty() {
             let _ = write!(why, "; {}", violates(&victim.violates));

@@ -85,11 +85,7 @@ pub fn build_for(
     let allocatable = allocatables(&named_nodes)?;
     // 3. The pods. Under `placement: Joint` also those that pending workloads will have, and whose each is.
     let mut pods = loader.pods(objects, strictness)?;
-    let mut ties = Ties::new();
-    if joint {
-        ties = joint::ties(objects);
-        loader.make_up_pods(objects, &ties, &allocatable, &mut pods)?;
-    }
+    let ties = if joint { loader.make_up_pods(objects, &allocatable, &mut pods)? } else { Ties::new() };
     // 4. Groups, flavors and nodes: all labels that pods, groups and flavors read are known now.
     let groups = loader.groups_with_topologies(named_groups);
     let flavors = if joint { loader.flavors(objects, &named_nodes)? } else { Vec::new() };
@@ -105,7 +101,7 @@ pub fn build_for(
         loader.warnings.extend(warnings);
     }
     cluster.quota_rules.flavors = flavors;
-    joint::tie(&mut cluster.workloads, &queues.workloads, &queues.pod_sets, &ties, &pods);
+    joint::tie(&mut cluster.workloads, &queues.workloads, &ties, &pods);
     // 7. Disruption budgets.
     loader.add_budgets(objects, &mut cluster, &pods)?;
     // 8. The names of all these.

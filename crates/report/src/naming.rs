@@ -80,7 +80,7 @@ impl Naming<'_> {
             group: whole.map(|group| self.loaded.names.group(group).to_string()),
             queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
             priority: unit.priority.0,
-            started: time(unit.start).map(|time| time.to_string()),
+            started: time(unit.start),
         }
     }
 
