@@ -239,6 +239,19 @@ pub struct SparedReport {
     pub decisive: bool,
     /// In words.
     pub text: String,
+    /// In words about several units that the law spares, where they are other words.
+    #[serde(skip)]
+    pub of_many: Option<String>,
+    /// Whether the search looked at it.
+    #[serde(skip)]
+    pub reached: bool,
+}
+
+impl SparedReport {
+    /// In words about several units that the law spares.
+    pub fn text_of_many(&self) -> &str {
+        self.of_many.as_ref().unwrap_or(&self.text)
+    }
 }
 
 /// What landing in a place means.

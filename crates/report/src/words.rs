@@ -23,10 +23,19 @@ pub struct Words {
     pub name: &'static str,
     /// A sentence without its full stop.
     pub text: String,
+    /// The sentence about several units, where it is another one.
+    pub of_many: Option<String>,
 }
 
-fn words(name: &'static str, text: impl Into<String>) -> Words {
-    Words { name, text: text.into() }
+impl Words {
+    /// With another sentence about several units.
+    pub(crate) fn of_many(self, text: impl Into<String>) -> Self {
+        Self { of_many: Some(text.into()), ..self }
+    }
+}
+
+pub(crate) fn words(name: &'static str, text: impl Into<String>) -> Words {
+    Words { name, text: text.into(), of_many: None }
 }
 
 /// A law. The texts that depend on what a law carries are in a file for each policy.
@@ -35,14 +44,14 @@ pub fn law(law: &Law, names: &Names) -> Words {
         // Shared laws.
         Law::Priority { candidate } => shared::priority(*candidate),
         Law::Toleration { pod, until } => shared::toleration(names.pod(*pod), *until),
-        Law::Protected => words("Protected", "nobody is preempted in its namespace"),
+        Law::Protected => shared::protected(),
         Law::OptOut { pod } => shared::opt_out(names.pod(*pod)),
         Law::UnknownClass { pod } => shared::unknown_class(names.pod(*pod)),
         Law::Never => words("Never", "its preemptionPolicy is Never"),
         Law::SchedulingGates { pod, gates, gated } => shared::scheduling_gates(*pod, gates, *gated, names),
         Law::OtherScheduler { pod, members } => shared::other_scheduler(names.pod(*pod), *members),
         Law::Unsupported { pod, field } => shared::unsupported(*pod, names.text(*field), names),
-        Law::NoQueue => words("NoQueue", "it is in no queue"),
+        Law::NoQueue => words("NoQueue", "it is in no queue").of_many("they are in no queue"),
         Law::Delay { until } => shared::delay(*until),
         Law::Underway { leaving, nodes, until } => shared::underway(leaving, nodes, *until, names),
         // Kubernetes.
@@ -56,10 +65,10 @@ pub fn law(law: &Law, names: &Names) -> Words {
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
-        Law::OwnQueue => words("OwnQueue", "it is in the preemptor's own queue"),
+        Law::OwnQueue => yunikorn::own_queue(),
         Law::QueueDisabled { queue } => words("QueueDisabled", format!("queue {} yields nobody", names.queue(*queue))),
-        Law::DaemonSet => words("DaemonSet", "it belongs to a DaemonSet"),
-        Law::Leaving => words("Leaving", "it is leaving already"),
+        Law::DaemonSet => words("DaemonSet", "it belongs to a DaemonSet").of_many("they belong to DaemonSets"),
+        Law::Leaving => words("Leaving", "it is leaving already").of_many("they are leaving already"),
         Law::PreemptionDisabled => words("PreemptionDisabled", "preemption is switched off in the partition"),
         Law::Ceiling { queue } => words("Ceiling", format!("queue {} would be over its maximum", names.queue(*queue))),
         Law::Reserved { pod } => words("Reserved", format!("the node is reserved for {}", names.pod(*pod))),
@@ -73,9 +82,9 @@ pub fn law(law: &Law, names: &Names) -> Words {
         Law::Inactive => words("Inactive", "its spec.active is false, so that it asks for no quota"),
         Law::Namespace { queue } => kueue::namespace(names.queue(*queue)),
         Law::InvalidResources => kueue::invalid_resources(),
-        Law::OtherCohort => words("OtherCohort", "its queue is in no cohort with the preemptor's"),
-        Law::NotContested => words("NotContested", "it holds nothing of what is short"),
-        Law::KeepsPeace => words("KeepsPeace", "the preemptor's queue has the policy Never for it"),
+        Law::OtherCohort => kueue::other_cohort(),
+        Law::NotContested => kueue::not_contested(),
+        Law::KeepsPeace => kueue::keeps_peace(),
         Law::WithinQuota { queue, has_lost } => kueue::within_quota(names.queue(*queue), *has_lost),
         Law::FairShare { own, queue, theirs, is_final } => {
             kueue::fair_share(*own, names.queue(*queue), *theirs, *is_final)

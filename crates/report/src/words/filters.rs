@@ -51,12 +51,12 @@ pub fn misfit(misfit: &Misfit, shortages: &[Shortage], names: &Names) -> Words {
 pub fn refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> Words {
     match refusal {
         NodeRefusal::Misfit(filter) if filter.resolvable() => {
-            let Words { name, text } = misfit(filter, shortages, names);
+            let Words { name, text, .. } = misfit(filter, shortages, names);
             words(name, format!("{text}, even with every candidate gone"))
         }
         NodeRefusal::Misfit(filter) => misfit(filter, shortages, names),
         NodeRefusal::NoCandidate(filter) => {
-            let Words { name, text } = misfit(filter, shortages, names);
+            let Words { name, text, .. } = misfit(filter, shortages, names);
             words(name, format!("{text}, and nobody there may be taken"))
         }
         NodeRefusal::Law(reason) => law(reason, names),

@@ -13,9 +13,24 @@ pub fn invalid_resources() -> Words {
     words("InvalidResources", text)
 }
 
+pub fn other_cohort() -> Words {
+    words("OtherCohort", "its queue is in no cohort with the preemptor's")
+        .of_many("their queues are in no cohort with the preemptor's")
+}
+
+pub fn not_contested() -> Words {
+    words("NotContested", "it holds nothing of what is short").of_many("they hold nothing of what is short")
+}
+
+pub fn keeps_peace() -> Words {
+    words("KeepsPeace", "the preemptor's queue has the policy Never for it")
+        .of_many("the preemptor's queue has the policy Never for them")
+}
+
 pub fn within_quota(queue: &str, has_lost: bool) -> Words {
     let lost = if has_lost { " once other workloads of it are taken" } else { "" };
     words("WithinQuota", format!("{queue} uses no more than its own quota{lost}"))
+        .of_many("their queues use no more than their own quota, some only once others are taken")
 }
 
 pub fn fair_share(own: Thousandths, queue: &str, theirs: Thousandths, is_final: bool) -> Words {
@@ -25,6 +40,7 @@ pub fn fair_share(own: Thousandths, queue: &str, theirs: Thousandths, is_final: 
         false => format!("is not below that of {queue}, {theirs}"),
     };
     words("FairShare", format!("the preemptor's share in thousandths, {own}, {compared}"))
+        .of_many("fair sharing does not allow it: the preemptor's share is too large beside theirs")
 }
 
 pub fn above_threshold(threshold: Priority) -> Words {

@@ -8,20 +8,25 @@ use super::{Words, moment, words};
 
 pub fn priority(candidate: Priority) -> Words {
     words("Priority", format!("its priority {} is not below the preemptor's", candidate.0))
+        .of_many("not below the preemptor's priority")
+}
+
+pub fn protected() -> Words {
+    words("Protected", "nobody is preempted in its namespace").of_many("nobody is preempted in their namespaces")
 }
 
 pub fn toleration(pod: &FullName, until: Option<Timestamp>) -> Words {
     let until = until.map_or_else(|| "for ever".to_owned(), |until| format!("until {}", moment(until)));
-    words("Toleration", format!("{pod} tolerates this preemptor {until}"))
+    words("Toleration", format!("{pod} tolerates this preemptor {until}")).of_many("they tolerate this preemptor")
 }
 
 pub fn opt_out(pod: &FullName) -> Words {
-    words("OptOut", format!("{pod} opted out of being preempted"))
+    words("OptOut", format!("{pod} opted out of being preempted")).of_many("they opted out of being preempted")
 }
 
 pub fn unknown_class(pod: &FullName) -> Words {
     let text = format!("{pod} names a PriorityClass that is not defined, so its rights are unknown");
-    words("UnknownClass", text)
+    words("UnknownClass", text).of_many("their PriorityClass is not defined, so their rights are unknown")
 }
 
 pub fn scheduling_gates(pod: PodId, gates: &[TextId], gated: usize, names: &Names) -> Words {
