@@ -46,6 +46,11 @@ object!(
     /// A job that asks for quota or holds it.
     KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
 
+/// The annotation that names a pod's workload.
+pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
+/// The label that names its pod set.
+pub const POD_SET: &str = "kueue.x-k8s.io/podset";
+
 /// How important workloads are that name it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

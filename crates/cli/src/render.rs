@@ -105,11 +105,9 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
 }
 
 fn victims(report: &Report) -> Part {
-    let now: Option<Timestamp> = report.now.parse().ok();
     let rows = report.explanation.victims.iter().map(|victim| {
-        let started: Option<Timestamp> = victim.unit.started.as_ref().and_then(|start| start.parse().ok());
-        let ran =
-            now.zip(started).map_or_else(|| "not started".to_owned(), |(now, start)| span(now.duration_since(start)));
+        let ran_for = |start: Timestamp| span(report.now.duration_since(start));
+        let ran = victim.unit.started.map_or_else(|| "not started".to_owned(), ran_for);
         let mut why = victim.text.clone();
         if !victim.violates.is_empty() {
             let _ = write!(why, "; {}", violates(&victim.violates));
@@ -172,10 +170,11 @@ fn flavors(flavors: &[FlavorReport]) -> Part {
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Part {
-    let (not_reached, spared): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.law == "NotReached");
+    let (spared, not_reached): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.reached);
     // Where the search looked at no unit at all, a table of units says nothing.
-    let not_reached = (!not_reached.is_empty() && !spared.is_empty()).then_some(not_reached.len());
-    let not_reached = not_reached.map(|n| (count(n, "unit", "units"), "NotReached".to_owned(), NOT_REACHED.to_owned()));
+    let not_reached = not_reached.first().filter(|_| !spared.is_empty()).map(|first| {
+        (count(not_reached.len(), "unit", "units"), first.law.to_owned(), first.text_of_many().to_owned())
+    });
     if detail == Detail::Wide {
         let rows = spared.iter().map(|spared| {
             let unit = &spared.unit;
@@ -193,43 +192,14 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
         let why = match spared.as_slice() {
             [one] => one.text.clone(),
             many => match many.iter().filter(|spared| spared.equal_cost).count() {
-                0 => meaning(many[0]),
-                equal => format!("{}; equal cost for {equal} of them", meaning(many[0])),
+                0 => many[0].text_of_many().to_owned(),
+                equal => format!("{}; equal cost for {equal} of them", many[0].text_of_many()),
             },
         };
         vec![folded(&names, 3), law.to_owned(), why]
     });
     let last = not_reached.map(|(units, law, why)| vec![units, law, why]);
     Part::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
-}
-
-const NOT_REACHED: &str = "the search ended before it looked at them";
-
-/// What a law says of many at once.
-fn meaning(spared: &SparedReport) -> String {
-    match spared.law {
-        "Priority" => "not below the preemptor's priority".to_owned(),
-        "Toleration" => "they tolerate this preemptor".to_owned(),
-        "Protected" => "nobody is preempted in their namespaces".to_owned(),
-        "OptOut" => "they opted out of being preempted".to_owned(),
-        "UnknownClass" => "their PriorityClass is not defined, so their rights are unknown".to_owned(),
-        "Reprieved" => "the preemptor fits without taking them".to_owned(),
-        "OtherCohort" => "their queues are in no cohort with the preemptor's".to_owned(),
-        "NotContested" => "they hold nothing of what is short".to_owned(),
-        "KeepsPeace" => "the preemptor's queue has the policy Never for them".to_owned(),
-        "WithinQuota" => "their queues use no more than their own quota, some only once others are taken".to_owned(),
-        "FairShare" => "fair sharing does not allow it: the preemptor's share is too large beside theirs".to_owned(),
-        "OwnQueue" => "they are in the preemptor's own queue".to_owned(),
-        "DaemonSet" => "they belong to DaemonSets".to_owned(),
-        "Leaving" => "they are leaving already".to_owned(),
-        "NoQueue" => "they are in no queue".to_owned(),
-        "Fence" => spared.text.replacen("it is", "they are", 1),
-        "HigherPriority" => "their priorities are above those up to which their queues yield".to_owned(),
-        "NotOverGuarantee" => "their queues are not over their guarantees".to_owned(),
-        "TooLarge" => spared.text.replacen("it is", "they are", 1),
-        "KeepsGuarantee" => "their queues would be left with less than their guarantees".to_owned(),
-        _ => spared.text.clone(),
-    }
 }
 
 /// The verdict as the table shows it: a place of equal cost is in a row of its own.

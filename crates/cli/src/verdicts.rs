@@ -174,7 +174,7 @@ impl Cluster {
 
     fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
         if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || !matches!(way, Way::Kept(_))) {
-            let (report, now) = (refusal.clone(), refusal.now.parse().unwrap_or_default());
+            let (report, now) = (refusal.clone(), refusal.now);
             return Ok(Heard { report, now, taken: BTreeSet::new(), spared: BTreeMap::new() });
         }
         let mapped = match (way, &self.accounts) {

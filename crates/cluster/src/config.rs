@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use reprieve_api::decode::{Misfit, decode};
 use reprieve_api::test_file::Profile as PolicyProfile;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::question::policy;
+use reprieve_loader::question::policy_of_profile;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -186,10 +186,7 @@ impl Configuration {
 impl Profile {
     /// The policy that it names.
     pub fn policy(&self) -> Result<Policy, (String, String)> {
-        policy(&self.policy_profile()).map_err(|error| {
-            let field = error.field.clone().unwrap_or_default();
-            (field.trim_start_matches("spec.profile.").to_owned(), error.problem.clone())
-        })
+        policy_of_profile(&self.policy_profile()).map_err(|error| (error.field.unwrap_or_default(), error.problem))
     }
 
     /// The same, as a PreemptionTest says it.

@@ -19,17 +19,13 @@ use crate::names::Names;
 use crate::order::nth_rank;
 use crate::request::Amounts;
 use reprieve_api::kinds::Kind;
-use reprieve_api::kueue::{KueueWorkload, PodSetSpec};
+use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Pod as ApiPod, PodSpec};
 use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
-/// The annotation that names a pod's workload.
-pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
-/// The label that names its pod set.
-pub const POD_SET: &str = "kueue.x-k8s.io/podset";
 /// More pods than this are in no cluster.
 const MOST_PODS: i64 = 1_000_000;
 
@@ -91,7 +87,8 @@ struct Missing {
     /// A pod of it; its name is filled in for each.
     template: ApiPod,
     workload: FullName,
-    set: String,
+    /// Which of the workload's pod sets, and its name.
+    set: (usize, String),
     count: usize,
 }
 
@@ -128,7 +125,7 @@ fn missing(
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
-            all.push(Missing { template, workload: name.clone(), set: set.name.clone(), count });
+            all.push(Missing { template, workload: name.clone(), set: (at, set.name.clone()), count });
         }
     }
     Ok(all)
@@ -137,8 +134,8 @@ fn missing(
 impl Missing {
     /// Names that no object can have: `workload/set-0`.
     fn names(&self) -> impl Iterator<Item = FullName> + '_ {
-        let FullName { namespace, name } = &self.workload;
-        (0..self.count).map(move |at| FullName::new(namespace, &format!("{name}/{}-{at}", self.set)))
+        let (FullName { namespace, name }, (_, set)) = (&self.workload, &self.set);
+        (0..self.count).map(move |at| FullName::new(namespace, &format!("{name}/{set}-{at}")))
     }
 }
 
@@ -155,28 +152,31 @@ fn template(workload: &FullName, set: &PodSetSpec, defaults: &Defaults) -> ApiPo
 }
 
 impl Loader {
-    /// The pods that pending workloads will have, among those that there are, in the order of names.
+    /// Adds the pods that pending workloads will have to those that exist, in the order of names. Returns whose each pod is.
     pub fn make_up_pods(
         &mut self,
         objects: &Objects,
-        ties: &Ties,
         allocatable: &[Amounts],
         pods: &mut Vec<(FullName, Pod)>,
-    ) -> Result<(), InputError> {
+    ) -> Result<Ties, InputError> {
+        let mut ties = ties(objects);
         let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
         let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
-        for missing in missing(objects, ties, pods, slots, &Defaults::new(objects)?)? {
+        for missing in missing(objects, &ties, pods, slots, &Defaults::new(objects)?)? {
             let made = self.pod(&missing.workload, &missing.template, None);
             let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
             if let Some(pod) = made {
-                pods.extend(missing.names().map(|name| (name, pod.clone())));
+                for name in missing.names() {
+                    ties.entry(name.clone()).or_insert_with(|| (missing.workload.clone(), missing.set.0));
+                    pods.push((name, pod.clone()));
+                }
             }
         }
         pods.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (at, (_, pod)) in pods.iter_mut().enumerate() {
             pod.rank = nth_rank(at);
         }
-        Ok(())
+        Ok(ties)
     }
 
     /// By flavor, in the order of names: the nodes that have its labels, and what it tolerates.
@@ -209,29 +209,12 @@ fn is_pending(pod: &Pod) -> bool {
 }
 
 /// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.
-pub fn tie(
-    workloads: &mut [Workload],
-    names: &[FullName],
-    set_names: &[Vec<String>],
-    ties: &Ties,
-    pods: &[(FullName, Pod)],
-) {
+pub fn tie(workloads: &mut [Workload], names: &[FullName], ties: &Ties, pods: &[(FullName, Pod)]) {
     for (at, (name, pod)) in pods.iter().enumerate() {
-        let (owner, set) = match ties.get(name) {
-            Some((workload, set)) => (names.binary_search(workload).ok(), Some(*set)),
-            None => {
-                let Some((workload, rest)) = name.name.split_once('/') else { continue };
-                let owner = names.binary_search(&FullName::new(&name.namespace, workload)).ok();
-                let set = rest.rsplit_once('-').map(|(set, _)| set);
-                let position = |owner: usize| set_names[owner].iter().position(|name| Some(name.as_str()) == set);
-                (owner, owner.and_then(position))
-            }
-        };
-        let Some((owner, set)) = owner.zip(set) else {
-            continue;
-        };
+        let Some((workload, set)) = ties.get(name) else { continue };
+        let Ok(owner) = names.binary_search(workload) else { continue };
         let admitted = workloads[owner].admission.is_some();
-        if let Some(set) = workloads[owner].pod_sets.get_mut(set)
+        if let Some(set) = workloads[owner].pod_sets.get_mut(*set)
             && (is_pending(pod) || admitted && pod.node.is_some())
         {
             set.pods.push(PodId::new(at));

@@ -27,6 +27,7 @@ mod order;
 pub mod preemption_priority;
 pub mod protected;
 pub mod question;
+mod queue_source;
 pub mod queue_spec;
 mod quota;
 pub mod request;
@@ -42,7 +43,7 @@ mod yunikorn;
 // What `translate` reads queues and workloads with.
 pub use defaults::Defaults;
 pub use index::{by_name, plain_name};
-pub use joint::{POD_SET, WORKLOAD, ties};
+pub use joint::ties;
 pub use koordinator::quota_tree;
 pub use quota::{accounts, is_finished};
 pub use workload_classes::WorkloadClasses;

@@ -391,7 +391,7 @@ impl Live {
             return;
         }
         self.stale |= self.behind;
-        let Some(reader) = self.loader.workloads.as_ref().filter(|_| !self.behind) else { return };
+        let Some(reader) = self.loader.queues.workloads().filter(|_| !self.behind) else { return };
         if is_finished(object) {
             self.remove_workload(key);
             return;
@@ -423,7 +423,7 @@ impl Live {
         let Loaded { snapshot, names, .. } = &mut self.loaded;
         names.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
         snapshot.put_workload(id, Workload { rank, ..workload });
-        if let Some(reader) = &mut self.loader.workloads {
+        if let Some(reader) = self.loader.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);
         }
         self.good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
@@ -434,7 +434,7 @@ impl Live {
         let old = self.good.remove(key);
         let Some(id) = self.loaded.names.workload_ids.remove(&key.name) else { return };
         self.loaded.snapshot.remove_workload(id);
-        if let (Some(reader), Some(Object::KueueWorkload(old))) = (&mut self.loader.workloads, old) {
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.loader.queues.workloads_mut(), old) {
             reader.order.remove(&ranked_by(&key.name, &old));
         }
         self.free_workloads.push(id);

@@ -7,26 +7,17 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::queues::Queues;
-use reprieve_engine::snapshot::{Cluster, Job, Pod, Snapshot};
+use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topology};
 use reprieve_engine::workloads::QuotaRules;
-use reprieve_engine::{ApplicationId, GroupId, NodeId, PodId, WorkloadId};
+use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 
-use crate::classes::Classes;
-use crate::groups::groups;
 use crate::index::{by_name, plain_name};
-use crate::intern::Interner;
-use crate::joint::{self, POD_SET, Ties};
-use crate::koordinator::{jobs, quota_tree};
+use crate::joint::{self, Ties};
 use crate::loader::Loader;
-use crate::names::Names;
+use crate::names::{Names, QueueNames};
 use crate::order::nth_rank;
-use crate::protected::protected;
 use crate::quota::world;
 use crate::request::{self, Amounts};
-use crate::schedulers::Schedulers;
-use crate::shape::{Vocabulary, keys_of, keys_read};
-use crate::unsupported::field_of_job;
-use crate::yunikorn::queue_tree;
 use reprieve_api::kinds::Kind;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -85,67 +76,62 @@ pub fn build_for(
     policy: &Policy,
     scheduler_name: Option<&str>,
 ) -> Result<(Loaded, Loader), InputError> {
-    let (placing, max_preemption_excess) = match policy {
-        Policy::Kueue(kueue) => (kueue.placement, None),
-        Policy::Kubernetes(kubernetes) => (Placing::QuotaOnly, kubernetes.max_preemption_priority_excess),
-        Policy::YuniKorn | Policy::Koordinator(_) => (Placing::QuotaOnly, None),
-    };
-    let mut warnings = Vec::new();
-    let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings)?;
-    let mut texts = Interner::default();
-    let named_groups = groups(objects, &classes, &mut texts, &mut warnings)?;
-    let tree = queue_tree(objects, &mut warnings)?.unwrap_or_default();
-    let quotas = quota_tree(objects)?.unwrap_or_default();
-    let jobs = jobs(objects)?;
-    let mut loader = Loader {
-        classes,
-        vocabulary: vocabulary(objects)?,
-        nodes: BTreeMap::new(),
-        groups: named_groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
-        shapes: BTreeMap::new(),
-        new_shapes: Vec::new(),
-        applications: Interner::default(),
-        tree,
-        quotas,
-        jobs,
-        budgets: Vec::new(),
-        protected: protected(objects),
-        workloads: None,
-        policy: *policy,
-        schedulers: Schedulers::new(objects, policy, scheduler_name),
-        unsupported_jobs: unsupported_jobs(objects),
-        texts,
-        warnings,
-    };
-    loader.quotas.intern_resources(&mut loader.vocabulary.resources);
-    loader.tree.intern_resources(&mut loader.vocabulary.resources);
-    let nodes = by_name(Kind::Node, &objects.nodes, plain_name)?;
-    loader.nodes = nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
-    let allocatable = allocatables(&nodes)?;
+    let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == Placing::Joint);
+    // 1. What pods refer to: classes, namespaces, groups, jobs and queues.
+    let (mut loader, named_groups) = Loader::new(objects, policy, scheduler_name)?;
+    // 2. The names of the nodes, and what they offer.
+    let named_nodes = by_name(Kind::Node, &objects.nodes, plain_name)?;
+    loader.nodes = named_nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
+    let allocatable = allocatables(&named_nodes)?;
+    // 3. The pods. Under `placement: Joint` also those that pending workloads will have, and whose each is.
     let mut pods = loader.pods(objects, strictness)?;
-    let mut ties = Ties::new();
-    if placing == Placing::Joint {
-        ties = joint::ties(objects);
-        loader.make_up_pods(objects, &ties, &allocatable, &mut pods)?;
-    }
-    let topology_keys: Vec<Option<&String>> = named_groups.values().map(|named| named.topology_key.as_ref()).collect();
-    let topologies_of_groups: Vec<_> =
-        topology_keys.into_iter().map(|key| key.map(|key| loader.vocabulary.topology(key))).collect();
-    let flavors = if placing == Placing::Joint { loader.flavors(objects, &nodes)? } else { Vec::new() };
-    let nodes = loader.nodes(&nodes, &allocatable)?;
+    let ties = if joint { loader.make_up_pods(objects, &allocatable, &mut pods)? } else { Ties::new() };
+    // 4. Groups, flavors and nodes: all labels that pods, groups and flavors read are known now.
+    let groups = loader.groups_with_topologies(named_groups);
+    let flavors = if joint { loader.flavors(objects, &named_nodes)? } else { Vec::new() };
+    let nodes = loader.nodes(&named_nodes, &allocatable)?;
     let (topologies, domains) = loader.topologies(&objects.nodes);
+    // 5. The tables, without queues and budgets.
+    let mut cluster = tables(&loader, nodes, &pods, groups, topologies);
+    refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
+    // 6. Queues, and the workloads in them.
+    let kueue = world(objects, loader.schedulers.name(), joint, &mut loader.texts)?;
+    let (queues, warnings) = loader.queues.fill(&mut cluster, loader.vocabulary.resources.names(), kueue);
+    if matches!(policy, Policy::Kueue(_)) {
+        loader.warnings.extend(warnings);
+    }
+    cluster.quota_rules.flavors = flavors;
+    joint::tie(&mut cluster.workloads, &queues.workloads, &ties, &pods);
+    // 7. Disruption budgets.
+    loader.add_budgets(objects, &mut cluster, &pods)?;
+    // 8. The names of all these.
+    let names = names(&loader, pods, queues, domains);
+    loader.new_shapes.clear();
+    let warnings = std::mem::take(&mut loader.warnings);
+    let snapshot = Snapshot::new(cluster);
+    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, loader))
+}
+
+/// The tables of the engine, except for queues, workloads and budgets.
+fn tables(
+    loader: &Loader,
+    nodes: Vec<Node>,
+    pods: &[(FullName, Pod)],
+    groups: Vec<Group>,
+    topologies: Vec<Topology>,
+) -> Cluster {
+    let job = |(at, (_, min_member)): (usize, &(JobId, usize))| Job {
+        rank: nth_rank(at),
+        min_member: *min_member,
+        members: Vec::new(),
+    };
     let mut cluster = Cluster {
         n_resources: loader.vocabulary.resources.names().len(),
         nodes,
         shapes: loader.shapes(),
         pods: pods.iter().map(|(_, pod)| pod.clone()).collect(),
-        groups: named_groups.into_values().map(|named| named.group).collect(),
-        jobs: loader
-            .jobs
-            .values()
-            .enumerate()
-            .map(|(at, (_, min_member))| Job { rank: nth_rank(at), min_member: *min_member, members: Vec::new() })
-            .collect(),
+        groups,
+        jobs: loader.jobs.values().enumerate().map(job).collect(),
         budgets: Vec::new(),
         topologies,
         queues: Queues::default(),
@@ -153,10 +139,6 @@ pub fn build_for(
         quota_rules: QuotaRules::default(),
         numbers: loader.vocabulary.values.names().iter().map(|value| value.parse().ok()).collect(),
     };
-    refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
-    for (group, topology) in cluster.groups.iter_mut().zip(topologies_of_groups) {
-        group.topology = topology;
-    }
     for (at, pod) in cluster.pods.iter().enumerate() {
         if let Some(job) = pod.job {
             cluster.jobs[job.index()].members.push(PodId::new(at));
@@ -166,34 +148,13 @@ pub fn build_for(
         }
     }
     mark_originators(&mut cluster.pods);
-    let resources = loader.vocabulary.resources.names();
-    let offered: Vec<i64> =
-        (0..resources.len()).map(|at| cluster.nodes.iter().map(|node| node.allocatable[at]).sum()).collect();
-    let (scheduler, places_all) = (loader.schedulers.name().to_owned(), placing == Placing::Joint);
-    let mut kueue = world(objects, &scheduler, places_all, &mut loader.texts)?.unwrap_or_default();
-    let has_tree = !loader.tree.paths.is_empty();
-    let has_quotas = !has_tree && !loader.quotas.names.is_empty();
-    cluster.queues = if has_tree {
-        loader.tree.queues(resources, &offered)
-    } else if has_quotas {
-        loader.quotas.queues(resources)
-    } else {
-        kueue.queues
-    };
-    let is_kueue = !has_tree && !has_quotas;
-    if is_kueue {
-        if matches!(policy, Policy::Kueue(_)) {
-            loader.warnings.append(&mut kueue.warnings);
-        }
-        (cluster.workloads, cluster.quota_rules) = (kueue.workloads, kueue.rules);
-        cluster.quota_rules.flavors = flavors;
-        joint::tie(&mut cluster.workloads, &kueue.workload_names, &kueue.pod_set_names, &ties, &pods);
-    }
-    loader.workloads = kueue.reader.filter(|_| is_kueue);
-    loader.add_budgets(objects, &mut cluster, &pods)?;
-    let workload_names = if is_kueue { kueue.workload_names } else { Vec::new() };
+    cluster
+}
+
+fn names(loader: &Loader, pods: Vec<(FullName, Pod)>, queues: QueueNames, domains: Vec<Vec<String>>) -> Names {
     let vocabulary = &loader.vocabulary;
-    let names = Names {
+    let workload_ids = queues.workloads.iter().cloned().enumerate();
+    Names {
         nodes: loader.nodes.keys().cloned().collect(),
         pod_ids: pods.iter().enumerate().map(|(at, (name, _))| (name.clone(), PodId::new(at))).collect(),
         pods: pods.into_iter().map(|(name, _)| name).collect(),
@@ -201,76 +162,19 @@ pub fn build_for(
         group_ids: loader.groups.clone(),
         jobs: loader.jobs.keys().cloned().collect(),
         budgets: loader.budgets.iter().map(|rule| rule.name.clone()).collect(),
-        queues: if has_tree {
-            loader.tree.paths.clone()
-        } else if has_quotas {
-            loader.quotas.names.clone()
-        } else {
-            kueue.queue_names
-        },
-        workload_ids: ids_of(&workload_names),
-        workloads: workload_names,
-        flavors: kueue.flavor_names,
-        quota_resources: kueue.resource_names,
-        pod_sets: kueue.pod_set_names,
+        queues: queues.queues,
+        workload_ids: workload_ids.map(|(at, name)| (name, WorkloadId::new(at))).collect(),
+        workloads: queues.workloads,
+        flavors: queues.flavors,
+        quota_resources: queues.resources,
+        pod_sets: queues.pod_sets,
         resources: vocabulary.resources.names().to_vec(),
         topologies: vocabulary.topologies.names().to_vec(),
         domains,
         keys: vocabulary.keys.names().to_vec(),
         values: vocabulary.values.names().to_vec(),
         texts: loader.texts.names().to_vec(),
-    };
-    loader.new_shapes.clear();
-    let warnings = std::mem::take(&mut loader.warnings);
-    let snapshot = Snapshot::new(cluster);
-    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, loader))
-}
-
-fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
-    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
-    groups
-        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
-        .collect()
-}
-
-fn ids_of(workloads: &[FullName]) -> BTreeMap<FullName, WorkloadId> {
-    workloads.iter().cloned().enumerate().map(|(at, name)| (name, WorkloadId::new(at))).collect()
-}
-
-/// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.
-fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
-    let mut vocabulary = Vocabulary::default();
-    for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
-        vocabulary.resources.id(resource);
     }
-    let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name(Kind::Namespace, &objects.namespaces, plain_name)? {
-        labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
-    }
-    for pod in &objects.pods {
-        let namespace = FullName::of(&pod.object.metadata).namespace;
-        labels.entry(namespace).or_default();
-    }
-    // The pod sets of a workload may get different flavors, and with them nodes.
-    vocabulary.read.insert(POD_SET.to_owned());
-    for budget in &objects.budgets {
-        let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        vocabulary.read.extend(selector.into_iter().flat_map(keys_of).cloned());
-    }
-    let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
-    let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
-    let sets = objects.kueue_workloads.iter().flat_map(|workload| &workload.object.spec.pod_sets);
-    let sets = sets.filter_map(|set| set.template.spec.as_ref());
-    let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
-    for (affinity, spread) in pods.chain(sets) {
-        vocabulary.read.extend(keys_read(affinity, spread).into_iter().cloned());
-    }
-    for (name, mut labels) in labels {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-        let id = vocabulary.namespaces.id(&name);
-        vocabulary.namespace_labels.insert(id, labels);
-    }
-    Ok(vocabulary)
 }
 
 /// Sums over the cluster are made all the time; what cannot be summed is refused once, here.

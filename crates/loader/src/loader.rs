@@ -5,24 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
-use reprieve_engine::snapshot::{Cluster, Leaving, Node, Obstacle, Pod, Topology};
+use reprieve_engine::snapshot::{Cluster, Group, Leaving, Node, Obstacle, Pod, Topology};
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
+use crate::groups::{NamedGroup, groups};
 use crate::index::{by_name, plain_name};
 use crate::intern::Interner;
-use crate::koordinator::{QuotaTree, words_of};
+use crate::koordinator::{jobs, quota_tree, words_of};
 use crate::order::nth_rank;
-use crate::quota::Workloads;
+use crate::protected::protected;
+use crate::queue_source::QueueSource;
 use crate::request::{self, Amounts};
 use crate::schedulers::Schedulers;
-use crate::shape::Vocabulary;
+use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::strictness::Strictness;
 use crate::time::timestamp;
-use crate::unsupported::field_of_pod;
-use crate::yunikorn::{QueueTree, application_of, is_daemon, queue_of};
+use crate::unsupported::{field_of_job, field_of_pod};
+use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use reprieve_api::kinds::Kind;
 use reprieve_api::koordinator::job_of;
+use reprieve_api::kueue::POD_SET;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -43,15 +46,12 @@ pub struct Loader {
     /// Those that are in no snapshot yet, in the order of their ids.
     pub new_shapes: Vec<Shape>,
     pub applications: Interner,
-    pub tree: QueueTree,
-    pub quotas: QuotaTree,
+    pub queues: QueueSource,
     pub jobs: BTreeMap<FullName, (JobId, usize)>,
     /// By budget, in the order of their ids: whom it is about.
     pub budgets: Vec<BudgetRule>,
     /// The namespaces in which nobody is taken.
     pub protected: BTreeSet<String>,
-    /// Reads workloads; `None` where there is no ClusterQueue.
-    pub workloads: Option<Workloads>,
     /// Whose settings say what is read.
     pub policy: Policy,
     pub schedulers: Schedulers,
@@ -82,6 +82,59 @@ impl BudgetRule {
 }
 
 impl Loader {
+    /// Reads what pods refer to, except for nodes and workloads. The groups are in the order of their ids.
+    pub(crate) fn new(
+        objects: &Objects,
+        policy: &Policy,
+        scheduler_name: Option<&str>,
+    ) -> Result<(Self, Vec<NamedGroup>), InputError> {
+        let max_preemption_excess = match policy {
+            Policy::Kubernetes(kubernetes) => kubernetes.max_preemption_priority_excess,
+            Policy::Kueue(_) | Policy::YuniKorn | Policy::Koordinator(_) => None,
+        };
+        let mut warnings = Vec::new();
+        let mut texts = Interner::default();
+        let classes = Classes::new(&objects.priority_classes, max_preemption_excess, &mut warnings)?;
+        let groups = groups(objects, &classes, &mut texts, &mut warnings)?;
+        let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
+        let jobs = jobs(objects)?;
+        let mut vocabulary = vocabulary(objects)?;
+        if let Some(quotas) = &quotas {
+            quotas.intern_resources(&mut vocabulary.resources);
+        }
+        if let Some(tree) = &tree {
+            tree.intern_resources(&mut vocabulary.resources);
+        }
+        let loader = Self {
+            classes,
+            vocabulary,
+            nodes: BTreeMap::new(),
+            groups: groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
+            shapes: BTreeMap::new(),
+            new_shapes: Vec::new(),
+            applications: Interner::default(),
+            queues: QueueSource::new(tree, quotas),
+            jobs,
+            budgets: Vec::new(),
+            protected: protected(objects),
+            policy: *policy,
+            schedulers: Schedulers::new(objects, policy, scheduler_name),
+            unsupported_jobs: unsupported_jobs(objects),
+            texts,
+            warnings,
+        };
+        Ok((loader, groups.into_values().collect()))
+    }
+
+    /// The groups, each with the topology that it names.
+    pub(crate) fn groups_with_topologies(&mut self, groups: Vec<NamedGroup>) -> Vec<Group> {
+        let with_topology = |NamedGroup { group, topology_key }| {
+            let topology = topology_key.map(|key| self.vocabulary.topology(&key));
+            Group { topology, ..group }
+        };
+        groups.into_iter().map(with_topology).collect()
+    }
+
     /// The pods that are bound or pending, by name.
     pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
         let mut pods = Vec::new();
@@ -140,11 +193,7 @@ impl Loader {
             condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
         });
         let leaving = object.metadata.deletion_timestamp.as_ref();
-        let queue = match queue_of(object).and_then(|path| self.tree.queue_id(&path)) {
-            Some(queue) => Some(queue),
-            None if self.tree.paths.is_empty() && !self.quotas.names.is_empty() => self.quotas.queue_of(object)?,
-            None => None,
-        };
+        let queue = self.queues.queue_of(object)?;
         let words = words_of(object);
         let obstacle = if node.is_none() { self.obstacle(object) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
@@ -316,6 +365,49 @@ impl Loader {
         }
         Ok(())
     }
+}
+
+fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
+    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
+    groups
+        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
+        .collect()
+}
+
+/// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.
+fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
+    let mut vocabulary = Vocabulary::default();
+    for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
+        vocabulary.resources.id(resource);
+    }
+    let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (name, namespace) in by_name(Kind::Namespace, &objects.namespaces, plain_name)? {
+        labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
+    }
+    for pod in &objects.pods {
+        let namespace = FullName::of(&pod.object.metadata).namespace;
+        labels.entry(namespace).or_default();
+    }
+    // The pod sets of a workload may get different flavors, and with them nodes.
+    vocabulary.read.insert(POD_SET.to_owned());
+    for budget in &objects.budgets {
+        let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        vocabulary.read.extend(selector.into_iter().flat_map(keys_of).cloned());
+    }
+    let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
+    let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    let sets = objects.kueue_workloads.iter().flat_map(|workload| &workload.object.spec.pod_sets);
+    let sets = sets.filter_map(|set| set.template.spec.as_ref());
+    let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
+    for (affinity, spread) in pods.chain(sets) {
+        vocabulary.read.extend(keys_read(affinity, spread).into_iter().cloned());
+    }
+    for (name, mut labels) in labels {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+        let id = vocabulary.namespaces.id(&name);
+        vocabulary.namespace_labels.insert(id, labels);
+    }
+    Ok(vocabulary)
 }
 
 /// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.

@@ -36,6 +36,17 @@ pub struct Names {
     pub(crate) texts: Vec<String>,
 }
 
+/// The names of queues and of what Kueue has in them.
+#[derive(Default)]
+pub(crate) struct QueueNames {
+    pub(crate) queues: Vec<String>,
+    pub(crate) workloads: Vec<FullName>,
+    /// By workload.
+    pub(crate) pod_sets: Vec<Vec<String>>,
+    pub(crate) flavors: Vec<String>,
+    pub(crate) resources: Vec<String>,
+}
+
 impl Names {
     /// A node's name.
     pub fn node(&self, id: NodeId) -> &str {

@@ -57,15 +57,21 @@ impl Question {
     }
 }
 
-/// The policy that a profile names, with its settings.
+/// The policy that the profile of a test names, with its settings.
 pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
+    policy_of_profile(profile)
+        .map_err(|error| InputError { field: error.field.map(|field| format!("spec.profile.{field}")), ..error })
+}
+
+/// The policy that a profile names, with its settings. The field of an error is a field of the profile.
+pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     match profile.policy.to_ascii_lowercase().as_str() {
         "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
         "yunikorn" => match profile.args.keys().next() {
             None => Ok(Policy::YuniKorn),
             Some(argument) => {
                 let problem = "policy YuniKorn has no arguments; its settings are in the ConfigMap yunikorn-configs";
-                Err(InputError::new(problem).field(format!("spec.profile.args.{argument}")))
+                Err(InputError::new(problem).field(format!("args.{argument}")))
             }
         },
         "kueue" => kueue(profile).map(Policy::Kueue),
@@ -73,7 +79,7 @@ pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
         _ => {
             let problem =
                 format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
-            Err(InputError::new(problem).field("spec.profile.policy"))
+            Err(InputError::new(problem).field("policy"))
         }
     }
 }
@@ -101,7 +107,7 @@ pub fn policy_name(policy: &Policy) -> &'static str {
 fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
     let mut policy = Koordinator::default();
     for (argument, value) in &profile.args {
-        let field = format!("spec.profile.args.{argument}");
+        let field = format!("args.{argument}");
         let setting = match argument.as_str() {
             "disableDefaultPreemptible" | "disableDefaultPreemptiable" => &mut policy.disable_default_preemptible,
             "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
@@ -121,7 +127,7 @@ fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
 fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
     let mut policy = Kueue::default();
     for (argument, value) in &profile.args {
-        let field = format!("spec.profile.args.{argument}");
+        let field = format!("args.{argument}");
         match argument.as_str() {
             "placement" if value == "QuotaOnly" => policy.placement = Placing::QuotaOnly,
             "placement" if value == "Joint" => policy.placement = Placing::Joint,
@@ -167,7 +173,7 @@ fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
 fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
     let mut policy = Kubernetes::default();
     for (argument, value) in &profile.args {
-        let field = format!("spec.profile.args.{argument}");
+        let field = format!("args.{argument}");
         match (argument.as_str(), value) {
             ("priorityCut", Value::Bool(cut)) => policy.priority_cut = *cut,
             ("priorityCut", other) => {

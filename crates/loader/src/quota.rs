@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::disturbance::sorting;
 use crate::index::by_name;
 use crate::intern::Interner;
+use crate::names::QueueNames;
 use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
 use crate::queue_spec::Account;
@@ -34,21 +35,15 @@ pub use workloads::{Workloads, ranked_by};
 const BILLION: i64 = 1_000_000_000;
 
 /// What Kueue's objects add to a snapshot.
-#[derive(Default)]
 pub struct KueueWorld {
     pub queues: Queues,
     pub rules: QuotaRules,
     pub workloads: Vec<Workload>,
-    pub queue_names: Vec<String>,
-    pub workload_names: Vec<FullName>,
-    pub flavor_names: Vec<String>,
-    pub resource_names: Vec<String>,
-    /// By workload.
-    pub pod_set_names: Vec<Vec<String>>,
+    pub(crate) names: QueueNames,
     /// What is wrong with some of them.
     pub warnings: Vec<String>,
     /// Reads more of them.
-    pub reader: Option<Workloads>,
+    pub reader: Workloads,
 }
 
 /// Where what is not evaluated is noted down.
@@ -84,13 +79,15 @@ pub fn world(
         queues,
         rules,
         workloads,
-        queue_names,
-        workload_names,
-        flavor_names: reader.flavor_names(),
-        resource_names: reader.resource_names(),
-        pod_set_names,
+        names: QueueNames {
+            queues: queue_names,
+            workloads: workload_names,
+            pod_sets: pod_set_names,
+            flavors: reader.flavor_names(),
+            resources: reader.resource_names(),
+        },
         warnings,
-        reader: Some(reader),
+        reader,
     }))
 }
 

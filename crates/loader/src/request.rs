@@ -28,9 +28,11 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let infeasible = is_resize_infeasible(status);
     let reported = status.resources.as_ref();
     let allocated = status.allocated_resources.as_ref();
-    let allocated = allocated.map(|list| exact(list, || "status.allocatedResources".to_owned())).transpose()?;
+    let allocated =
+        allocated.map(|list| exact(list, |resource| format!("status.allocatedResources.{resource}"))).transpose()?;
     let actual = reported.and_then(|resources| resources.requests.as_ref());
-    let actual = actual.map(|list| exact(list, || "status.resources.requests".to_owned())).transpose()?;
+    let actual =
+        actual.map(|list| exact(list, |resource| format!("status.resources.requests.{resource}"))).transpose()?;
     let mut total = containers_total(spec, status, View::Desired)?;
     if pod.node_name.is_some() {
         if infeasible {
@@ -46,7 +48,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     }
     let whole = pod_level_requests(spec);
     if !whole.is_empty() {
-        let mut effective = exact(&whole, || "spec.resources.requests".to_owned())?;
+        let mut effective = exact(&whole, |resource| format!("spec.resources.requests.{resource}"))?;
         if reported.is_some() {
             if infeasible {
                 effective.clear();
@@ -57,7 +59,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
         total.extend(effective.into_iter().filter(|(resource, _)| is_pod_level(resource)));
     }
     if let Some(overhead) = &spec.overhead {
-        add(&mut total, &exact(overhead, || "spec.overhead".to_owned())?);
+        add(&mut total, &exact(overhead, |resource| format!("spec.overhead.{resource}"))?);
     }
     rounded(total, "spec.containers")
 }
@@ -78,7 +80,7 @@ fn reports_resources(status: &PodStatus) -> bool {
 
 /// The amounts of a resource list; `path` names it in an error.
 pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
-    rounded(exact(list, || path.to_owned())?, path)
+    rounded(exact(list, |resource| format!("{path}.{resource}"))?, path)
 }
 
 /// Whose word counts for a container.
@@ -119,9 +121,11 @@ fn container_requests(
 ) -> Result<Exact, InputError> {
     let desired = || {
         let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let requests =
-            requests.map_or(Ok(Exact::new()), |list| exact(list, || format!("{}.resources.requests", path())));
-        requests.map_err(|error| name_limit(container, error, &path()))
+        let field = |resource: &str| {
+            let list = if is_from_limit(container, resource) { "limits" } else { "requests" };
+            format!("{}.resources.{list}.{resource}", path())
+        };
+        requests.map_or(Ok(Exact::new()), |list| exact(list, field))
     };
     let infeasible = match view {
         View::Desired => return desired(),
@@ -138,7 +142,7 @@ fn container_requests(
             View::Desired | View::Allocated { .. } => own.allocated_resources.as_ref(),
         };
         if let Some(reported) = reported {
-            return exact(reported, || format!("status of container {}", container.name));
+            return exact(reported, |resource| format!("status of container {}.{resource}", container.name));
         }
     }
     if infeasible { Ok(Exact::new()) } else { desired() }
@@ -146,27 +150,19 @@ fn container_requests(
 
 /// A request that a container does not have is taken from its limit when the pod is read: an error about such a request names the limit,
 /// which is what the file has.
-fn name_limit(container: &Container, error: InputError, path: &str) -> InputError {
-    let resources = container.resources.as_ref();
-    let prefix = format!("{path}.resources.requests.");
-    let resource = error.field.as_deref().and_then(|field| field.strip_prefix(&prefix)).map(str::to_owned);
-    let Some(resource) = resource else { return error };
-    let of = |list: Option<&Quantities>| list.and_then(|list| list.get(&resource)).map(|quantity| quantity.0.clone());
-    let limit = of(resources.and_then(|resources| resources.limits.as_ref()));
-    let request = of(resources.and_then(|resources| resources.requests.as_ref()));
-    if limit.is_some() && limit == request {
-        return error.field(format!("{path}.resources.limits.{resource}"));
-    }
-    error
+fn is_from_limit(container: &Container, resource: &str) -> bool {
+    let Some(resources) = &container.resources else { return false };
+    let of = |list: &Option<Quantities>| list.as_ref().and_then(|list| list.get(resource)).map(|one| one.0.clone());
+    let limit = of(&resources.limits);
+    limit.is_some() && limit == of(&resources.requests)
 }
 
-/// The amounts as they are written; `path` names the list in an error.
-fn exact(list: &Quantities, path: impl Fn() -> String) -> Result<Exact, InputError> {
+/// The amounts as they are written; `field` is the field of a resource, for an error.
+fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, InputError> {
     let amount = |(resource, quantity): (&String, &Quantity)| {
         let text = quantity.0.as_str();
         let parsed = quantity::billionths(text);
-        let amount = parsed
-            .map_err(|error| InputError::new(format!("{text:?} {error}")).field(format!("{}.{resource}", path())))?;
+        let amount = parsed.map_err(|error| InputError::new(format!("{text:?} {error}")).field(field(resource)))?;
         Ok((resource.clone(), quantity::stored(amount)))
     };
     list.iter().map(amount).collect()

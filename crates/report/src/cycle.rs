@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations, violates};
-use crate::words::{self, Words};
+use crate::words::{self, Words, words};
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
 use reprieve_api::quantity::written;
@@ -158,7 +158,7 @@ pub fn reason(loaded: &Loaded, considered: &Considered) -> (Option<&'static str>
     match &considered.verdict {
         Verdict::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
         Verdict::Skipped(skip) => {
-            let Words { name, text } = skipped(loaded, *skip);
+            let Words { name, text, .. } = skipped(loaded, *skip);
             (Some(name), text)
         }
     }
@@ -171,7 +171,7 @@ fn decided(loaded: &Loaded, outcome: &Outcome, assignment: Option<&Assignment>) 
         Outcome::Schedule(_) => (None, "it fits now".to_owned()),
         Outcome::Preempt(_) => (None, "it is admitted in a later cycle, once its victims are gone".to_owned()),
         Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => {
-            let Words { name, text } = words::law(law, &loaded.names);
+            let Words { name, text, .. } = words::law(law, &loaded.names);
             (Some(name), text)
         }
         Outcome::Unschedulable(None) => (None, "no lawful set of victims makes it fit".to_owned()),
@@ -180,7 +180,6 @@ fn decided(loaded: &Loaded, outcome: &Outcome, assignment: Option<&Assignment>) 
 
 fn skipped(loaded: &Loaded, skip: Skip) -> Words {
     let name = |workload: WorkloadId| loaded.names.workload(workload).to_string();
-    let words = |name, text| Words { name, text };
     match skip {
         Skip::BorrowingStopped { by } => words(
             "BorrowingStopped",
@@ -189,6 +188,6 @@ fn skipped(loaded: &Loaded, skip: Skip) -> Words {
         Skip::VictimTaken { by, victim } => {
             words("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
         }
-        Skip::RoomTaken => words("RoomTaken", "those before it took what it asks for".to_owned()),
+        Skip::RoomTaken => words("RoomTaken", "those before it took what it asks for"),
     }
 }

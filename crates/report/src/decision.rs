@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::AdmissionSpec;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::budget_report::BudgetReport;
 use crate::queue_report::QueueReport;
@@ -21,7 +22,8 @@ pub struct Report {
     /// Under which policy.
     pub policy: &'static str,
     /// At what time.
-    pub now: String,
+    #[serde(serialize_with = "moment")]
+    pub now: Timestamp,
     /// Who asked.
     pub preemptor: PreemptorReport,
     /// Outcome, victims, nominations.
@@ -189,8 +191,8 @@ pub struct UnitReport {
     /// Its priority when it is asked to yield.
     pub priority: i32,
     /// When its oldest pod started, or since when it holds its quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<String>,
+    #[serde(serialize_with = "moment_if_any", skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
 }
 
 /// Why a victim is one.
@@ -237,6 +239,19 @@ pub struct SparedReport {
     pub decisive: bool,
     /// In words.
     pub text: String,
+    /// In words about several units that the law spares, where they are other words.
+    #[serde(skip)]
+    pub of_many: Option<String>,
+    /// Whether the search looked at it.
+    #[serde(skip)]
+    pub reached: bool,
+}
+
+impl SparedReport {
+    /// In words about several units that the law spares.
+    pub fn text_of_many(&self) -> &str {
+        self.of_many.as_ref().unwrap_or(&self.text)
+    }
 }
 
 /// What landing in a place means.
@@ -266,4 +281,16 @@ pub struct PlaceReport {
     /// Where a member finds no place: each node, and why not.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
+}
+
+/// In RFC 3339.
+fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(at)
+}
+
+fn moment_if_any<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => moment(at, serializer),
+        None => serializer.serialize_none(),
+    }
 }

@@ -9,7 +9,7 @@ use reprieve_engine::fit::{Ask, Preemptor, Shortage};
 use reprieve_engine::laws::Law;
 use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
 
-use crate::words::{self, Words};
+use crate::words::{self, Words, words};
 use reprieve_api::quantity::written;
 use reprieve_loader::load::Loaded;
 use reprieve_loader::time::time;
@@ -48,7 +48,7 @@ impl Naming<'_> {
 
     /// A workload that is taken: on what ground, and by which way it was reached.
     pub(crate) fn law(&self, law: &Law) -> LawReport {
-        let Words { name, text } = words::law(law, &self.loaded.names);
+        let Words { name, text, .. } = words::law(law, &self.loaded.names);
         let (waits_for, until) = match law {
             Law::Underway { leaving, until, .. } => {
                 (leaving.iter().map(|&pod| self.pod(pod)).collect(), Some(words::moment(*until)))
@@ -80,7 +80,7 @@ impl Naming<'_> {
             group: whole.map(|group| self.loaded.names.group(group).to_string()),
             queue: self.queue_of(id).map(|queue| self.loaded.names.queue(queue).to_owned()),
             priority: unit.priority.0,
-            started: time(unit.start).map(|time| time.to_string()),
+            started: time(unit.start),
         }
     }
 
@@ -95,7 +95,7 @@ impl Naming<'_> {
     pub(crate) fn victim(&self, reason: &Reason) -> VictimReport {
         let names = &self.loaded.names;
         let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
-        let Words { name, text } = words::misfit(&reason.misfit, &reason.shortages, names);
+        let Words { name, text, .. } = words::misfit(&reason.misfit, &reason.shortages, names);
         let text = format!("{pod} would not fit on {node}: {text}");
         VictimReport {
             unit: self.unit(reason.unit),
@@ -123,22 +123,21 @@ impl Naming<'_> {
 
     pub(crate) fn spared(&self, entry: &SparedUnit) -> SparedReport {
         let &SparedUnit { unit, ref spared, decisive } = entry;
-        let Words { name, text } = match spared {
+        let of_reprieved = "the preemptor fits without taking them";
+        let Words { name, text, of_many } = match spared {
             Spared::Law(Law::Delay { until }) => {
-                Words { name: "Delay", text: format!("the preemptor may preempt from {} on", words::moment(*until)) }
+                words("Delay", format!("the preemptor may preempt from {} on", words::moment(*until)))
             }
             Spared::Law(law) => words::law(law, &self.loaded.names),
-            Spared::InVain => {
-                Words { name: "InVain", text: "nobody is taken for a preemptor that would still not fit".to_owned() }
-            }
-            Spared::Reprieved => Words { name: "Reprieved", text: "the preemptor fits without taking it".to_owned() },
-            Spared::NotReached => {
-                Words { name: "NotReached", text: "the search ended before it looked at it".to_owned() }
-            }
-            Spared::EqualCost(victim) => Words { name: "Reprieved", text: self.equal_cost(unit, *victim) },
+            Spared::InVain => words("InVain", "nobody is taken for a preemptor that would still not fit"),
+            Spared::Reprieved => words("Reprieved", "the preemptor fits without taking it").of_many(of_reprieved),
+            Spared::NotReached => words("NotReached", "the search ended before it looked at it")
+                .of_many("the search ended before it looked at them"),
+            Spared::EqualCost(victim) => words("Reprieved", self.equal_cost(unit, *victim)).of_many(of_reprieved),
         };
         let equal_cost = matches!(spared, Spared::EqualCost(_));
-        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text }
+        let reached = !matches!(spared, Spared::NotReached);
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text, of_many, reached }
     }
 
     /// A unit that could be taken instead of this victim is spared.

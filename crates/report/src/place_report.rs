@@ -93,7 +93,7 @@ impl Places<'_> {
     }
 
     fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlaceReport {
-        let Words { name: filter, text } = words::refusal(refusal, shortages, &self.naming.loaded.names);
+        let Words { name: filter, text, .. } = words::refusal(refusal, shortages, &self.naming.loaded.names);
         let short = match refusal {
             NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) => self.naming.short(misfit, shortages),
             NodeRefusal::Law(_) => BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! The report of a decision.
 
+use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
@@ -14,9 +15,9 @@ use crate::planned_actions::{self, planned_actions};
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
-use crate::words::{self};
 use reprieve_loader::load::Loaded;
 use reprieve_loader::question::{Question, policy_name};
+use reprieve_loader::time::time;
 
 use crate::decision::{ExplanationReport, LawReport, PreemptorReport, Report, VictimReport};
 use crate::naming::{Naming, cost};
@@ -39,7 +40,7 @@ pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, expl
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
-        now: words::moment(question.now),
+        now: time(question.now).unwrap_or(Timestamp::MAX),
         answer: named(loaded, &ask.members, outcome),
         warnings: loaded.warnings.iter().cloned().chain(violated).collect(),
         explanation: ExplanationReport {

@@ -9,7 +9,6 @@ use super::{FORGOTTEN, Live, between, sizes};
 use crate::load::Loaded;
 use crate::order::nth_rank;
 use crate::shape::same_shape;
-use crate::yunikorn::queue_of;
 use reprieve_api::kinds::{Key, Kind};
 use reprieve_api::koordinator::job_of;
 use reprieve_api::membership::group_of;
@@ -45,9 +44,7 @@ impl Live {
 
     /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
     fn enter(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
-        let dynamic = !self.loader.tree.paths.is_empty()
-            && queue_of(object).is_some_and(|path| self.loader.tree.queue_id(&path).is_none());
-        if dynamic {
+        if self.loader.queues.lacks_queue_of(object) {
             self.stale = true;
             return Ok(());
         }

@@ -17,6 +17,7 @@ use reprieve_api::kueue::{
     AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
     PodSetSpec,
 };
+use reprieve_api::kueue::{POD_SET, WORKLOAD};
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -26,7 +27,6 @@ use reprieve_api::source::{InputError, Sourced};
 use reprieve_loader::load::{Loaded, allocatables};
 use reprieve_loader::request::{Amounts, requests};
 use reprieve_loader::time::time;
-use reprieve_loader::{POD_SET, WORKLOAD};
 use reprieve_loader::{by_name, plain_name};
 
 /// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
