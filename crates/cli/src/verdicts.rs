@@ -16,7 +16,11 @@ use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{LawReport, Report};
 use reprieve_report::plural::count;
 use reprieve_report::report::{explained, report};
-use reprieve_translate::accounts::{Accounts, Keeper, Mapped, Plain, has_tolerations, without_tolerations};
+use reprieve_translate::queue_tree::Accounts;
+use reprieve_translate::to_kubernetes::Plain;
+use reprieve_translate::to_kueue::Mapped;
+use reprieve_translate::tolerations::{has_tolerations, without_tolerations};
+use reprieve_translate::translation::Keeper;
 use serde::Serialize;
 use serde_json::Map;
 

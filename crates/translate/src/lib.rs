@@ -3,5 +3,12 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same objects, on every machine")]
 
-pub mod accounts;
-pub mod made_up;
+pub mod kueue_objects;
+pub mod queue_tree;
+mod synthetic;
+mod to_koordinator;
+pub mod to_kubernetes;
+pub mod to_kueue;
+mod to_yunikorn;
+pub mod tolerations;
+pub mod translation;

@@ -7,7 +7,9 @@ use reprieve_api::test_file::TestSpec;
 use reprieve_loader::load::{Strictness, load, load_for};
 use reprieve_loader::question::{Question, policy};
 use reprieve_report::report::report;
-use reprieve_translate::accounts::{Accounts, Keeper, Plain};
+use reprieve_translate::queue_tree::Accounts;
+use reprieve_translate::to_kubernetes::Plain;
+use reprieve_translate::translation::Keeper;
 
 pub fn ask(text: &str) {
     let mut objects = Objects::default();

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::kueue::{LocalQueue, LocalQueueSpec};
 use reprieve_loader::request::{self, Amounts};
-use reprieve_translate::made_up::{ROOT, cluster_queue, cohort, flavor, quota};
+use reprieve_translate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, quota};
 
 use super::Queue;
 

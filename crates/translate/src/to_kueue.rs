@@ -10,8 +10,9 @@ use serde_json::json;
 
 use reprieve_loader::queue_spec::Account;
 
-use super::{Accounts, Mapped, made, named};
-use crate::made_up::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
+use crate::kueue_objects::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
+use crate::queue_tree::Accounts;
+use crate::synthetic::{made, named};
 use reprieve_api::kinds::Kind;
 use reprieve_api::kueue::{
     AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
@@ -29,9 +30,18 @@ use reprieve_loader::request::{Amounts, requests};
 use reprieve_loader::time::time;
 use reprieve_loader::{by_name, plain_name};
 
+/// A cluster in the words of a policy, and which of its pods are which workload there.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    /// The cluster.
+    pub objects: Objects,
+    /// By pod: its workload, under a policy that has workloads.
+    pub workload_of: BTreeMap<FullName, FullName>,
+}
+
 /// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
 /// borrows from nobody.
-pub(super) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
+pub(crate) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
     let depth = |accounts: &[Account], at: usize| std::iter::successors(Some(at), |&at| accounts[at].parent).count();
     let mut deepest_first: Vec<usize> = (0..accounts.len()).collect();
     deepest_first.sort_by_key(|&at| std::cmp::Reverse(depth(&accounts, at)));
@@ -64,7 +74,7 @@ pub(super) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
 impl Accounts {
     /// Every account without others below it is a queue, every other one a cohort. What the nodes offer beyond all guarantees is
     /// the root cohort's, for everybody to borrow.
-    pub(super) fn as_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
+    pub(crate) fn as_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
         let mut mapped = plain.clone();
         mapped.resource_flavors.push(made(flavor()));
         let mut offered = Amounts::new();

@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
-use super::{LOCAL_QUEUE, made, named, without_accounts};
-use reprieve_api::kinds::Kind;
+use crate::synthetic::{made, named};
+use reprieve_api::kinds::{Kind, Reader};
 use reprieve_api::koordinator::{job_of, label};
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::membership::group_of;
@@ -27,6 +27,7 @@ use reprieve_loader::WorkloadClasses;
 use reprieve_loader::request::Amounts;
 use reprieve_loader::ties;
 
+const LOCAL_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
 /// More than anybody asks for, and less than what cannot be summed.
@@ -58,7 +59,7 @@ impl Plain {
     }
 
     /// The ClusterQueue whose quota a pod uses.
-    pub(super) fn cluster_queue_of(&self, pod: &Pod, objects: &Objects) -> Option<String> {
+    pub(crate) fn cluster_queue_of(&self, pod: &Pod, objects: &Objects) -> Option<String> {
         let name = FullName::of(&pod.metadata);
         let queue_of = |queue: &str| {
             let local = FullName::new(&name.namespace, queue);
@@ -241,4 +242,15 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     let allocatable = Some(offered.into_iter().map(quantity).collect());
     let status = Some(NodeStatus { allocatable, ..NodeStatus::default() });
     Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
+}
+
+/// Pods are complete by then: what completes the templates of workloads goes with them.
+fn without_accounts(objects: &Objects) -> Objects {
+    retain(objects, &[Reader::All, Reader::Kubernetes])
+}
+
+pub(crate) fn retain(objects: &Objects, readers: &[Reader]) -> Objects {
+    let mut kept = objects.clone();
+    kept.retain_kinds(|kind| readers.contains(&kind.resource().reader));
+    kept
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Accounts, made, named};
+use crate::queue_tree::Accounts;
+use crate::synthetic::{made, named};
 use reprieve_api::koordinator::{ElasticQuota, JOB, JobGroup, JobSpec, PARENT, QUOTA, QuotaSpec};
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
@@ -14,7 +15,7 @@ use reprieve_api::quantity::written;
 use reprieve_loader::request::Amounts;
 
 impl Accounts {
-    pub(super) fn as_koordinator(&self, plain: &Objects) -> Objects {
+    pub(crate) fn as_koordinator(&self, plain: &Objects) -> Objects {
         let mut mapped = plain.clone();
         for (at, account) in self.accounts.iter().enumerate() {
             let mut metadata = named(&self.names[at], Some("default"));

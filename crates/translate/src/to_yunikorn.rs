@@ -6,7 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-use super::{Accounts, made, named};
+use crate::queue_tree::Accounts;
+use crate::synthetic::{made, named};
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -14,7 +15,7 @@ use reprieve_api::quantity::written;
 use reprieve_loader::request::Amounts;
 
 impl Accounts {
-    pub(super) fn as_yunikorn(&self, plain: &Objects) -> Objects {
+    pub(crate) fn as_yunikorn(&self, plain: &Objects) -> Objects {
         let queues: Vec<Value> = self.children(None).map(|at| self.queue(at)).collect();
         let config = json!({ "partitions": [{ "name": "default", "queues": [{ "name": "root", "queues": queues }] }] });
         let config = ConfigMap {

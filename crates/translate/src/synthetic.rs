@@ -1,0 +1,18 @@
+//! Objects that came from no file.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::source::{Source, Sourced};
+
+pub(crate) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
+}
+
+/// An object that came from no file.
+pub(crate) fn made<T>(object: T) -> Sourced<T> {
+    Sourced {
+        object: Arc::new(object),
+        source: Source { file: "the mapping between policies".into(), document: 1, item: None },
+    }
+}

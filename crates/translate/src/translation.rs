@@ -1,0 +1,103 @@
+//! One cluster under another policy's rules. Every policy has accounts with a guarantee and a ceiling; where a cluster has only one
+//! kind of them, they are written in the words of the other: guarantee = nominal quota = min; ceiling = max = nominal quota +
+//! borrowing limit. What a policy has beyond that (delays, fences, weights, flavors) is left at its default.
+
+use std::collections::BTreeMap;
+
+use reprieve_api::kinds::Reader;
+use reprieve_api::koordinator::{QUOTA, label};
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::source::InputError;
+use reprieve_loader::load::Loaded;
+use reprieve_loader::{queue_of, queue_tree, quota_tree};
+
+use crate::queue_tree::{Accounts, leaves_below_parents, names};
+use crate::to_kubernetes::{Plain, retain};
+use crate::to_kueue::{Mapped, with_roots_closed};
+
+/// A policy that has accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// Queues in a ConfigMap.
+    YuniKorn,
+    /// ElasticQuotas.
+    Koordinator,
+    /// ClusterQueues and Cohorts.
+    Kueue,
+}
+
+impl Accounts {
+    /// `None` where the cluster has no accounts of any kind.
+    pub fn of(objects: &Objects, plain: &Plain) -> Result<Option<Self>, InputError> {
+        let (keeper, accounts) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
+            (Keeper::YuniKorn, tree.accounts())
+        } else if let Some(tree) = quota_tree(objects)? {
+            (Keeper::Koordinator, tree.accounts())
+        } else if has(Keeper::Kueue, objects) {
+            (Keeper::Kueue, with_roots_closed(reprieve_loader::accounts(objects)?))
+        } else {
+            return Ok(None);
+        };
+        // Cohorts stand before queues, and only queues have pods: of two with one name the last is meant.
+        let at = |name: &str| accounts.iter().rposition(|account| account.name == name);
+        let of_pod = plain.objects.pods.iter().filter_map(|pod| {
+            let name = FullName::of(&pod.object.metadata);
+            let account = match keeper {
+                Keeper::YuniKorn => queue_of(&pod.object),
+                Keeper::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
+                Keeper::Kueue => plain.cluster_queue_of(&pod.object, objects),
+            };
+            Some((name, at(&account?)?))
+        });
+        let mut of_pod: BTreeMap<FullName, usize> = of_pod.collect();
+        let mut accounts = accounts;
+        let below = leaves_below_parents(&mut accounts, of_pod.values().copied().collect());
+        for at in of_pod.values_mut() {
+            *at = below.get(at).copied().unwrap_or(*at);
+        }
+        let names = names(&accounts);
+        Ok(Some(Self { accounts, names, of_pod }))
+    }
+
+    /// The cluster in the words of a policy. Accounts that it has for this policy stay as they are.
+    pub fn under(
+        &self,
+        keeper: Keeper,
+        objects: &Objects,
+        plain: &Plain,
+        loaded: &Loaded,
+    ) -> Result<Mapped, InputError> {
+        if has(keeper, objects) {
+            return Ok(Mapped { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
+        }
+        match keeper {
+            Keeper::YuniKorn => Ok(Mapped { objects: self.as_yunikorn(&plain.objects), workload_of: BTreeMap::new() }),
+            Keeper::Koordinator => {
+                Ok(Mapped { objects: self.as_koordinator(&plain.objects), workload_of: BTreeMap::new() })
+            }
+            Keeper::Kueue => self.as_kueue(&plain.objects, loaded),
+        }
+    }
+}
+
+/// Whether a cluster has accounts of this kind.
+fn has(keeper: Keeper, objects: &Objects) -> bool {
+    match keeper {
+        Keeper::YuniKorn => {
+            objects.config_maps.iter().any(|map| map.object.metadata.name.as_deref() == Some("yunikorn-configs"))
+        }
+        Keeper::Koordinator => !objects.elastic_quotas.is_empty(),
+        Keeper::Kueue => !objects.cluster_queues.is_empty(),
+    }
+}
+
+/// A cluster with the accounts of one kind alone.
+fn only(keeper: Keeper, objects: &Objects) -> Objects {
+    let own = match keeper {
+        Keeper::YuniKorn => Reader::YuniKorn,
+        Keeper::Koordinator => Reader::Koordinator,
+        Keeper::Kueue => Reader::Kueue,
+    };
+    retain(objects, &[Reader::All, Reader::Kubernetes, own])
+}
