@@ -60,14 +60,20 @@ pub struct Brain {
     bindings: Bindings,
     /// By list that was asked for: what came of it so far.
     pages: BTreeMap<(usize, ActionId), Vec<Object>>,
-    /// How many orders are under way.
-    under_way: usize,
-    /// Those of them that wait for nothing but a request to spare, and with how many of these nothing more is decided.
-    deeds: BTreeSet<(usize, ActionId)>,
-    most_deeds: usize,
+    requests: Requests,
     turn: (usize, Instant),
     published: Option<Instant>,
     stopping: Option<Instant>,
+}
+
+/// The requests that were ordered and not answered yet.
+struct Requests {
+    /// How many there are.
+    under_way: usize,
+    /// Those of them that wait for nothing but a free request.
+    deeds: BTreeSet<(usize, ActionId)>,
+    /// While there are this many of the latter nothing more is decided.
+    most_deeds: usize,
 }
 
 impl Brain {
@@ -95,9 +101,7 @@ impl Brain {
             timers: BTreeSet::new(),
             bindings: Bindings::default(),
             pages: BTreeMap::new(),
-            under_way: 0,
-            deeds: BTreeSet::new(),
-            most_deeds,
+            requests: Requests { under_way: 0, deeds: BTreeSet::new(), most_deeds },
             turn: (0, Instant::now()),
             published: None,
             stopping: None,
@@ -115,7 +119,7 @@ impl Brain {
             self.fire_timers();
             self.give_up_bindings();
             if let Some(since) = self.stopping {
-                if self.under_way == 0 || since.elapsed() > LAST_WORDS {
+                if self.requests.under_way == 0 || since.elapsed() > LAST_WORDS {
                     return;
                 }
             } else if self.take_steps() {
@@ -146,9 +150,9 @@ impl Brain {
                 self.profiles[profile].scheduler.observe(Event::Listed { kind, objects, version }, now());
             }
             Input::Done { profile, action, result } => {
-                self.under_way -= 1;
+                self.requests.under_way -= 1;
                 self.pages.remove(&(profile, action));
-                self.deeds.remove(&(profile, action));
+                self.requests.deeds.remove(&(profile, action));
                 if let Some(result) = result {
                     self.done(profile, action, result);
                 }
@@ -212,7 +216,7 @@ impl Brain {
     /// One step of the profile whose turn it is; whether there was anything to do. Nothing is decided before it can be done: who was first
     /// is helped first, and the rest is decided by what is so then.
     fn take_steps(&mut self) -> bool {
-        if self.deeds.len() >= self.most_deeds {
+        if self.requests.deeds.len() >= self.requests.most_deeds {
             return false;
         }
         let (mut current, since) = self.turn;
@@ -289,10 +293,10 @@ impl Brain {
                 _ => {}
             }
             if is_deed(&action) {
-                self.deeds.insert((profile, id));
+                self.requests.deeds.insert((profile, id));
             }
             if self.orders.send(Order { profile, id, action, uids }).is_ok() {
-                self.under_way += 1;
+                self.requests.under_way += 1;
             }
         }
     }
@@ -505,7 +509,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &known));
         let other = list(&mut life, vec![pod("other")]).expect("a pod");
         assert_eq!(other.key().name, FullName::new("default", "other"));
-        life.brain.under_way += 1;
+        life.brain.requests.under_way += 1;
         life.done(ActionId(99));
         assert!(life.brain.pages.is_empty(), "a list that was not finished is forgotten");
     }

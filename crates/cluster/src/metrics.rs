@@ -49,7 +49,7 @@ pub struct PendingLabels {
     pub reason: String,
 }
 
-/// All counters.
+/// All metrics, one field each.
 pub struct Metrics {
     registry: Registry,
     attempts: Family<AttemptLabels, Counter>,

@@ -62,7 +62,8 @@ pub struct Node {
     pub resize_preempts: bool,
 }
 
-/// A pod that is bound or pending.
+/// A pod that is bound or pending: a row of the table of pods. It is flat because each law, filter and order reads a few of its fields, and
+/// no two read the same ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pod {
     /// What filters read of it.
@@ -261,7 +262,7 @@ pub(crate) struct Slot {
     pub start: Timestamp,
 }
 
-/// The cluster at one instant.
+/// The cluster at one instant: a table for each kind of thing, and the sums over them that a what-if keeps current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     cluster: Cluster,

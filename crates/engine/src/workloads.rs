@@ -6,7 +6,7 @@ use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, Te
 use crate::queues::Queues;
 use crate::shape::TaintToleration;
 
-/// What asks for quota or holds it.
+/// What asks for quota or holds it: a row of the table of workloads, flat as [`crate::snapshot::Pod`] is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// The queue that admitted it, or that it waits in; `None` where there is no such queue.
@@ -218,7 +218,7 @@ pub struct FlavorNodes {
     pub tolerations: Vec<TaintToleration>,
 }
 
-/// The rules of one queue.
+/// The rules of one queue: a field for each setting of a ClusterQueue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRules {
     /// Whether it holds no workloads of its own, only queues.
