@@ -9,11 +9,11 @@ use reprieve_api::meta::Name;
 use reprieve_api::source::{InputError, ObjectRef, Sourced};
 
 /// The objects by name, in the order of names. Two with one name are an error.
-pub fn by_name<'a, T, K: Ord + Name>(
+pub fn by_name<T, K: Ord + Name>(
     kind: Kind,
-    objects: &'a [Sourced<T>],
+    objects: &[Sourced<T>],
     name: impl Fn(&T) -> K,
-) -> Result<BTreeMap<K, &'a Sourced<T>>, InputError> {
+) -> Result<BTreeMap<K, &Sourced<T>>, InputError> {
     let mut named: BTreeMap<K, &Sourced<T>> = BTreeMap::new();
     for object in objects {
         let key = name(&object.object);
