@@ -23,6 +23,7 @@ pub mod load;
 mod loader;
 pub mod names;
 mod namespace_selector;
+mod obstacles;
 mod order;
 pub mod preemption_priority;
 pub mod protected;

@@ -5,9 +5,9 @@
 //! cannot be understood is left out; where it is one of those, the last that could be stays in force.
 
 mod pods;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -18,16 +18,14 @@ use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Placing;
 use reprieve_engine::snapshot::Job;
 use reprieve_engine::workloads::Workload;
-use reprieve_engine::{ApplicationId, BudgetId, PodId, Timestamp, WorkloadId};
+use reprieve_engine::{BudgetId, WorkloadId};
 
 use crate::groups::{lone_group, refused_priority};
 use crate::load::{Loaded, build_for};
 use crate::loader::Loader;
-use crate::names::Names;
-use crate::order::nth_rank;
+use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
-use crate::shape::Vocabulary;
 use crate::strictness::Strictness;
 use crate::unsupported::field_of_job;
 use reprieve_api::kinds::{Key, Kind, Object};
@@ -37,12 +35,10 @@ use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::Pod as ApiPod;
 use reprieve_api::source::{InputError, Source, Sourced};
+use tables::{Tables, between};
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.
 const FORGOTTEN: usize = 1_000;
-
-/// How far behind its neighbour a name is put at most. Names often come in order: the rest is for those who follow.
-const STEP: u64 = 1 << 16;
 
 /// A snapshot that lives on.
 pub struct Live {
@@ -51,18 +47,9 @@ pub struct Live {
     /// Everything but pods, as it was understood last.
     good: BTreeMap<Key, Object>,
     pods: BTreeMap<FullName, Arc<ApiPod>>,
-    loaded: Loaded,
-    loader: Loader,
-    /// Ids of pods that are gone.
-    free: Vec<PodId>,
-    /// Ids of workloads that are gone.
-    free_workloads: Vec<WorkloadId>,
-    /// By application: its pods, the oldest first.
-    applications: BTreeMap<ApplicationId, BTreeSet<(Timestamp, u64, PodId)>>,
     /// By the group or job that they name.
     members: BTreeMap<Key, BTreeSet<FullName>>,
-    /// How many resources, topologies, namespaces and keys of labels that are read the tables are made for.
-    sizes: [usize; 4],
+    tables: Tables,
     stale: bool,
     /// Whether some of what is wanted could not be understood.
     behind: bool,
@@ -71,38 +58,35 @@ pub struct Live {
     /// The scheduler that decides.
     scheduler_name: Option<String>,
     times_made: u64,
-    /// Workloads that cannot be understood, as things are, and why.
+    quarantine: Quarantine,
+}
+
+/// Workloads that cannot be understood.
+#[derive(Default)]
+struct Quarantine {
+    /// Those that cannot be understood as things are, and why.
     left_out: BTreeMap<Key, InputError>,
-    /// Those of which nobody was told yet.
+    /// Those that were not reported yet.
     untold: Vec<(Key, InputError)>,
 }
 
 impl Default for Live {
     fn default() -> Self {
         let policy = Policy::Kubernetes(Kubernetes::default());
-        let (loaded, loader) =
-            build_for(&Objects::default(), Strictness::Live, &policy, None).expect("nothing has no faults");
-        let mut live = Self {
+        let built = build_for(&Objects::default(), Strictness::Live, &policy, None);
+        Self {
             wanted: BTreeMap::new(),
             good: BTreeMap::new(),
             pods: BTreeMap::new(),
-            sizes: sizes(&loader),
-            loaded,
-            loader,
-            free: Vec::new(),
-            free_workloads: Vec::new(),
-            applications: BTreeMap::new(),
             members: BTreeMap::new(),
+            tables: Tables::new(built.expect("nothing has no faults")),
             stale: false,
             behind: false,
             policy,
             scheduler_name: None,
             times_made: 0,
-            left_out: BTreeMap::new(),
-            untold: Vec::new(),
-        };
-        live.index();
-        live
+            quarantine: Quarantine::default(),
+        }
     }
 }
 
@@ -140,9 +124,9 @@ impl Live {
             }
             (Object::Budget(new), Some(Object::Budget(old))) if same_budget(new, old) => {
                 let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
-                let at = self.loader.budgets.iter().position(|rule| rule.name == key.name);
+                let at = self.tables.loader.budgets.iter().position(|rule| rule.name == key.name);
                 let at = at.expect("a budget that is known has a rule");
-                self.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
+                self.tables.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
             }
             (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
                 self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
@@ -178,8 +162,8 @@ impl Live {
             }
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.wanted.remove(key);
-                self.loader.groups.remove(&key.name);
-                self.loaded.names.group_ids.remove(&key.name);
+                self.tables.loader.groups.remove(&key.name);
+                self.tables.loaded.names.groups.ids.remove(&key.name);
             }
             Kind::KueueWorkload => {
                 self.stale |= self.wanted.remove(key).is_some() && self.behind;
@@ -187,7 +171,7 @@ impl Live {
             }
             Kind::JobGroup if !self.members.contains_key(key) => {
                 self.wanted.remove(key);
-                self.loader.jobs.remove(&key.name);
+                self.tables.loader.jobs.remove(&key.name);
             }
             _ => self.stale |= self.wanted.remove(key).is_some(),
         }
@@ -199,8 +183,8 @@ impl Live {
             return Ok(());
         }
         let mut refused = Ok(());
-        let (loaded, loader) = loop {
-            let understood = self.wanted.iter().filter(|(key, _)| !self.left_out.contains_key(key));
+        let built = loop {
+            let understood = self.wanted.iter().filter(|(key, _)| !self.quarantine.left_out.contains_key(key));
             let understood: BTreeMap<Key, Object> = understood.map(|(key, one)| (key.clone(), one.clone())).collect();
             match self.build(&understood) {
                 Ok(built) => {
@@ -209,8 +193,8 @@ impl Live {
                 }
                 Err(error) => match self.workload_of(&error).filter(|key| understood.contains_key(key)) {
                     Some(key) => {
-                        self.untold.push((key.clone(), error.clone()));
-                        self.left_out.insert(key, error);
+                        self.quarantine.untold.push((key.clone(), error.clone()));
+                        self.quarantine.left_out.insert(key, error);
                     }
                     None => {
                         refused = Err(error);
@@ -219,10 +203,9 @@ impl Live {
                 },
             }
         };
-        (self.loaded, self.loader) = (loaded, loader);
+        self.tables = Tables::new(built);
         self.behind = refused.is_err();
         self.times_made += 1;
-        self.index();
         refused
     }
 
@@ -245,24 +228,24 @@ impl Live {
             _ => None,
         };
         match key.kind {
-            _ if self.left_out.is_empty() => {}
+            _ if self.quarantine.left_out.is_empty() => {}
             Kind::KueueWorkload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
             Kind::KueueWorkload => {
-                self.left_out.remove(key);
+                self.quarantine.left_out.remove(key);
             }
             Kind::Pod | Kind::Job => {}
-            _ => self.left_out.clear(),
+            _ => self.quarantine.left_out.clear(),
         }
     }
 
     /// Why a workload is left out, if it is.
     pub fn fault_of(&self, workload: &Key) -> Option<&InputError> {
-        self.left_out.get(workload)
+        self.quarantine.left_out.get(workload)
     }
 
     /// The workloads that were left out since this was last asked, and why.
     pub fn take_faults(&mut self) -> Vec<(Key, InputError)> {
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.quarantine.untold)
     }
 
     /// The tables may be wrong: the next refresh makes them anew.
@@ -282,12 +265,12 @@ impl Live {
 
     /// The snapshot and its names, as of the last refresh and with all pods since.
     pub fn loaded(&self) -> &Loaded {
-        &self.loaded
+        &self.tables.loaded
     }
 
     /// The same, for a question.
     pub fn loaded_mut(&mut self) -> &mut Loaded {
-        &mut self.loaded
+        &mut self.tables.loaded
     }
 
     /// An object that is no pod.
@@ -325,7 +308,7 @@ impl Live {
     /// Why the preemption priority that a group asks for is refused, if it is.
     pub fn refused_priority(&self, group: &FullName) -> Option<RefusedPriority> {
         let Object::PodGroup(group) = self.wanted.get(&Key::new(Kind::PodGroup, group.clone()))? else { return None };
-        refused_priority(group, &self.loader.classes)
+        refused_priority(group, &self.tables.loader.classes)
     }
 
     /// Everything, as a file would have it.
@@ -346,9 +329,9 @@ impl Live {
     }
 
     fn add_group(&mut self, key: &Key, object: &PodGroup) {
-        let Loader { classes, texts, .. } = &mut self.loader;
-        let named = lone_group(&key.name, object, classes, texts);
-        self.keep_texts();
+        let Loader { classes, vocabulary, .. } = &mut self.tables.loader;
+        let named = lone_group(&key.name, object, classes, &mut vocabulary.texts);
+        self.tables.keep_texts();
         let Ok(named) = named else {
             self.stale = true;
             return;
@@ -357,29 +340,29 @@ impl Live {
             self.stale = true;
             return;
         };
-        let id = self.loaded.snapshot.add_group(named.group);
-        self.loader.groups.insert(key.name.clone(), id);
-        self.loaded.names.groups.push(key.name.clone());
-        self.loaded.names.group_ids.insert(key.name.clone(), id);
+        let id = self.tables.loaded.snapshot.add_group(named.group);
+        self.tables.loader.groups.insert(key.name.clone(), id);
+        self.tables.loaded.names.groups.names.push(key.name.clone());
+        self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
         self.enter_members(key);
     }
 
     fn add_job(&mut self, key: &Key, object: &JobGroup) {
         self.stale |= field_of_job(object).is_some();
         match usize::try_from(object.spec.min_member) {
-            Ok(needed) if !self.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
+            Ok(needed) if !self.tables.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
             _ => self.stale = true,
         }
         self.enter_members(key);
     }
 
     fn new_job(&mut self, name: &FullName, min_member: usize) {
-        let snapshot = &mut self.loaded.snapshot;
-        match between(&self.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
+        let snapshot = &mut self.tables.loaded.snapshot;
+        match between(&self.tables.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
             Some(rank) => {
                 let id = snapshot.add_job(Job { rank, min_member, members: Vec::new() });
-                self.loader.jobs.insert(name.clone(), (id, min_member));
-                self.loaded.names.jobs.push(name.clone());
+                self.tables.loader.jobs.insert(name.clone(), (id, min_member));
+                self.tables.loaded.names.jobs.push(name.clone());
             }
             None => self.stale = true,
         }
@@ -387,43 +370,43 @@ impl Live {
 
     /// Puts a workload into the tables. What cannot be understood is told with the next refresh.
     fn put_workload(&mut self, key: &Key, object: &Arc<KueueWorkload>) {
-        if self.left_out.contains_key(key) {
+        if self.quarantine.left_out.contains_key(key) {
             return;
         }
         self.stale |= self.behind;
-        let Some(reader) = self.loader.queues.workloads().filter(|_| !self.behind) else { return };
+        let Some(reader) = self.tables.loader.queues.workloads().filter(|_| !self.behind) else { return };
         if is_finished(object) {
             self.remove_workload(key);
             return;
         }
         let ranked_by = ranked_by(&key.name, object);
-        let id = self.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
+        let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
         let rank = match id {
-            Some(id) => Some(self.loaded.snapshot.workload(id).rank),
-            None => between(&reader.order, &ranked_by, |id| self.loaded.snapshot.workload(*id).rank),
+            Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
+            None => between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
-        let workload = reader.read(&key.name, object, &mut self.loader.texts);
-        self.keep_texts();
+        let workload = reader.read(&key.name, object, &mut self.tables.loader.vocabulary.texts);
+        self.tables.keep_texts();
         let (Some(rank), Ok(workload)) = (rank, workload) else {
             self.stale = true;
             return;
         };
         let id = id.unwrap_or_else(|| {
             self.remove_workload(key);
-            let Names { workloads, workload_ids, pod_sets, .. } = &mut self.loaded.names;
-            let id = self.free_workloads.pop().unwrap_or_else(|| {
-                workloads.push(key.name.clone());
+            let QueueNames { workloads: Numbered { names, ids }, pod_sets, .. } = &mut self.tables.loaded.names.queues;
+            let id = self.tables.free_workloads.pop().unwrap_or_else(|| {
+                names.push(key.name.clone());
                 pod_sets.push(Vec::new());
-                WorkloadId::new(workloads.len() - 1)
+                WorkloadId::new(names.len() - 1)
             });
-            workloads[id.index()] = key.name.clone();
-            workload_ids.insert(key.name.clone(), id);
+            names[id.index()] = key.name.clone();
+            ids.insert(key.name.clone(), id);
             id
         });
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        names.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+        let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
+        names.queues.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
         snapshot.put_workload(id, Workload { rank, ..workload });
-        if let Some(reader) = self.loader.queues.workloads_mut() {
+        if let Some(reader) = self.tables.loader.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);
         }
         self.good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
@@ -432,37 +415,13 @@ impl Live {
     /// Takes a workload out of the tables.
     fn remove_workload(&mut self, key: &Key) {
         let old = self.good.remove(key);
-        let Some(id) = self.loaded.names.workload_ids.remove(&key.name) else { return };
-        self.loaded.snapshot.remove_workload(id);
-        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.loader.queues.workloads_mut(), old) {
+        let Some(id) = self.tables.loaded.names.queues.workloads.ids.remove(&key.name) else { return };
+        self.tables.loaded.snapshot.remove_workload(id);
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.loader.queues.workloads_mut(), old) {
             reader.order.remove(&ranked_by(&key.name, &old));
         }
-        self.free_workloads.push(id);
+        self.tables.free_workloads.push(id);
     }
-
-    /// Texts that came up since the tables were made.
-    fn keep_texts(&mut self) {
-        let known = &mut self.loaded.names.texts;
-        known.extend_from_slice(&self.loader.texts.names()[known.len()..]);
-    }
-
-    /// What is looked up by pod, for tables that were just made.
-    fn index(&mut self) {
-        self.sizes = sizes(&self.loader);
-        self.free.clear();
-        self.free_workloads.clear();
-        self.index_applications();
-    }
-}
-
-/// A place between the neighbours of a name; `None` where they are too close.
-fn between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u64) -> Option<u64> {
-    let before = (Bound::Unbounded, Bound::Excluded(name));
-    let before = ranked.range::<K, _>(before).next_back().map_or(0, |(_, value)| rank(value));
-    let after = (Bound::Included(name), Bound::Unbounded);
-    let after = ranked.range::<K, _>(after).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
-    let rank = before + ((after - before) / 2).min(STEP);
-    (rank > before).then_some(rank)
 }
 
 /// Whether two states of a workload are the same to a decision.
@@ -485,9 +444,4 @@ fn same_budget(new: &PodDisruptionBudget, old: &PodDisruptionBudget) -> bool {
         pods.into_keys().collect::<Vec<String>>()
     };
     new.spec == old.spec && disrupted(new) == disrupted(old)
-}
-
-fn sizes(loader: &Loader) -> [usize; 4] {
-    let Vocabulary { resources, topologies, namespaces, read, .. } = &loader.vocabulary;
-    [resources.names().len(), topologies.names().len(), namespaces.names().len(), read.len()]
 }

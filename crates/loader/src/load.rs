@@ -14,7 +14,7 @@ use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 use crate::index::{by_name, plain_name};
 use crate::joint::{self, Ties};
 use crate::loader::Loader;
-use crate::names::{Names, QueueNames};
+use crate::names::{Names, Numbered, QueueNames};
 use crate::order::nth_rank;
 use crate::quota::world;
 use crate::request::{self, Amounts};
@@ -95,18 +95,18 @@ pub fn build_for(
     let mut cluster = tables(&loader, nodes, &pods, groups, topologies);
     refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
     // 6. Queues, and the workloads in them.
-    let kueue = world(objects, loader.schedulers.name(), joint, &mut loader.texts)?;
+    let kueue = world(objects, loader.obstacles.schedulers.name(), joint, &mut loader.vocabulary.texts)?;
     let (queues, warnings) = loader.queues.fill(&mut cluster, loader.vocabulary.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
         loader.warnings.extend(warnings);
     }
     cluster.quota_rules.flavors = flavors;
-    joint::tie(&mut cluster.workloads, &queues.workloads, &ties, &pods);
+    joint::tie(&mut cluster.workloads, &queues.workloads.names, &ties, &pods);
     // 7. Disruption budgets.
     loader.add_budgets(objects, &mut cluster, &pods)?;
     // 8. The names of all these.
     let names = names(&loader, pods, queues, domains);
-    loader.new_shapes.clear();
+    loader.shapes.new.clear();
     let warnings = std::mem::take(&mut loader.warnings);
     let snapshot = Snapshot::new(cluster);
     Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, loader))
@@ -153,27 +153,20 @@ fn tables(
 
 fn names(loader: &Loader, pods: Vec<(FullName, Pod)>, queues: QueueNames, domains: Vec<Vec<String>>) -> Names {
     let vocabulary = &loader.vocabulary;
-    let workload_ids = queues.workloads.iter().cloned().enumerate();
+    let groups = Numbered { names: loader.groups.keys().cloned().collect(), ids: loader.groups.clone() };
     Names {
         nodes: loader.nodes.keys().cloned().collect(),
-        pod_ids: pods.iter().enumerate().map(|(at, (name, _))| (name.clone(), PodId::new(at))).collect(),
-        pods: pods.into_iter().map(|(name, _)| name).collect(),
-        groups: loader.groups.keys().cloned().collect(),
-        group_ids: loader.groups.clone(),
+        pods: Numbered::new(pods.into_iter().map(|(name, _)| name).collect(), PodId::new),
+        groups,
         jobs: loader.jobs.keys().cloned().collect(),
         budgets: loader.budgets.iter().map(|rule| rule.name.clone()).collect(),
-        queues: queues.queues,
-        workload_ids: workload_ids.map(|(at, name)| (name, WorkloadId::new(at))).collect(),
-        workloads: queues.workloads,
-        flavors: queues.flavors,
-        quota_resources: queues.resources,
-        pod_sets: queues.pod_sets,
+        queues,
         resources: vocabulary.resources.names().to_vec(),
         topologies: vocabulary.topologies.names().to_vec(),
         domains,
         keys: vocabulary.keys.names().to_vec(),
         values: vocabulary.values.names().to_vec(),
-        texts: loader.texts.names().to_vec(),
+        texts: vocabulary.texts.names().to_vec(),
     }
 }
 

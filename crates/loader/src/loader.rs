@@ -6,22 +6,21 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Leaving, Node, Obstacle, Pod, Topology};
-use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::groups::{NamedGroup, groups};
 use crate::index::{by_name, plain_name};
 use crate::intern::Interner;
 use crate::koordinator::{jobs, quota_tree, words_of};
+use crate::obstacles::Obstacles;
 use crate::order::nth_rank;
 use crate::protected::protected;
 use crate::queue_source::QueueSource;
 use crate::request::{self, Amounts};
-use crate::schedulers::Schedulers;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::strictness::Strictness;
 use crate::time::timestamp;
-use crate::unsupported::{field_of_job, field_of_pod};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use reprieve_api::kinds::Kind;
 use reprieve_api::koordinator::job_of;
@@ -33,33 +32,41 @@ use reprieve_api::pod::{Pod as ApiPod, PodSpec, PodStatus};
 use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
-/// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
-const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
-
 /// What is known of the names in a cluster.
 pub struct Loader {
     pub classes: Classes,
     pub vocabulary: Vocabulary,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<FullName, GroupId>,
-    pub shapes: BTreeMap<Shape, ShapeId>,
-    /// Those that are in no snapshot yet, in the order of their ids.
-    pub new_shapes: Vec<Shape>,
-    pub applications: Interner,
+    pub shapes: Shapes,
     pub queues: QueueSource,
     pub jobs: BTreeMap<FullName, (JobId, usize)>,
     /// By budget, in the order of their ids: whom it is about.
     pub budgets: Vec<BudgetRule>,
     /// The namespaces in which nobody is taken.
     pub protected: BTreeSet<String>,
-    /// Whose settings say what is read.
-    pub policy: Policy,
-    pub schedulers: Schedulers,
-    /// By Koordinator job: its field that no decision evaluates.
-    pub unsupported_jobs: BTreeMap<FullName, String>,
-    /// Texts that only explanations use.
-    pub texts: Interner,
+    pub obstacles: Obstacles,
     pub warnings: Vec<String>,
+}
+
+/// Equal shapes have one id.
+#[derive(Default)]
+pub struct Shapes {
+    ids: BTreeMap<Shape, ShapeId>,
+    /// Those that are in no snapshot yet, in the order of their ids.
+    pub new: Vec<Shape>,
+}
+
+impl Shapes {
+    fn id(&mut self, shape: Shape) -> ShapeId {
+        if let Some(&known) = self.ids.get(&shape) {
+            return known;
+        }
+        let next = ShapeId::new(self.ids.len());
+        self.new.push(shape.clone());
+        self.ids.insert(shape, next);
+        next
+    }
 }
 
 /// Whom a disruption budget is about.
@@ -98,7 +105,7 @@ impl Loader {
         let groups = groups(objects, &classes, &mut texts, &mut warnings)?;
         let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
         let jobs = jobs(objects)?;
-        let mut vocabulary = vocabulary(objects)?;
+        let mut vocabulary = Vocabulary { texts, ..vocabulary(objects)? };
         if let Some(quotas) = &quotas {
             quotas.intern_resources(&mut vocabulary.resources);
         }
@@ -110,17 +117,12 @@ impl Loader {
             vocabulary,
             nodes: BTreeMap::new(),
             groups: groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
-            shapes: BTreeMap::new(),
-            new_shapes: Vec::new(),
-            applications: Interner::default(),
+            shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             jobs,
             budgets: Vec::new(),
             protected: protected(objects),
-            policy: *policy,
-            schedulers: Schedulers::new(objects, policy, scheduler_name),
-            unsupported_jobs: unsupported_jobs(objects),
-            texts,
+            obstacles: Obstacles::new(objects, policy, scheduler_name),
             warnings,
         };
         Ok((loader, groups.into_values().collect()))
@@ -195,7 +197,7 @@ impl Loader {
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
         let words = words_of(object);
-        let obstacle = if node.is_none() { self.obstacle(object) } else { None };
+        let obstacle = if node.is_none() { self.obstacles.of(object, &mut self.vocabulary.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
@@ -220,7 +222,7 @@ impl Loader {
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             queue,
-            application: Some(ApplicationId(self.applications.id(&application_of(object)))),
+            application: Some(ApplicationId(self.vocabulary.applications.id(&application_of(object)))),
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
@@ -231,38 +233,10 @@ impl Loader {
         }))
     }
 
-    /// What keeps a pending pod from being placed, if anything does.
-    fn obstacle(&mut self, object: &ApiPod) -> Option<Obstacle> {
-        if self.schedulers.is_other(object, &self.policy) {
-            return Some(Obstacle::OtherScheduler);
-        }
-        let gates = object.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
-        let gates = gates.into_iter().flatten().map(|gate| gate.name.as_str());
-        // Kueue removes its own gate when it admits the workload, so that gate does not hold a workload's pods back.
-        let opened_by_admission = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
-        let gates: Vec<TextId> =
-            gates.filter(|gate| Some(*gate) != opened_by_admission).map(|gate| TextId(self.texts.id(gate))).collect();
-        if !gates.is_empty() {
-            return Some(Obstacle::Gates(gates));
-        }
-        let of_job = || {
-            let job = job_of(object).filter(|_| matches!(self.policy, Policy::Koordinator(_)))?;
-            self.unsupported_jobs.get(&job).cloned()
-        };
-        let field = field_of_pod(object, &self.policy).or_else(of_job)?;
-        Some(Obstacle::Unsupported(TextId(self.texts.id(&field))))
-    }
-
     fn shape(&mut self, name: &FullName, object: &ApiPod) -> Result<ShapeId, InputError> {
         let requests = request::requests(object)?;
         let shape = self.vocabulary.shape(name, object, &requests)?;
-        if let Some(&known) = self.shapes.get(&shape) {
-            return Ok(known);
-        }
-        let next = ShapeId::new(self.shapes.len());
-        self.new_shapes.push(shape.clone());
-        self.shapes.insert(shape, next);
-        Ok(next)
+        Ok(self.shapes.id(shape))
     }
 
     pub fn nodes(
@@ -311,7 +285,7 @@ impl Loader {
 
     /// The shapes by number, each with an amount for every resource.
     pub fn shapes(&self) -> Vec<Shape> {
-        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.iter().map(|(shape, id)| (*id, shape)).collect();
+        let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
         shapes.sort_unstable_by_key(|(id, _)| *id);
         shapes.into_iter().map(|(_, shape)| self.filled(shape)).collect()
     }
@@ -365,13 +339,6 @@ impl Loader {
         }
         Ok(())
     }
-}
-
-fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
-    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
-    groups
-        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
-        .collect()
 }
 
 /// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.

@@ -14,19 +14,11 @@ use reprieve_api::meta::FullName;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     pub(crate) nodes: Vec<String>,
-    pub(crate) pods: Vec<FullName>,
-    pub(crate) pod_ids: BTreeMap<FullName, PodId>,
-    pub(crate) groups: Vec<FullName>,
-    pub(crate) group_ids: BTreeMap<FullName, GroupId>,
+    pub(crate) pods: Numbered<PodId>,
+    pub(crate) groups: Numbered<GroupId>,
     pub(crate) jobs: Vec<FullName>,
     pub(crate) budgets: Vec<FullName>,
-    pub(crate) queues: Vec<String>,
-    pub(crate) workloads: Vec<FullName>,
-    pub(crate) workload_ids: BTreeMap<FullName, WorkloadId>,
-    pub(crate) flavors: Vec<String>,
-    pub(crate) quota_resources: Vec<String>,
-    /// By workload.
-    pub(crate) pod_sets: Vec<Vec<String>>,
+    pub(crate) queues: QueueNames,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
     /// By topology and domain.
@@ -37,14 +29,39 @@ pub struct Names {
 }
 
 /// The names of queues and of what Kueue has in them.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct QueueNames {
     pub(crate) queues: Vec<String>,
-    pub(crate) workloads: Vec<FullName>,
+    pub(crate) workloads: Numbered<WorkloadId>,
     /// By workload.
     pub(crate) pod_sets: Vec<Vec<String>>,
     pub(crate) flavors: Vec<String>,
     pub(crate) resources: Vec<String>,
+}
+
+/// Names by id, and ids by name. The id of an object that is gone keeps a name until it is given to another object.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbered<Id> {
+    pub(crate) names: Vec<FullName>,
+    pub(crate) ids: BTreeMap<FullName, Id>,
+}
+
+impl<Id> Default for Numbered<Id> {
+    fn default() -> Self {
+        Self { names: Vec::new(), ids: BTreeMap::new() }
+    }
+}
+
+impl<Id: Copy> Numbered<Id> {
+    /// Numbers names in their order.
+    pub(crate) fn new(names: Vec<FullName>, id: impl Fn(usize) -> Id) -> Self {
+        let ids = names.iter().cloned().enumerate().map(|(at, name)| (name, id(at))).collect();
+        Self { names, ids }
+    }
+
+    pub(crate) fn id(&self, name: &FullName) -> Option<Id> {
+        self.ids.get(name).copied()
+    }
 }
 
 impl Names {
@@ -55,7 +72,7 @@ impl Names {
 
     /// A pod's namespace and name.
     pub fn pod(&self, id: PodId) -> &FullName {
-        &self.pods[id.index()]
+        &self.pods.names[id.index()]
     }
 
     /// A text that a decision handed through.
@@ -65,37 +82,37 @@ impl Names {
 
     /// All pods, in the order of their names.
     pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + '_ {
-        self.pod_ids.values().copied()
+        self.pods.ids.values().copied()
     }
 
     /// A group's namespace and name.
     pub fn group(&self, id: GroupId) -> &FullName {
-        &self.groups[id.index()]
+        &self.groups.names[id.index()]
     }
 
     /// A workload's namespace and name.
     pub fn workload(&self, id: WorkloadId) -> &FullName {
-        &self.workloads[id.index()]
+        &self.queues.workloads.names[id.index()]
     }
 
     /// A flavor's name.
     pub fn flavor(&self, id: FlavorId) -> &str {
-        &self.flavors[id.index()]
+        &self.queues.flavors[id.index()]
     }
 
     /// The name of a resource that quota is about.
     pub fn quota_resource(&self, id: QuotaResourceId) -> &str {
-        &self.quota_resources[id.index()]
+        &self.queues.resources[id.index()]
     }
 
     /// The names of a workload's pod sets, in its order.
     pub fn pod_sets(&self, id: WorkloadId) -> &[String] {
-        &self.pod_sets[id.index()]
+        &self.queues.pod_sets[id.index()]
     }
 
     /// A workload by name.
     pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
-        self.workload_ids.get(name).copied()
+        self.queues.workloads.id(name)
     }
 
     /// A job's namespace and name.
@@ -110,7 +127,7 @@ impl Names {
 
     /// A queue's path.
     pub fn queue(&self, id: QueueId) -> &str {
-        &self.queues[id.index()]
+        &self.queues.queues[id.index()]
     }
 
     /// A resource's name.
@@ -146,11 +163,11 @@ impl Names {
 
     /// A pod by name.
     pub fn pod_id(&self, name: &FullName) -> Option<PodId> {
-        self.pod_ids.get(name).copied()
+        self.pods.id(name)
     }
 
     /// A group by name.
     pub fn group_id(&self, name: &FullName) -> Option<GroupId> {
-        self.group_ids.get(name).copied()
+        self.groups.id(name)
     }
 }

@@ -9,13 +9,13 @@ use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::workloads::{
     BorrowWithin, Fungibility, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
 };
-use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId};
+use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, WorkloadId};
 use serde_json::Value;
 
 use crate::disturbance::sorting;
 use crate::index::by_name;
 use crate::intern::Interner;
-use crate::names::QueueNames;
+use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
 use crate::queue_spec::Account;
@@ -81,7 +81,7 @@ pub fn world(
         workloads,
         names: QueueNames {
             queues: queue_names,
-            workloads: workload_names,
+            workloads: Numbered::new(workload_names, WorkloadId::new),
             pod_sets: pod_set_names,
             flavors: reader.flavor_names(),
             resources: reader.resource_names(),

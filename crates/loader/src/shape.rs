@@ -27,6 +27,9 @@ pub struct Vocabulary {
     pub namespaces: Interner,
     pub resources: Interner,
     pub topologies: Interner,
+    pub applications: Interner,
+    /// Texts that only explanations use.
+    pub texts: Interner,
     /// By namespace: its labels.
     pub namespace_labels: BTreeMap<u32, BTreeMap<String, String>>,
     /// The keys of pods' labels that the selectors of pods and budgets read.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, ShapeId};
 
-use super::{FORGOTTEN, Live, between, sizes};
+use super::{FORGOTTEN, Live};
 use crate::load::Loaded;
-use crate::order::nth_rank;
 use crate::shape::same_shape;
 use reprieve_api::kinds::{Key, Kind};
 use reprieve_api::koordinator::job_of;
@@ -36,7 +35,7 @@ impl Live {
             return Ok(());
         }
         let known = old.filter(|old| same_shape(old, &object)).and_then(|_| {
-            let Loaded { snapshot, names, .. } = &self.loaded;
+            let Loaded { snapshot, names, .. } = &self.tables.loaded;
             names.pod_id(&name).map(|id| snapshot.pod(id).shape)
         });
         self.enter(&name, &object, known)
@@ -44,45 +43,45 @@ impl Live {
 
     /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
     fn enter(&mut self, name: &FullName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
-        if self.loader.queues.lacks_queue_of(object) {
+        if self.tables.loader.queues.lacks_queue_of(object) {
             self.stale = true;
             return Ok(());
         }
-        let rank = self.rank(name);
-        if let Some(job) = job_of(object).filter(|job| !self.loader.jobs.contains_key(job)) {
+        let rank = self.tables.rank(name);
+        if let Some(job) = job_of(object).filter(|job| !self.tables.loader.jobs.contains_key(job)) {
             self.new_job(&job, 0);
         }
-        let converted = self.loader.pod(name, object, shape);
-        self.keep_texts();
-        self.stale |= sizes(&self.loader) != self.sizes;
+        let converted = self.tables.loader.pod(name, object, shape);
+        self.tables.keep_texts();
+        self.stale |= self.tables.are_too_small();
         let pod = match converted {
             Err(error) => {
-                self.leave(name);
+                self.tables.leave(name);
                 return Err(error.object(ObjectRef::of(Kind::Pod, name)));
             }
             Ok(_) if self.stale => return Ok(()),
             Ok(Some(pod)) => pod,
             Ok(None) => {
-                self.leave(name);
+                self.tables.leave(name);
                 return Ok(());
             }
         };
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        for shape in std::mem::take(&mut self.loader.new_shapes) {
-            snapshot.add_shape(self.loader.filled(&shape));
+        let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
+        for shape in std::mem::take(&mut self.tables.loader.shapes.new) {
+            snapshot.add_shape(self.tables.loader.filled(&shape));
         }
         // What only pods had that are long gone is forgotten now and then.
-        let kept = snapshot.n_shapes().max(names.groups.len()).max(names.jobs.len()).max(names.texts.len());
+        let kept = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
         self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
-        for value in &self.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
+        for value in &self.tables.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }
         let budgets = match pod.node {
-            Some(_) => self.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
+            Some(_) => self.tables.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
             None => Vec::new(),
         };
         let mut pod = Pod { rank, budgets, ..pod };
-        let known = names.pod_ids.get(name).copied();
+        let known = names.pods.ids.get(name).copied();
         if let Some(known) = known.map(|id| snapshot.pod(id)) {
             pod.originator = known.originator;
             if pod == *known {
@@ -90,34 +89,25 @@ impl Live {
             }
             pod.originator = false;
         }
-        let id = known.or_else(|| self.free.pop());
-        let id = id.unwrap_or_else(|| PodId::new(names.pods.len()));
-        if id.index() == names.pods.len() {
-            names.pods.push(name.clone());
+        let id = known.or_else(|| self.tables.free_pods.pop());
+        let id = id.unwrap_or_else(|| PodId::new(names.pods.names.len()));
+        if id.index() == names.pods.names.len() {
+            names.pods.names.push(name.clone());
         } else {
-            self.leave_application(id);
+            self.tables.leave_application(id);
         }
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        names.pods[id.index()] = name.clone();
-        names.pod_ids.insert(name.clone(), id);
+        let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
+        names.pods.names[id.index()] = name.clone();
+        names.pods.ids.insert(name.clone(), id);
         snapshot.put_pod(id, pod);
-        self.join_application(id);
+        self.tables.join_application(id);
         Ok(())
     }
 
     pub(super) fn remove_pod(&mut self, name: &FullName) {
         self.forget_membership(name);
         self.pods.remove(name);
-        self.leave(name);
-    }
-
-    /// Takes the pod out of the tables.
-    fn leave(&mut self, name: &FullName) {
-        if let Some(id) = self.loaded.names.pod_ids.remove(name) {
-            self.leave_application(id);
-            self.loaded.snapshot.remove_pod(id);
-            self.free.push(id);
-        }
+        self.tables.leave(name);
     }
 
     fn forget_membership(&mut self, name: &FullName) {
@@ -131,21 +121,6 @@ impl Live {
         }
     }
 
-    /// The pod's place in the order of names: its own, or one between its neighbours. Where there is none left, all get new ones.
-    fn rank(&mut self, name: &FullName) -> u64 {
-        let Loaded { snapshot, names, .. } = &mut self.loaded;
-        if let Some(&id) = names.pod_ids.get(name) {
-            return snapshot.pod(id).rank;
-        }
-        if let Some(rank) = between(&names.pod_ids, name, |id| snapshot.pod(*id).rank) {
-            return rank;
-        }
-        snapshot.set_ranks(names.pod_ids.values().enumerate().map(|(at, id)| (*id, nth_rank(at))));
-        self.index_applications();
-        let Loaded { snapshot, names, .. } = &self.loaded;
-        between(&names.pod_ids, name, |id| snapshot.pod(*id).rank).expect("there is room between any two")
-    }
-
     /// Pods that came before their group.
     pub(super) fn enter_members(&mut self, group: &Key) {
         let members: Vec<FullName> = self.members(group).iter().cloned().collect();
@@ -153,46 +128,6 @@ impl Live {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {
                 let _ = self.enter(&name, &pod, None); // its fault was told when it came
-            }
-        }
-    }
-
-    pub(super) fn index_applications(&mut self) {
-        self.applications.clear();
-        for &id in self.loaded.names.pod_ids.values() {
-            let pod = self.loaded.snapshot.pod(id);
-            if let Some(application) = pod.application {
-                self.applications.entry(application).or_default().insert((pod.created, pod.rank, id));
-            }
-        }
-    }
-
-    fn join_application(&mut self, id: PodId) {
-        let pod = self.loaded.snapshot.pod(id);
-        if let Some(application) = pod.application {
-            let place = (pod.created, pod.rank, id);
-            let pods = self.applications.entry(application).or_default();
-            let first = pods.first().map(|(_, _, id)| *id);
-            pods.insert(place);
-            if pods.first() == Some(&place) {
-                if let Some(first) = first {
-                    self.loaded.snapshot.set_originator(first, false);
-                }
-                self.loaded.snapshot.set_originator(id, true);
-            }
-        }
-    }
-
-    fn leave_application(&mut self, id: PodId) {
-        let pod = self.loaded.snapshot.pod(id);
-        if let Some(application) = pod.application {
-            let pods = self.applications.get_mut(&application).expect("it joined");
-            pods.remove(&(pod.created, pod.rank, id));
-            match pods.first() {
-                Some((_, _, first)) => self.loaded.snapshot.set_originator(*first, true),
-                None => {
-                    self.applications.remove(&application);
-                }
             }
         }
     }

@@ -1,0 +1,62 @@
+//! What keeps a pending pod from being placed.
+
+use std::collections::BTreeMap;
+
+use reprieve_api::koordinator::job_of;
+use reprieve_api::meta::FullName;
+use reprieve_api::object_set::Objects;
+use reprieve_api::pod::Pod;
+use reprieve_engine::TextId;
+use reprieve_engine::policy::Policy;
+use reprieve_engine::snapshot::Obstacle;
+
+use crate::intern::Interner;
+use crate::schedulers::Schedulers;
+use crate::unsupported::{field_of_job, field_of_pod};
+
+/// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
+const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
+
+/// What keeps pending pods from being placed, under one policy and for one scheduler.
+pub struct Obstacles {
+    policy: Policy,
+    pub schedulers: Schedulers,
+    /// By Koordinator job: its field that no decision evaluates.
+    unsupported_jobs: BTreeMap<FullName, String>,
+}
+
+impl Obstacles {
+    pub fn new(objects: &Objects, policy: &Policy, scheduler_name: Option<&str>) -> Self {
+        let schedulers = Schedulers::new(objects, policy, scheduler_name);
+        Self { policy: *policy, schedulers, unsupported_jobs: unsupported_jobs(objects) }
+    }
+
+    /// What keeps a pending pod from being placed, if anything does.
+    pub fn of(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
+        if self.schedulers.is_other(pod, &self.policy) {
+            return Some(Obstacle::OtherScheduler);
+        }
+        let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+        let gates = gates.into_iter().flatten().map(|gate| gate.name.as_str());
+        // Kueue removes its own gate when it admits the workload, so that gate does not hold a workload's pods back.
+        let opened_by_admission = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
+        let gates: Vec<TextId> =
+            gates.filter(|gate| Some(*gate) != opened_by_admission).map(|gate| TextId(texts.id(gate))).collect();
+        if !gates.is_empty() {
+            return Some(Obstacle::Gates(gates));
+        }
+        let of_job = || {
+            let job = job_of(pod).filter(|_| matches!(self.policy, Policy::Koordinator(_)))?;
+            self.unsupported_jobs.get(&job).cloned()
+        };
+        let field = field_of_pod(pod, &self.policy).or_else(of_job)?;
+        Some(Obstacle::Unsupported(TextId(texts.id(&field))))
+    }
+}
+
+fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
+    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
+    groups
+        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
+        .collect()
+}
