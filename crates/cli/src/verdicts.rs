@@ -16,7 +16,7 @@ use reprieve_report::budget_report::{BudgetReport, violated};
 use reprieve_report::decision::{LawReport, Report};
 use reprieve_report::plural::count;
 use reprieve_report::report::{explained, report};
-use reprieve_translate::queue_tree::Accounts;
+use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_kubernetes::Plain;
 use reprieve_translate::to_kueue::Mapped;
 use reprieve_translate::tolerations::{has_tolerations, without_tolerations};
@@ -153,7 +153,7 @@ struct Cluster {
     objects: Objects,
     plain: Plain,
     loaded: Loaded,
-    accounts: Option<Accounts>,
+    accounts: Option<NeutralQueues>,
     /// The refusal of a preemptor that its own policy does not place, whatever room there is: no policy does.
     refusal: Option<Report>,
 }
@@ -172,7 +172,7 @@ impl Cluster {
         load(objects, Strictness::Files)?;
         let plain = Plain::of(objects)?;
         let loaded = load(&plain.objects, Strictness::Files)?;
-        let accounts = Accounts::of(objects, &plain)?;
+        let accounts = NeutralQueues::from_objects(objects, &plain)?;
         Ok(Self { objects: objects.clone(), plain, loaded, accounts, refusal: refusal(objects, asked) })
     }
 
@@ -186,7 +186,9 @@ impl Cluster {
                 Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() }
             }
             (Way::Kept(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
-            (Way::Kept(keeper), Some(accounts)) => accounts.under(keeper, &self.objects, &self.plain, &self.loaded)?,
+            (Way::Kept(keeper), Some(accounts)) => {
+                accounts.translate_to(keeper, &self.objects, &self.plain, &self.loaded)?
+            }
         };
         let spec = TestSpec {
             now: asked.now.clone(),

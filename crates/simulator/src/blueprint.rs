@@ -1,31 +1,35 @@
 //! What is to be simulated, before a policy is chosen: scenarios and traces become one of these, and it becomes a setup for each policy.
 
-mod kueue;
-mod queues;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::Object;
+use reprieve_api::kinds::{Kind, Object, Reader};
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_api::source::{InputError, Source};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_loader::load::{Strictness, load_for};
+use reprieve_loader::question::reader;
+use reprieve_loader::request::{self, Amounts};
+use reprieve_translate::queue_tree::NeutralQueues;
+use reprieve_translate::to_koordinator::elastic_quotas;
+use reprieve_translate::to_kueue;
+use reprieve_translate::to_yunikorn::config_map;
+use serde_json::json;
 
 use crate::faults::Faults;
 use crate::submission::Submission;
 use crate::usage::QUEUE;
 use crate::world::Setup;
 
-pub use queues::Queue;
-
 /// How many samples a run takes.
 const SAMPLES: i64 = 720;
+/// The namespace of all that is submitted.
+const NAMESPACE: &str = "default";
 
 /// What is to be simulated under any policy.
 #[derive(Clone, Debug)]
@@ -34,8 +38,8 @@ pub struct Blueprint {
     pub name: String,
     /// Nodes, classes, budgets, and accounts in some policy's own words.
     pub objects: Vec<Object>,
-    /// Accounts in the words of no policy.
-    pub queues: Vec<Queue>,
+    /// Queues that become objects of each policy.
+    pub queues: NeutralQueues,
     /// What is submitted, and to which queue.
     pub submissions: Vec<(Submission, Option<String>)>,
     /// When it begins.
@@ -55,11 +59,13 @@ pub struct Blueprint {
 impl Blueprint {
     /// The same under a policy; an error where the policy does not understand its objects.
     pub fn setup(&self, policy: Policy) -> Result<Setup, InputError> {
-        let keeps = |object: &&Object| queues::is_for(object, &policy);
-        let mut objects: Vec<Object> = self.objects.iter().filter(keeps).cloned().collect();
-        if !objects.iter().any(queues::is_account) {
-            let accounts = queues::objects(&self.queues, &policy, &objects);
-            objects.extend(accounts);
+        let mut objects: Vec<Object> =
+            self.objects.iter().filter(|object| is_read_by(object, &policy)).cloned().collect();
+        let is_queue =
+            |object: &Object| matches!(object.kind(), Kind::ConfigMap | Kind::ElasticQuota | Kind::ClusterQueue);
+        if !self.queues.is_empty() && !objects.iter().any(is_queue) {
+            let queues = self.queue_objects(&policy, &objects);
+            objects.extend(queues);
         }
         self.refuse_misunderstood(&objects, &policy)?;
         // Submissions that are alike stay so: the memory of a run is in proportion to what differs.
@@ -71,7 +77,7 @@ impl Blueprint {
                     let mut template = Pod::clone(&submission.template);
                     let labels = template.metadata.labels.get_or_insert_default();
                     labels.insert(QUEUE.to_owned(), queue.clone());
-                    labels.extend(queues::label(&self.queues, queue, &policy));
+                    labels.extend(self.queues.label(queue, &policy));
                     Arc::new(template)
                 });
                 submission.template = Arc::clone(template);
@@ -94,6 +100,19 @@ impl Blueprint {
         })
     }
 
+    /// The queues as objects of a policy.
+    fn queue_objects(&self, policy: &Policy, nodes: &[Object]) -> Vec<Object> {
+        match policy {
+            Policy::Kubernetes(_) => Vec::new(),
+            Policy::YuniKorn => vec![Object::from(config_map(&self.queues, |_| json!({})))],
+            Policy::Koordinator(_) => elastic_quotas(&self.queues).map(Object::from).collect(),
+            Policy::Kueue(_) => {
+                let offered = offered(nodes);
+                to_kueue::queue_objects(&self.queues, &offered, &offered, &BTreeSet::from([NAMESPACE]))
+            }
+        }
+    }
+
     /// A scheduler keeps to what was in force before where it is told nonsense; whoever writes a scenario is told.
     fn refuse_misunderstood(&self, each: &[Object], policy: &Policy) -> Result<(), InputError> {
         let source = Source { file: self.name.as_str().into(), document: 1, item: None };
@@ -103,6 +122,25 @@ impl Blueprint {
         }
         load_for(&objects, Strictness::Files, policy).map(drop)
     }
+}
+
+fn is_read_by(object: &Object, policy: &Policy) -> bool {
+    let by = object.kind().resource().reader;
+    object.kind() == Kind::Job || by == Reader::All || by == reader(policy)
+}
+
+/// What all nodes offer together, without the number of pods.
+fn offered(nodes: &[Object]) -> Amounts {
+    let mut offered = Amounts::new();
+    for object in nodes {
+        let Object::Node(node) = object else { continue };
+        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
+        let amounts = request::amounts(&allocatable, "status.allocatable").unwrap_or_default();
+        for (resource, amount) in amounts.into_iter().filter(|(resource, _)| resource != "pods") {
+            *offered.entry(resource).or_default() += amount;
+        }
+    }
+    offered
 }
 
 /// A pod that asks for so much and has this priority.

@@ -1,23 +1,24 @@
 //! Random clusters, each from a seed, in which everything goes wrong.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeStatus, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
-use reprieve_api::koordinator::{ElasticQuota, QuotaSpec};
-use reprieve_api::kueue::{
-    ClusterQueue, ClusterQueueSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec, PreemptionSpec,
-    ResourceFlavor, ResourceGroupSpec, ResourceQuota,
-};
 use reprieve_api::meta::FullName;
-use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
+use reprieve_loader::queue_spec::Account;
+use reprieve_loader::request::Amounts;
+use reprieve_translate::kueue_objects::{cluster_queue, flavor, flavor_quotas, local_queue, resource_groups};
+use reprieve_translate::queue_tree::NeutralQueues;
+use reprieve_translate::to_koordinator::elastic_quotas;
+use reprieve_translate::to_yunikorn::config_map;
 use serde_json::json;
 
+use crate::blueprint::template;
 use crate::chance::Chance;
 use crate::faults::Faults;
 use crate::submission::{Form, Submission};
@@ -27,6 +28,10 @@ use crate::world::Setup;
 pub const POLICIES: &[&str] =
     &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)", "Kueue", "Kueue (fair)", "Kueue (joint)"];
 
+const GPU: &str = "nvidia.com/gpu";
+const TEAMS: [&str; 2] = ["a", "b"];
+/// Nominal quota in thousandths, without a borrowing limit.
+const MORE_CPU_THAN_ANY_NODE: (i64, Option<i64>) = (1_000_000, None);
 /// The flavors of nodes under policy Kueue.
 const FLAVORS: [&str; 2] = ["new", "old"];
 const FAIR: FairSharing =
@@ -76,7 +81,7 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
 }
 
 fn node(name: &str, gpus: i64) -> Object {
-    let amounts = [("cpu", "64".to_owned()), ("nvidia.com/gpu", gpus.to_string()), ("pods", "20".to_owned())];
+    let amounts = [("cpu", "64".to_owned()), (GPU, gpus.to_string()), ("pods", "20".to_owned())];
     let allocatable = amounts.map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).into_iter().collect();
     Object::from(Node {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
@@ -90,33 +95,24 @@ fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
     let half = (gpus / 2).max(1);
     let least = [chance.within(half / 2, half), chance.within(0, half)];
     let most = [chance.within(half, gpus), chance.within(half, gpus)];
+    let amount = |gpus: i64| Amounts::from([(GPU.to_owned(), gpus)]);
+    let team = |at: usize| Account {
+        name: TEAMS[at].to_owned(),
+        guarantee: amount(least[at]),
+        ceiling: amount(most[at]),
+        ..Account::default()
+    };
+    let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();
     match policy {
         Policy::YuniKorn => {
             let fenced = chance.happens(300_000);
-            let team = |at: usize| {
-                json!({
-                    "name": (["a", "b"][at]),
-                    "resources": {
-                        "guaranteed": {"nvidia.com/gpu": least[at]},
-                        "max": {"nvidia.com/gpu": most[at]},
-                    },
-                    "properties": {
-                        "preemption.delay": "10s",
-                        "preemption.policy": if fenced && at == 0 { "fence" } else { "default" },
-                    },
-                })
+            let properties = |team: &str| {
+                let policy = if fenced && team == TEAMS[0] { "fence" } else { "default" };
+                json!({ "preemption.delay": "10s", "preemption.policy": policy })
             };
-            let queues = json!({"partitions": [{"name": "default", "queues": [{
-                "name": "root", "submitacl": "*", "queues": [team(0), team(1)],
-            }]}]});
-            let data = [("queues.yaml".to_owned(), queues.to_string())].into_iter().collect();
-            vec![Object::from(ConfigMap {
-                metadata: ObjectMeta { name: Some("yunikorn-configs".to_owned()), ..ObjectMeta::default() },
-                data: Some(data),
-                ..ConfigMap::default()
-            })]
+            vec![Object::from(config_map(&teams, properties))]
         }
-        Policy::Koordinator(_) => [0, 1].map(|at| quota(["a", "b"][at], least[at], most[at])).into(),
+        Policy::Koordinator(_) => elastic_quotas(&teams).map(Object::from).collect(),
         Policy::Kubernetes(_) | Policy::Kueue(_) => Vec::new(),
     }
 }
@@ -132,82 +128,27 @@ fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<O
         let labels = node.metadata_mut().labels.get_or_insert_default();
         labels.insert("flavor".to_owned(), FLAVORS[flavor].to_owned());
     }
-    let mut objects: Vec<Object> = FLAVORS[..n_flavors].iter().map(|name| Object::from(flavor(name))).collect();
+    let mut objects: Vec<Object> = FLAVORS[..n_flavors]
+        .iter()
+        .map(|&name| Object::from(flavor(name, [("flavor".to_owned(), name.to_owned())].into())))
+        .collect();
     // 2. Two queues that share the whole capacity.
     let limited = chance.happens(500_000);
     let strict = chance.happens(300_000);
     let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.within(0, *gpus)).collect();
-    for queue in ["a", "b"] {
+    for queue in TEAMS {
         let flavors = capacity.iter().zip(&of_a).zip(FLAVORS).map(|((gpus, of_a), flavor)| {
-            let nominal = if queue == "a" { *of_a } else { gpus - of_a };
-            flavor_quotas(flavor, nominal, limited.then_some(gpus / 2))
+            let nominal = if queue == TEAMS[0] { *of_a } else { gpus - of_a };
+            flavor_quotas(flavor, [GPU, "cpu"], |resource| match resource {
+                GPU => (nominal, limited.then_some(gpus / 2)),
+                _ => MORE_CPU_THAN_ANY_NODE,
+            })
         });
-        objects.push(Object::from(cluster_queue(queue, flavors.collect(), strict)));
-        objects.push(Object::from(local_queue(queue)));
+        let mut cluster_queue = cluster_queue(queue, "all", resource_groups(flavors.collect()));
+        cluster_queue.spec.queueing_strategy = Some(if strict { "StrictFIFO" } else { "BestEffortFIFO" }.to_owned());
+        objects.extend([Object::from(cluster_queue), Object::from(local_queue(queue, "default"))]);
     }
     objects
-}
-
-fn flavor(name: &str) -> ResourceFlavor {
-    ResourceFlavor {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        spec: FlavorSpec { node_labels: [("flavor".to_owned(), name.to_owned())].into(), ..FlavorSpec::default() },
-        ..ResourceFlavor::default()
-    }
-}
-
-/// GPUs of a flavor, perhaps with a limit to what may be borrowed, and more cpu than there is.
-fn flavor_quotas(flavor: &str, gpus: i64, borrowing_limit: Option<i64>) -> FlavorQuotas {
-    let quota = |name: &str, nominal: i64, limit: Option<i64>| ResourceQuota {
-        name: name.to_owned(),
-        nominal_quota: json!(nominal),
-        borrowing_limit: limit.map(|limit| json!(limit)),
-        ..ResourceQuota::default()
-    };
-    let resources = vec![quota("nvidia.com/gpu", gpus, borrowing_limit), quota("cpu", 1000, None)];
-    FlavorQuotas { name: flavor.to_owned(), resources }
-}
-
-fn cluster_queue(name: &str, flavors: Vec<FlavorQuotas>, strict: bool) -> ClusterQueue {
-    ClusterQueue {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        spec: ClusterQueueSpec {
-            cohort_name: Some("all".to_owned()),
-            resource_groups: vec![ResourceGroupSpec {
-                covered_resources: vec!["nvidia.com/gpu".to_owned(), "cpu".to_owned()],
-                flavors,
-            }],
-            queueing_strategy: Some(if strict { "StrictFIFO" } else { "BestEffortFIFO" }.to_owned()),
-            preemption: PreemptionSpec {
-                within_cluster_queue: Some("LowerPriority".to_owned()),
-                reclaim_within_cohort: Some("Any".to_owned()),
-                ..PreemptionSpec::default()
-            },
-            ..ClusterQueueSpec::default()
-        },
-        ..ClusterQueue::default()
-    }
-}
-
-fn local_queue(name: &str) -> LocalQueue {
-    LocalQueue {
-        metadata: ObjectMeta {
-            namespace: Some("default".to_owned()),
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
-        spec: LocalQueueSpec { cluster_queue: name.to_owned(), ..LocalQueueSpec::default() },
-        ..LocalQueue::default()
-    }
-}
-
-fn quota(name: &str, min: i64, max: i64) -> Object {
-    let amount = |amount: i64| [("nvidia.com/gpu".to_owned(), json!(amount))].into_iter().collect();
-    Object::from(ElasticQuota {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        spec: QuotaSpec { min: amount(min), max: amount(max) },
-        ..ElasticQuota::default()
-    })
 }
 
 fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submission {
@@ -217,39 +158,20 @@ fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submi
     let pods = usize::try_from(if gang { chance.within(2, 6) } else { chance.within(1, 3) }).expect("it is small");
     let whole = chance.happens(700_000);
     let min = if chance.happens(800_000) { pods } else { pods - 1 };
-    let queue = chance.pick(&["a", "b"]);
-    let label = match policy {
-        Policy::YuniKorn => Some(("queue", format!("root.{queue}"))),
-        Policy::Koordinator(_) => Some(("quota.scheduling.koordinator.sh/name", queue.to_owned())),
-        Policy::Kueue(_) => Some(("kueue.x-k8s.io/queue-name", queue.to_owned())),
-        Policy::Kubernetes(_) => None,
-    };
+    let queue = chance.pick(&TEAMS);
+    let requests = [("cpu", 1), (GPU, each)].map(|(resource, n)| (resource.to_owned(), Quantity(n.to_string())));
+    let mut template = template(priority, requests.into_iter());
+    template.metadata.labels = NeutralQueues::default().label(queue, policy).map(|label| [label].into());
     let running = chance.within(1, 120) * MINUTE;
     Submission {
         name: FullName::new("default", &format!("job-{at:02}")),
         at: START.plus_micros(chance.within(0, 3 * HOUR)),
         pods,
         form: if gang { Form::Gang { min, whole } } else { Form::Single },
-        template: template(priority, each, label).into(),
+        template: template.into(),
         running_micros: Some(running),
         checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),
         startup_micros: chance.within(1, 20) * SECOND,
         stop_micros: chance.within(1, 30) * SECOND,
     }
-}
-
-fn template(priority: i32, gpus: i64, label: Option<(&str, String)>) -> Pod {
-    let requests =
-        [("cpu".to_owned(), Quantity("1".to_owned())), ("nvidia.com/gpu".to_owned(), Quantity(gpus.to_string()))];
-    let container = Container {
-        name: "main".to_owned(),
-        resources: Some(ResourceRequirements {
-            requests: Some(requests.into_iter().collect()),
-            ..ResourceRequirements::default()
-        }),
-        ..Container::default()
-    };
-    let labels = label.map(|(key, value)| [(key.to_owned(), value)].into_iter().collect());
-    let spec = PodSpec { containers: vec![container], priority: Some(priority), ..PodSpec::default() };
-    Pod::new(ObjectMeta { labels, ..ObjectMeta::default() }, spec)
 }

@@ -20,12 +20,15 @@ use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Source};
 use reprieve_api::test_file::Profile;
 use reprieve_engine::Timestamp;
+use reprieve_loader::queue_spec::Account;
+use reprieve_loader::request;
 use reprieve_loader::time::parse_time;
 use reprieve_loader::time::timestamp;
+use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::blueprint::{Blueprint, Queue};
+use crate::blueprint::Blueprint;
 use crate::faults::Faults;
 use span::{Numbers, Span, Spans};
 
@@ -222,7 +225,7 @@ impl Scenario {
         Blueprint {
             name: self.name.clone(),
             objects,
-            queues: self.spec.queues.iter().map(QueueSpec::queue).collect(),
+            queues: self.queues(),
             submissions: jobs::submissions(self, seed),
             start: self.start,
             end: self.end,
@@ -231,6 +234,20 @@ impl Scenario {
             made_up: Vec::new(),
             seed,
         }
+    }
+
+    fn queues(&self) -> NeutralQueues {
+        let queues = &self.spec.queues;
+        let amounts = |amounts: &Amounts| {
+            request::amounts(&quantities(amounts), "queues").expect("amounts were checked when the scenario was read")
+        };
+        let queue = |queue: &QueueSpec| Account {
+            name: queue.name.clone(),
+            parent: queue.parent.as_ref().and_then(|parent| queues.iter().position(|queue| queue.name == *parent)),
+            guarantee: amounts(&queue.guarantee),
+            ceiling: amounts(&queue.ceiling),
+        };
+        queues.iter().map(queue).collect()
     }
 }
 
@@ -312,17 +329,6 @@ impl Class {
             preemption_policy: self.preemption_policy.clone(),
             ..PriorityClass::default()
         })
-    }
-}
-
-impl QueueSpec {
-    fn queue(&self) -> Queue {
-        Queue {
-            name: self.name.clone(),
-            parent: self.parent.clone(),
-            guarantee: texts(&self.guarantee),
-            ceiling: texts(&self.ceiling),
-        }
     }
 }
 

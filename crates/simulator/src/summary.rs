@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Serialize;
 
-use crate::blueprint::Queue;
 use crate::run::{JobRecord, Run, Sample};
 
 const HOUR: f64 = 3_600_000_000.0;
@@ -72,7 +72,7 @@ pub struct Percentiles {
 }
 
 /// Sums a run up.
-pub fn summary(policy: &str, run: &Run, queues: &[Queue]) -> Summary {
+pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
     let jobs = &run.jobs;
     let lost: f64 = jobs.iter().map(|job| job.lost_micros as f64 * job.each as f64).sum();
     let priorities: BTreeSet<i32> = jobs.iter().map(|job| job.priority).collect();
@@ -129,11 +129,11 @@ fn mean(run: &Run, of: impl Fn(&Sample) -> i64) -> f64 {
 }
 
 /// Jain's index: the square of the sum by n times the sum of the squares.
-fn fairness(run: &Run, queues: &[Queue]) -> Option<f64> {
+fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     let names: BTreeSet<&String> = run.jobs.iter().filter_map(|job| job.queue.as_ref()).collect();
     let guarantee = |name: &str| -> Option<f64> {
-        let queue = queues.iter().find(|queue| queue.name == *name)?;
-        queue.guarantee.get(&run.resource)?.parse().ok().filter(|amount| *amount > 0.0)
+        let amount = *queues.get(name)?.guarantee.get(&run.resource)?;
+        (amount > 0).then(|| amount as f64 / units(&run.resource))
     };
     let weights: Option<BTreeMap<&String, f64>> = names.iter().map(|&name| Some((name, guarantee(name)?))).collect();
     let share = |name: &String| {

@@ -1,50 +1,57 @@
-//! Kueue's queues and cohorts for quota that was written in other words: one flavor, amounts as numbers.
+//! Kueue's objects for quota, with amounts as numbers.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::BTreeMap;
 
 use reprieve_api::kueue::{
-    ClusterQueue, ClusterQueueSpec, Cohort, CohortSpec, FlavorQuotas, PreemptionSpec, ResourceFlavor,
-    ResourceGroupSpec, ResourceQuota,
+    ClusterQueue, ClusterQueueSpec, Cohort, CohortSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec,
+    PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
 use reprieve_api::quantity::written;
 
-/// The cohort above all.
-pub const ROOT: &str = "cluster";
-/// The flavor of all quota.
-pub const FLAVOR: &str = "default";
+use crate::synthetic::named;
 
-/// That flavor.
-pub fn flavor() -> ResourceFlavor {
-    ResourceFlavor { metadata: named(FLAVOR), ..ResourceFlavor::default() }
+/// The Cohort above all others.
+pub const ROOT: &str = "cluster";
+
+/// A flavor of the nodes with these labels.
+pub fn flavor(name: &str, node_labels: BTreeMap<String, String>) -> ResourceFlavor {
+    let spec = FlavorSpec { node_labels, ..FlavorSpec::default() };
+    ResourceFlavor { metadata: named(name, None), spec, ..ResourceFlavor::default() }
 }
 
-/// Quota of these resources: what it has of each of its own, and how much it may borrow; `None` is no limit.
-pub fn quota<'r>(
-    resources: impl IntoIterator<Item = &'r String>,
-    quota: impl Fn(&String) -> (i64, Option<i64>),
-) -> Vec<ResourceGroupSpec> {
-    let of = |resource: &'r String| {
+/// Quota of one flavor. `quota` returns the nominal quota of a resource and its borrowing limit, `None` if there is no limit.
+pub fn flavor_quotas(
+    flavor: &str,
+    resources: impl IntoIterator<Item = impl AsRef<str>>,
+    quota: impl Fn(&str) -> (i64, Option<i64>),
+) -> FlavorQuotas {
+    let resource_quota = |resource: &str| {
         let (nominal, limit) = quota(resource);
         ResourceQuota {
-            name: resource.clone(),
+            name: resource.to_owned(),
             nominal_quota: written(resource, nominal).into(),
             borrowing_limit: limit.map(|limit| written(resource, limit).into()),
             ..ResourceQuota::default()
         }
     };
-    let resources: Vec<ResourceQuota> = resources.into_iter().map(of).collect();
-    let covered_resources = resources.iter().map(|quota| quota.name.clone()).collect();
-    vec![ResourceGroupSpec { covered_resources, flavors: vec![FlavorQuotas { name: FLAVOR.to_owned(), resources }] }]
+    let resources = resources.into_iter().map(|resource| resource_quota(resource.as_ref())).collect();
+    FlavorQuotas { name: flavor.to_owned(), resources }
 }
 
-/// A cohort below another, or below none.
+/// One group of these flavors, which all have the same resources.
+pub fn resource_groups(flavors: Vec<FlavorQuotas>) -> Vec<ResourceGroupSpec> {
+    let covered_resources = flavors[0].resources.iter().map(|quota| quota.name.clone()).collect();
+    vec![ResourceGroupSpec { covered_resources, flavors }]
+}
+
+/// A Cohort below another, or below none.
 pub fn cohort(name: &str, parent: Option<&str>, resource_groups: Vec<ResourceGroupSpec>) -> Cohort {
     let parent_name = parent.map(str::to_owned);
     let spec = CohortSpec { parent_name, resource_groups, ..CohortSpec::default() };
-    Cohort { metadata: named(name), spec, ..Cohort::default() }
+    Cohort { metadata: named(name, None), spec, ..Cohort::default() }
 }
 
-/// A queue of a cohort that preempts for what it has lent, and the lower of its own.
+/// A ClusterQueue that reclaims what it lent to its Cohort and preempts lower priorities of its own.
 pub fn cluster_queue(name: &str, cohort: &str, resource_groups: Vec<ResourceGroupSpec>) -> ClusterQueue {
     let preemption = PreemptionSpec {
         within_cluster_queue: Some("LowerPriority".to_owned()),
@@ -53,9 +60,11 @@ pub fn cluster_queue(name: &str, cohort: &str, resource_groups: Vec<ResourceGrou
     };
     let cohort_name = Some(cohort.to_owned());
     let spec = ClusterQueueSpec { cohort_name, resource_groups, preemption, ..ClusterQueueSpec::default() };
-    ClusterQueue { metadata: named(name), spec, ..ClusterQueue::default() }
+    ClusterQueue { metadata: named(name, None), spec, ..ClusterQueue::default() }
 }
 
-fn named(name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+/// A LocalQueue with the name of its ClusterQueue.
+pub fn local_queue(name: &str, namespace: &str) -> LocalQueue {
+    let spec = LocalQueueSpec { cluster_queue: name.to_owned(), ..LocalQueueSpec::default() };
+    LocalQueue { metadata: named(name, Some(namespace)), spec, ..LocalQueue::default() }
 }

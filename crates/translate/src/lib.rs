@@ -1,4 +1,11 @@
 //! One cluster under another policy: the queues of one policy written as the objects of another. No other crate writes such objects.
+//!
+//! ```text
+//! objects ── translation ──▶ NeutralQueues ──┬─▶ to_yunikorn     ConfigMap yunikorn-configs
+//!                                  ▲         ├─▶ to_koordinator  ElasticQuotas, PodGroups
+//! scenarios, traces ───────────────┘         └─▶ to_kueue        Cohorts, ClusterQueues, LocalQueues, Workloads
+//! objects ── to_kubernetes ──▶ pods and PodGroups
+//! ```
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same objects, on every machine")]
@@ -6,9 +13,9 @@
 pub mod kueue_objects;
 pub mod queue_tree;
 mod synthetic;
-mod to_koordinator;
+pub mod to_koordinator;
 pub mod to_kubernetes;
 pub mod to_kueue;
-mod to_yunikorn;
+pub mod to_yunikorn;
 pub mod tolerations;
 pub mod translation;

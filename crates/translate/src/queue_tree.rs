@@ -1,65 +1,134 @@
-//! The queues of a cluster in the words of no policy: a tree with a guarantee and a ceiling for each.
+//! The queues of a cluster independent of any policy: a tree in which each queue has a guarantee and a limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::koordinator::QUOTA;
 use reprieve_api::meta::FullName;
+use reprieve_engine::policy::Policy;
 use reprieve_loader::queue_spec::Account;
 
 use crate::kueue_objects::ROOT;
 
-/// The accounts of a cluster and which of them each pod uses.
-#[derive(Clone, Debug)]
-pub struct Accounts {
-    pub(crate) accounts: Vec<Account>,
-    /// One for each account: fit for every policy, and no two the same.
-    pub(crate) names: Vec<String>,
+/// The label of a pod that names its LocalQueue.
+pub(crate) const LOCAL_QUEUE: &str = "kueue.x-k8s.io/queue-name";
+
+/// The queues of a cluster, and which of them each pod uses.
+#[derive(Clone, Debug, Default)]
+pub struct NeutralQueues {
+    /// INVARIANT: no two have the same name, and no queue is above itself.
+    pub(crate) queues: Vec<Account>,
+    /// By pod: the index of its queue.
     pub(crate) of_pod: BTreeMap<FullName, usize>,
 }
 
-impl Accounts {
-    pub(crate) fn children(&self, of: Option<usize>) -> impl Iterator<Item = usize> + '_ {
-        (0..self.accounts.len()).filter(move |&at| self.accounts[at].parent == of)
-    }
-
-    pub(crate) fn is_parent(&self, at: usize) -> bool {
-        self.children(Some(at)).next().is_some()
-    }
-
-    /// What an account and all below it are guaranteed: its own word, or its children's together if that is more.
-    pub(crate) fn guaranteed(&self, at: usize, resource: &str) -> i64 {
-        let own = self.accounts[at].guarantee.get(resource).copied().unwrap_or(0);
-        own.max(self.guaranteed_below(Some(at), resource))
-    }
-
-    pub(crate) fn guaranteed_below(&self, at: Option<usize>, resource: &str) -> i64 {
-        self.children(at).fold(0, |sum: i64, child| sum.saturating_add(self.guaranteed(child, resource)))
+impl FromIterator<Account> for NeutralQueues {
+    fn from_iter<I: IntoIterator<Item = Account>>(queues: I) -> Self {
+        Self { queues: queues.into_iter().collect(), of_pod: BTreeMap::new() }
     }
 }
 
-/// Only some policies let pods use an account that has accounts below it. Elsewhere they use one more below it, which is
-/// guaranteed nothing. By parent: that account.
-pub(crate) fn leaves_below_parents(accounts: &mut Vec<Account>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
-    let parents: BTreeSet<usize> = accounts.iter().filter_map(|account| account.parent).collect();
+impl NeutralQueues {
+    /// Whether there are no queues.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// The queue of this name.
+    pub fn get(&self, name: &str) -> Option<&Account> {
+        self.queues.iter().find(|queue| queue.name == name)
+    }
+
+    /// The label by which a pod names its queue under a policy. A name that is a full path already is kept.
+    pub fn label(&self, name: &str, policy: &Policy) -> Option<(String, String)> {
+        let (key, value) = match policy {
+            Policy::Kubernetes(_) => return None,
+            Policy::YuniKorn => ("queue", self.path(name)),
+            Policy::Koordinator(_) => (QUOTA, name.to_owned()),
+            Policy::Kueue(_) => (LOCAL_QUEUE, name.to_owned()),
+        };
+        Some((key.to_owned(), value))
+    }
+
+    fn path(&self, name: &str) -> String {
+        if name.starts_with("root.") {
+            return name.to_owned();
+        }
+        let parent = self.get(name).and_then(|queue| queue.parent);
+        format!("{}.{name}", parent.map_or_else(|| "root".to_owned(), |parent| self.path(&self.queues[parent].name)))
+    }
+
+    pub(crate) fn queue_of(&self, pod: &FullName) -> Option<&str> {
+        self.of_pod.get(pod).map(|&at| self.queues[at].name.as_str())
+    }
+
+    pub(crate) fn children(&self, of: Option<usize>) -> impl Iterator<Item = usize> + '_ {
+        (0..self.queues.len()).filter(move |&at| self.queues[at].parent == of)
+    }
+
+    pub(crate) fn has_children(&self, at: usize) -> bool {
+        self.children(Some(at)).next().is_some()
+    }
+
+    /// The resources that any queue guarantees or limits.
+    pub(crate) fn resources(&self) -> BTreeSet<&str> {
+        let names = self.queues.iter().flat_map(|queue| queue.guarantee.keys().chain(queue.ceiling.keys()));
+        names.map(String::as_str).collect()
+    }
+
+    pub(crate) fn guarantee(&self, at: usize, resource: &str) -> i64 {
+        self.queues[at].guarantee.get(resource).copied().unwrap_or(0)
+    }
+
+    /// The sum of the children's guarantees.
+    pub(crate) fn guaranteed_below(&self, at: Option<usize>, resource: &str) -> i64 {
+        self.children(at).fold(0, |sum: i64, child| sum.saturating_add(self.guarantee(child, resource)))
+    }
+
+    /// The same queues, each guaranteed at least as much as its children together.
+    pub(crate) fn with_guarantees_of_children(&self) -> Self {
+        let mut raised = self.clone();
+        for at in self.children(None) {
+            raised.raise_guarantees(at, &self.resources());
+        }
+        raised
+    }
+
+    fn raise_guarantees(&mut self, at: usize, resources: &BTreeSet<&str>) {
+        let children: Vec<usize> = self.children(Some(at)).collect();
+        for child in children {
+            self.raise_guarantees(child, resources);
+        }
+        for &resource in resources {
+            let below = self.guaranteed_below(Some(at), resource);
+            if below > self.guarantee(at, resource) {
+                self.queues[at].guarantee.insert(resource.to_owned(), below);
+            }
+        }
+    }
+}
+
+/// Adds a queue without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns it
+/// by parent.
+pub(crate) fn add_leaf_queues(queues: &mut Vec<Account>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
+    let parents: BTreeSet<usize> = queues.iter().filter_map(|queue| queue.parent).collect();
     let mut leaves = BTreeMap::new();
     for &parent in parents.intersection(&used) {
-        leaves.insert(parent, accounts.len());
-        let name = format!("{}-own", accounts[parent].name);
-        accounts.push(Account { name, parent: Some(parent), ..Account::default() });
+        leaves.insert(parent, queues.len());
+        let name = format!("{}-own", queues[parent].name);
+        queues.push(Account { name, parent: Some(parent), ..Account::default() });
     }
     leaves
 }
 
-/// The last part of each account's path, lowercase, with a number where another has it already.
-pub(crate) fn names(accounts: &[Account]) -> Vec<String> {
+/// Gives queues names that every policy accepts: the last part of the path, lowercase, with a number if another queue has that name.
+pub(crate) fn rename(queues: &mut [Account]) {
     let mut taken: BTreeSet<String> = BTreeSet::from(["root".to_owned(), ROOT.to_owned()]);
-    let mut unique = |account: &Account| {
-        let last = account.name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    for queue in queues {
+        let last = queue.name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         let plain: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let numbered = (2..).map(|n| format!("{plain}-{n}"));
         let name = std::iter::once(plain.clone()).chain(numbered).find(|name| !taken.contains(name));
-        let name = name.expect("numbers do not run out");
-        taken.insert(name.clone());
-        name
-    };
-    accounts.iter().map(&mut unique).collect()
+        queue.name = name.expect("numbers do not run out");
+        taken.insert(queue.name.clone());
+    }
 }

@@ -9,10 +9,10 @@ pub(crate) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
 }
 
-/// An object that came from no file.
 pub(crate) fn made<T>(object: T) -> Sourced<T> {
-    Sourced {
-        object: Arc::new(object),
-        source: Source { file: "the mapping between policies".into(), document: 1, item: None },
-    }
+    Sourced { object: Arc::new(object), source: source() }
+}
+
+pub(crate) fn source() -> Source {
+    Source { file: "the mapping between policies".into(), document: 1, item: None }
 }

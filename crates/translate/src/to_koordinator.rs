@@ -1,35 +1,45 @@
-//! Accounts as Koordinator's quotas, PodGroups as its jobs.
+//! Queues as Koordinator's ElasticQuotas, PodGroups as its jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use crate::queue_tree::Accounts;
-use crate::synthetic::{made, named};
 use reprieve_api::koordinator::{ElasticQuota, JOB, JobGroup, JobSpec, PARENT, QUOTA, QuotaSpec};
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::quantity::written;
+use reprieve_loader::queue_spec::Account;
 use reprieve_loader::request::Amounts;
+use serde_json::{Value, json};
 
-impl Accounts {
-    pub(crate) fn as_koordinator(&self, plain: &Objects) -> Objects {
+use crate::queue_tree::NeutralQueues;
+use crate::synthetic::{made, named};
+
+/// An ElasticQuota for each queue.
+pub fn elastic_quotas(queues: &NeutralQueues) -> impl Iterator<Item = ElasticQuota> {
+    queues.queues.iter().map(|Account { name, parent, guarantee, ceiling }| {
+        let mut metadata = named(name, None);
+        metadata.labels = parent.map(|at| BTreeMap::from([(PARENT.to_owned(), queues.queues[at].name.clone())]));
+        let spec = QuotaSpec { min: amounts(guarantee), max: amounts(ceiling) };
+        ElasticQuota { metadata, spec, ..ElasticQuota::default() }
+    })
+}
+
+fn amounts(amounts: &Amounts) -> BTreeMap<String, Value> {
+    amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount)))).collect()
+}
+
+impl NeutralQueues {
+    /// The cluster with these queues; each pod names its quota and its job.
+    pub(crate) fn to_koordinator(&self, plain: &Objects) -> Objects {
         let mut mapped = plain.clone();
-        for (at, account) in self.accounts.iter().enumerate() {
-            let mut metadata = named(&self.names[at], Some("default"));
-            metadata.labels =
-                account.parent.map(|parent| BTreeMap::from([(PARENT.to_owned(), self.names[parent].clone())]));
-            let spec = QuotaSpec { min: amounts(&account.guarantee), max: amounts(&account.ceiling) };
-            mapped.elastic_quotas.push(made(ElasticQuota { metadata, spec, ..ElasticQuota::default() }));
-        }
+        mapped.elastic_quotas.extend(elastic_quotas(self).map(made));
         for pod in &mut mapped.pods {
             let name = FullName::of(&pod.object.metadata);
             let job = group_of(&pod.object);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != QUOTA && key != JOB);
-            labels.extend(self.of_pod.get(&name).map(|&at| (QUOTA.to_owned(), self.names[at].clone())));
+            labels.extend(self.queue_of(&name).map(|queue| (QUOTA.to_owned(), queue.to_owned())));
             labels.extend(job.map(|job| (JOB.to_owned(), job.name)));
         }
         for group in &plain.pod_groups {
@@ -44,8 +54,4 @@ impl Accounts {
         }
         mapped
     }
-}
-
-fn amounts(amounts: &Amounts) -> BTreeMap<String, Value> {
-    amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount)))).collect()
 }

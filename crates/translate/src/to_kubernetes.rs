@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
+use crate::queue_tree::LOCAL_QUEUE;
 use crate::synthetic::{made, named};
 use reprieve_api::kinds::{Kind, Reader};
 use reprieve_api::koordinator::{job_of, label};
@@ -27,7 +28,6 @@ use reprieve_loader::WorkloadClasses;
 use reprieve_loader::request::Amounts;
 use reprieve_loader::ties;
 
-const LOCAL_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
 /// More than anybody asks for, and less than what cannot be summed.

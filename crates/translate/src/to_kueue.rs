@@ -1,4 +1,4 @@
-//! Accounts as Kueue's queues and cohorts; gangs, and pods of none, as its workloads.
+//! Queues as Kueue's ClusterQueues and Cohorts; gangs, and pods of no gang, as its Workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use serde_json::json;
 
 use reprieve_loader::queue_spec::Account;
 
-use crate::kueue_objects::{FLAVOR, ROOT, cluster_queue, cohort, flavor, quota};
-use crate::queue_tree::Accounts;
-use crate::synthetic::{made, named};
-use reprieve_api::kinds::Kind;
+use crate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, flavor_quotas, local_queue, resource_groups};
+use crate::queue_tree::NeutralQueues;
+use crate::synthetic::{made, named, source};
+use reprieve_api::kinds::{Kind, Object};
 use reprieve_api::kueue::{
-    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, LocalQueue, LocalQueueSpec, PodSetAssignment,
-    PodSetSpec,
+    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, PodSetAssignment, PodSetSpec,
 };
 use reprieve_api::kueue::{POD_SET, WORKLOAD};
 use reprieve_api::membership::group_of;
@@ -29,6 +28,9 @@ use reprieve_loader::load::{Loaded, allocatables};
 use reprieve_loader::request::{Amounts, requests};
 use reprieve_loader::time::time;
 use reprieve_loader::{by_name, plain_name};
+
+/// The flavor of all quota.
+const FLAVOR: &str = "default";
 
 /// A cluster in the words of a policy, and which of its pods are which workload there.
 #[derive(Clone, Debug)]
@@ -71,42 +73,59 @@ pub(crate) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
     accounts
 }
 
-impl Accounts {
-    /// Every account without others below it is a queue, every other one a cohort. What the nodes offer beyond all guarantees is
-    /// the root cohort's, for everybody to borrow.
-    pub(crate) fn as_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
+/// A ClusterQueue with a LocalQueue in each namespace for each queue without children, a Cohort for every other queue. The root Cohort
+/// has what the nodes offer beyond all guarantees, so that every queue can borrow it. Kueue ignores a resource that no queue mentions,
+/// unless `unlimited` has it: that is the nominal quota of each ClusterQueue then.
+pub fn queue_objects(
+    queues: &NeutralQueues,
+    offered: &Amounts,
+    unlimited: &Amounts,
+    namespaces: &BTreeSet<&str>,
+) -> Vec<Object> {
+    let mentioned = queues.resources();
+    let resources: BTreeSet<&str> = mentioned.iter().copied().chain(unlimited.keys().map(String::as_str)).collect();
+    let unlimited = |resource: &str| unlimited.get(resource).filter(|_| !mentioned.contains(resource)).copied();
+    let resource_groups =
+        |quota: &dyn Fn(&str) -> (i64, Option<i64>)| resource_groups(vec![flavor_quotas(FLAVOR, &resources, quota)]);
+    let root = resource_groups(&|resource| {
+        let offered = offered.get(resource).filter(|_| mentioned.contains(resource)).copied().unwrap_or(0);
+        (offered.saturating_sub(queues.guaranteed_below(None, resource)).max(0), None)
+    });
+    let mut objects = vec![Object::from(flavor(FLAVOR, BTreeMap::new())), Object::from(cohort(ROOT, None, root))];
+    for (at, queue) in queues.queues.iter().enumerate() {
+        let is_cohort = queues.has_children(at);
+        let quota = resource_groups(&|resource| match unlimited(resource) {
+            Some(amount) => (if is_cohort { 0 } else { amount }, None),
+            None => {
+                let guarantee = queues.guarantee(at, resource);
+                let limit = queue.ceiling.get(resource).map(|limit| limit.saturating_sub(guarantee).max(0));
+                (guarantee.saturating_sub(queues.guaranteed_below(Some(at), resource)).max(0), limit)
+            }
+        });
+        let above = queue.parent.map_or(ROOT, |parent| &queues.queues[parent].name);
+        if is_cohort {
+            objects.push(Object::from(cohort(&queue.name, Some(above), quota)));
+        } else {
+            objects.push(Object::from(cluster_queue(&queue.name, above, quota)));
+            objects.extend(namespaces.iter().map(|namespace| Object::from(local_queue(&queue.name, namespace))));
+        }
+    }
+    objects
+}
+
+impl NeutralQueues {
+    /// The cluster with these queues and a Workload for each unit.
+    pub(crate) fn to_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
         let mut mapped = plain.clone();
-        mapped.resource_flavors.push(made(flavor()));
         let mut offered = Amounts::new();
         for (resource, amount) in allocatables(&by_name(Kind::Node, &plain.nodes, plain_name)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }
-        let rest = |resource: &String| {
-            let guaranteed = self.guaranteed_below(None, resource);
-            (offered.get(resource).copied().unwrap_or(0).saturating_sub(guaranteed).max(0), None)
-        };
-        mapped.cohorts.push(made(cohort(ROOT, None, quota(self.resources(), rest))));
-        for (at, account) in self.accounts.iter().enumerate() {
-            let above = account.parent.map_or(ROOT, |parent| self.names[parent].as_str());
-            let groups = quota(self.resources(), |resource| {
-                let guaranteed = self.guaranteed(at, resource);
-                let limit = account.ceiling.get(resource).map(|ceiling| ceiling.saturating_sub(guaranteed).max(0));
-                (guaranteed - self.guaranteed_below(Some(at), resource), limit)
-            });
-            if self.is_parent(at) {
-                mapped.cohorts.push(made(cohort(&self.names[at], Some(above), groups)));
-            } else {
-                mapped.cluster_queues.push(made(cluster_queue(&self.names[at], above, groups)));
-            }
-        }
-        let namespaces: BTreeSet<&String> = self.of_pod.keys().map(|pod| &pod.namespace).collect();
-        for namespace in namespaces {
-            for at in (0..self.accounts.len()).filter(|&at| !self.is_parent(at)) {
-                let spec = LocalQueueSpec { cluster_queue: self.names[at].clone(), ..LocalQueueSpec::default() };
-                let metadata = named(&self.names[at], Some(namespace));
-                mapped.local_queues.push(made(LocalQueue { metadata, spec, ..LocalQueue::default() }));
-            }
+        let namespaces = self.of_pod.keys().map(|pod| pod.namespace.as_str()).collect();
+        let queues = self.with_guarantees_of_children();
+        for object in queue_objects(&queues, &offered, &Amounts::new(), &namespaces) {
+            mapped.push(&object, &source());
         }
         let units = self.units(plain, loaded);
         mapped.kueue_workloads = units.iter().map(|(name, pods)| self.workload(name, pods, loaded)).collect();
@@ -123,11 +142,6 @@ impl Accounts {
             }
         }
         Ok(Mapped { objects: mapped, workload_of })
-    }
-
-    /// What quotas are about; nothing else is counted, as if Kueue had been told to leave it out.
-    fn resources(&self) -> BTreeSet<&String> {
-        self.accounts.iter().flat_map(|account| account.guarantee.keys().chain(account.ceiling.keys())).collect()
     }
 
     /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
@@ -162,7 +176,7 @@ impl Accounts {
 
     fn workload(&self, name: &FullName, pods: &[&Pod], loaded: &Loaded) -> Sourced<KueueWorkload> {
         let first = FullName::of(&pods[0].metadata);
-        let queue = &self.names[self.of_pod[&first]];
+        let queue = &self.queues[self.of_pod[&first]].name;
         let ids: Vec<_> = pods.iter().filter_map(|pod| loaded.names.pod_id(&FullName::of(&pod.metadata))).collect();
         let running = ids.iter().all(|&id| loaded.snapshot.home(id).is_some());
         let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.asked(pod)).collect();
@@ -199,13 +213,13 @@ impl Accounts {
     fn asked(&self, pod: &Pod) -> (String, Amounts) {
         let mut amounts = requests(pod).expect("the same pod was loaded before");
         let resources = self.resources();
-        amounts.retain(|resource, _| resources.contains(resource));
+        amounts.retain(|resource, _| resources.contains(resource.as_str()));
         (FullName::of(&pod.metadata).name, amounts)
     }
 
     /// What a pod set of one pod holds. Kueue counts the pods itself, where quotas are about them.
     fn assignment(&self, name: &str, mut amounts: Amounts) -> PodSetAssignment {
-        if self.resources().contains(&"pods".to_owned()) {
+        if self.resources().contains("pods") {
             amounts.insert("pods".to_owned(), 1);
         }
         let usage = amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount))));

@@ -1,65 +1,80 @@
-//! Accounts as YuniKorn's queues.
+//! Queues as YuniKorn's, in the ConfigMap that it reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde_json::{Value, json};
-
-use crate::queue_tree::Accounts;
-use crate::synthetic::{made, named};
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::quantity::written;
+use reprieve_engine::policy::Policy;
 use reprieve_loader::request::Amounts;
+use serde_json::{Value, json};
 
-impl Accounts {
-    pub(crate) fn as_yunikorn(&self, plain: &Objects) -> Objects {
-        let queues: Vec<Value> = self.children(None).map(|at| self.queue(at)).collect();
-        let config = json!({ "partitions": [{ "name": "default", "queues": [{ "name": "root", "queues": queues }] }] });
-        let config = ConfigMap {
-            metadata: named("yunikorn-configs", Some("yunikorn")),
-            data: Some(BTreeMap::from([("queues.yaml".to_owned(), config.to_string())])),
-            ..ConfigMap::default()
-        };
+use crate::queue_tree::NeutralQueues;
+use crate::synthetic::{made, named};
+
+/// The ConfigMap with these queues. `properties` returns those of the queue with a name.
+pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
+    let top = children(queues, None, &properties);
+    let root = json!({ "name": "root", "submitacl": "*", "queues": top });
+    let config = json!({ "partitions": [{ "name": "default", "queues": [root] }] });
+    ConfigMap {
+        metadata: named("yunikorn-configs", None),
+        data: Some(BTreeMap::from([("queues.yaml".to_owned(), config.to_string())])),
+        ..ConfigMap::default()
+    }
+}
+
+fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
+    let written = queues.children(of).map(|at| {
+        let queue = &queues.queues[at];
+        let children = children(queues, Some(at), properties);
+        json!({
+            "name": queue.name,
+            "parent": !children.is_empty(),
+            "resources": { "guaranteed": amounts(&queue.guarantee), "max": amounts(&queue.ceiling) },
+            "properties": properties(&queue.name),
+            "queues": children,
+        })
+    });
+    written.collect()
+}
+
+/// YuniKorn calls cpu `vcore`.
+fn amounts(amounts: &Amounts) -> Value {
+    let name = |resource: &String| if resource == "cpu" { "vcore".to_owned() } else { resource.clone() };
+    amounts.iter().map(|(resource, amount)| (name(resource), json!(written(resource, *amount)))).collect()
+}
+
+impl NeutralQueues {
+    /// The cluster with these queues; each pod names its queue and its application.
+    pub(crate) fn to_yunikorn(&self, plain: &Objects) -> Objects {
         let mut mapped = plain.clone();
-        mapped.config_maps.push(made(config));
+        mapped.config_maps.push(made(config_map(&self.consistent(), |_| json!({}))));
         for pod in &mut mapped.pods {
             let name = FullName::of(&pod.object.metadata);
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");
             labels.entry("applicationId".to_owned()).or_insert(application);
-            labels.extend(self.of_pod.get(&name).map(|&at| ("queue".to_owned(), self.path(at))));
+            labels.extend(self.queue_of(&name).and_then(|queue| self.label(queue, &Policy::YuniKorn)));
         }
         mapped
     }
 
-    fn path(&self, at: usize) -> String {
-        let above = self.accounts[at].parent.map_or_else(|| "root".to_owned(), |parent| self.path(parent));
-        format!("{above}.{}", self.names[at])
+    /// YuniKorn rejects a parent with a guarantee below its children's, and a maximum above a parent's.
+    fn consistent(&self) -> Self {
+        let mut consistent = self.with_guarantees_of_children();
+        for (at, queue) in consistent.queues.iter_mut().enumerate() {
+            queue.guarantee.retain(|resource, _| self.queues[at].guarantee.contains_key(resource));
+            for (resource, limit) in &mut queue.ceiling {
+                let path = std::iter::successors(Some(at), |&at| self.queues[at].parent);
+                let limits = path.filter_map(|at| self.queues[at].ceiling.get(resource).copied());
+                *limit = limits.min().unwrap_or(*limit);
+            }
+        }
+        consistent
     }
-
-    /// YuniKorn wants no parent with a guarantee below its children's, and no maximum above a parent's.
-    fn queue(&self, at: usize) -> Value {
-        let account = &self.accounts[at];
-        let guarantee = account.guarantee.keys().map(|resource| (resource.clone(), self.guaranteed(at, resource)));
-        let ceiling =
-            account.ceiling.keys().filter_map(|resource| Some((resource.clone(), self.lowest(at, resource)?)));
-        let resources = json!({ "guaranteed": amounts(guarantee.collect()), "max": amounts(ceiling.collect()) });
-        let children: Vec<Value> = self.children(Some(at)).map(|child| self.queue(child)).collect();
-        json!({ "name": self.names[at], "parent": !children.is_empty(), "resources": resources, "queues": children })
-    }
-
-    /// The lowest ceiling on the way up.
-    fn lowest(&self, at: usize, resource: &str) -> Option<i64> {
-        let way = std::iter::successors(Some(at), |&at| self.accounts[at].parent);
-        way.filter_map(|at| self.accounts[at].ceiling.get(resource).copied()).min()
-    }
-}
-
-fn amounts(amounts: Amounts) -> Value {
-    let name = |resource: &String| if resource == "cpu" { "vcore".to_owned() } else { resource.clone() };
-    amounts.iter().map(|(resource, amount)| (name(resource), json!(written(resource, *amount)))).collect()
 }

@@ -12,7 +12,7 @@ use reprieve_api::source::InputError;
 use reprieve_loader::load::Loaded;
 use reprieve_loader::{queue_of, queue_tree, quota_tree};
 
-use crate::queue_tree::{Accounts, leaves_below_parents, names};
+use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{Plain, retain};
 use crate::to_kueue::{Mapped, with_roots_closed};
 
@@ -27,10 +27,10 @@ pub enum Keeper {
     Kueue,
 }
 
-impl Accounts {
-    /// `None` where the cluster has no accounts of any kind.
-    pub fn of(objects: &Objects, plain: &Plain) -> Result<Option<Self>, InputError> {
-        let (keeper, accounts) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
+impl NeutralQueues {
+    /// Reads the queues of a cluster; `None` if it has no queues of any policy.
+    pub fn from_objects(objects: &Objects, plain: &Plain) -> Result<Option<Self>, InputError> {
+        let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
             (Keeper::YuniKorn, tree.accounts())
         } else if let Some(tree) = quota_tree(objects)? {
             (Keeper::Koordinator, tree.accounts())
@@ -39,29 +39,27 @@ impl Accounts {
         } else {
             return Ok(None);
         };
-        // Cohorts stand before queues, and only queues have pods: of two with one name the last is meant.
-        let at = |name: &str| accounts.iter().rposition(|account| account.name == name);
+        // A cohort and a ClusterQueue may have the same name. Cohorts come first and pods use only ClusterQueues, so the last one is meant.
+        let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
-            let name = FullName::of(&pod.object.metadata);
-            let account = match keeper {
+            let queue = match keeper {
                 Keeper::YuniKorn => queue_of(&pod.object),
                 Keeper::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
                 Keeper::Kueue => plain.cluster_queue_of(&pod.object, objects),
             };
-            Some((name, at(&account?)?))
+            Some((FullName::of(&pod.object.metadata), find(&queue?)?))
         });
         let mut of_pod: BTreeMap<FullName, usize> = of_pod.collect();
-        let mut accounts = accounts;
-        let below = leaves_below_parents(&mut accounts, of_pod.values().copied().collect());
+        let leaves = add_leaf_queues(&mut queues, of_pod.values().copied().collect());
         for at in of_pod.values_mut() {
-            *at = below.get(at).copied().unwrap_or(*at);
+            *at = leaves.get(at).copied().unwrap_or(*at);
         }
-        let names = names(&accounts);
-        Ok(Some(Self { accounts, names, of_pod }))
+        rename(&mut queues);
+        Ok(Some(Self { queues, of_pod }))
     }
 
-    /// The cluster in the words of a policy. Accounts that it has for this policy stay as they are.
-    pub fn under(
+    /// The cluster in the objects of a policy. If it has queues of this policy, they stay as they are.
+    pub fn translate_to(
         &self,
         keeper: Keeper,
         objects: &Objects,
@@ -71,13 +69,12 @@ impl Accounts {
         if has(keeper, objects) {
             return Ok(Mapped { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
         }
-        match keeper {
-            Keeper::YuniKorn => Ok(Mapped { objects: self.as_yunikorn(&plain.objects), workload_of: BTreeMap::new() }),
-            Keeper::Koordinator => {
-                Ok(Mapped { objects: self.as_koordinator(&plain.objects), workload_of: BTreeMap::new() })
-            }
-            Keeper::Kueue => self.as_kueue(&plain.objects, loaded),
-        }
+        let objects = match keeper {
+            Keeper::YuniKorn => self.to_yunikorn(&plain.objects),
+            Keeper::Koordinator => self.to_koordinator(&plain.objects),
+            Keeper::Kueue => return self.to_kueue(&plain.objects, loaded),
+        };
+        Ok(Mapped { objects, workload_of: BTreeMap::new() })
     }
 }
 

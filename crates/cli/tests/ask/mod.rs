@@ -7,7 +7,7 @@ use reprieve_api::test_file::TestSpec;
 use reprieve_loader::load::{Strictness, load, load_for};
 use reprieve_loader::question::{Question, policy};
 use reprieve_report::report::report;
-use reprieve_translate::queue_tree::Accounts;
+use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_kubernetes::Plain;
 use reprieve_translate::translation::Keeper;
 
@@ -37,9 +37,9 @@ fn answered(objects: &Objects, spec: &TestSpec) -> Result<(), InputError> {
 fn mapped(objects: &Objects) -> Result<(), InputError> {
     let plain = Plain::of(objects)?;
     let loaded = load(&plain.objects, Strictness::Live)?;
-    if let Some(accounts) = Accounts::of(objects, &plain)? {
+    if let Some(accounts) = NeutralQueues::from_objects(objects, &plain)? {
         for keeper in [Keeper::YuniKorn, Keeper::Koordinator, Keeper::Kueue] {
-            load(&accounts.under(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
+            load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
         }
     }
     Ok(())

@@ -7,10 +7,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
+use reprieve_loader::queue_spec::Account;
 
 use super::openb::{GPU, name, node, node_list};
 use super::{Broken, OnBroken, Row, SECOND, START, Text};
-use crate::blueprint::{Blueprint, Queue, template};
+use crate::blueprint::{Blueprint, template};
 use crate::chance::Chance;
 use crate::faults::Faults;
 use crate::scenario::node_objects;
@@ -68,16 +69,15 @@ pub fn jobs(
         lines.iter().map(|line| submission(line, &mut chance)).collect();
     submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
     let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
-    let queue = |name: &str| Queue {
+    let queue = |name: &str| Account {
         name: name.to_owned(),
-        parent: None,
-        guarantee: BTreeMap::from([(GPU.to_owned(), (gpus / 2).to_string())]),
-        ceiling: BTreeMap::new(),
+        guarantee: BTreeMap::from([(GPU.to_owned(), gpus / 2)]),
+        ..Account::default()
     };
     let blueprint = Blueprint {
         name: list.file.to_owned(),
         objects,
-        queues: TEAMS.map(queue).into(),
+        queues: TEAMS.into_iter().map(queue).collect(),
         submissions,
         start: START,
         end: START.plus_micros((last * 2 + 86_400) * SECOND),

@@ -10,9 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
+use reprieve_loader::queue_spec::Account;
+use reprieve_translate::queue_tree::NeutralQueues;
 
 use super::{Broken, OnBroken, Row, SECOND, START, Text};
-use crate::blueprint::{Blueprint, Queue, template};
+use crate::blueprint::{Blueprint, template};
 use crate::faults::Faults;
 use crate::submission::{Form, Submission};
 
@@ -216,18 +218,17 @@ fn one_of(models: &[String]) -> Affinity {
 }
 
 /// Every qos has its part of the GPUs, by what its pods ask for.
-fn queues(pods: &[PodLine], nodes: &[NodeLine]) -> Vec<Queue> {
+fn queues(pods: &[PodLine], nodes: &[NodeLine]) -> NeutralQueues {
     let gpus: i128 = nodes.iter().map(|node| i128::from(node.gpus)).sum();
     let asked = |qos: usize| -> i128 {
         let pods = pods.iter().filter(|pod| pod.qos == qos);
         pods.map(|pod| i128::from(pod.gpus) * i128::from(pod.runs_seconds)).sum()
     };
     let total: i128 = (0..QOS.len()).map(asked).sum();
-    let queue = |qos: usize| Queue {
-        name: QOS[qos].1.to_owned(),
-        parent: None,
-        guarantee: BTreeMap::from([(GPU.to_owned(), (gpus * asked(qos) / total.max(1)).to_string())]),
-        ceiling: BTreeMap::new(),
+    let queue = |qos: usize| {
+        let part = i64::try_from(gpus * asked(qos) / total.max(1)).expect("a part of all GPUs");
+        let guarantee = BTreeMap::from([(GPU.to_owned(), part)]);
+        Account { name: QOS[qos].1.to_owned(), guarantee, ..Account::default() }
     };
     (0..QOS.len()).map(queue).collect()
 }
