@@ -62,8 +62,7 @@ pub struct Node {
     pub resize_preempts: bool,
 }
 
-/// A pod that is bound or pending: a row of the table of pods. It is flat because each law, filter and order reads a few of its fields, and
-/// no two read the same ones.
+/// A pod that is bound or pending: a row of the table of pods, flat because each law, filter and order reads a few fields of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pod {
     /// What filters read of it.
