@@ -62,3 +62,26 @@ fn no_law_is_named_where_no_flavor_could_ever_do() {
     let spared = spared("kueue-classical/request-beyond-what-may-be-lent.yaml");
     assert!(!spared.is_empty() && spared.values().all(|(law, _)| law == "NotReached"), "{spared:?}");
 }
+
+/// A resource that no quota is about has no cell to report on.
+#[test]
+fn a_queue_without_resources_ends_no_plan() {
+    let cluster = "\
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: default}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: a}, spec: {resourceGroups: [{flavors: [{name: default}]}]}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: queue}, spec: {clusterQueue: a}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: in}, spec: {queueName: queue, podSets: [{template: {spec: {containers: [{resources: {requests: {cpu: 1}}}]}}}]}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: node-1}, status: {allocatable: {cpu: 1}}}
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("cluster.yaml");
+    std::fs::write(&file, cluster).expect("a file");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_reprieve"));
+    command.arg("plan").arg("-f").arg(&file).args(["--policy", "Kueue", "--for", "workload/in", "-o", "json"]);
+    let output = command.output().expect("reprieve runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"outcome\": \"Schedule\""), "{output:?}");
+}

@@ -54,11 +54,11 @@ impl Decisive {
     }
 }
 
-/// Reports that a preemptor which is refused because of what it is depends on its own gang alone.
+/// Reports that a preemptor which is refused because of what it is depends on its own gang and nodes alone.
 pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Ask, recorder: &mut R) {
     recorder.decisive(Decisive::with(
         snapshot,
-        std::iter::empty(),
+        nominated(snapshot, ask),
         |pod| is_of_gang(snapshot, ask, pod),
         &[],
         &Closed(Vec::new()),
@@ -110,7 +110,7 @@ impl Closed {
     }
 }
 
-/// The nodes that the preemptor's pods are nominated to.
+/// The nodes that the preemptor's pods are nominated to, or run on already.
 pub(crate) fn nominated<'a>(snapshot: &'a Snapshot, ask: &'a Ask) -> impl Iterator<Item = NodeId> + 'a {
-    ask.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated)
+    ask.members.iter().filter_map(|&pod| snapshot.home(pod).or(snapshot.pod(pod).nominated))
 }

@@ -203,9 +203,9 @@ impl QuotaRules {
         self.has_milestones[queue.index()] = admitted.iter().any(costs);
     }
 
-    /// The cell of a flavor and a resource.
+    /// The cell of a flavor and a resource; none where no quota is about that resource.
     pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<CellId> {
-        self.cells[flavor.index()][resource.index()]
+        self.cells.get(flavor.index())?.get(resource.index()).copied().flatten()
     }
 }
 

@@ -68,7 +68,9 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Ask, plan: &Plan)
         return workload_evictions(loaded, plan);
     }
     let unit = preemptor(loaded, policy, ask);
-    let nominations = plan.placement.iter().map(|&(pod, node)| PlannedAction::Nominate {
+    // A pod that runs already, and only grows, is not nominated.
+    let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.home(*pod).is_none());
+    let nominations = pending.map(|&(pod, node)| PlannedAction::Nominate {
         pod: loaded.names.pod(pod).clone(),
         node: loaded.names.node(node).to_owned(),
     });
@@ -81,6 +83,17 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Ask, plan: &Plan)
     let marks = victims.iter().map(|(pod, _)| mark(&unit, pod.clone()));
     let evictions = victims.iter().map(|(pod, why)| evict(&unit, policy, pod.clone(), why.clone()));
     nominations.chain(marks).chain(evictions).collect()
+}
+
+/// Whether there is something to do: a pod that is nominated to the node already is not nominated again.
+pub(crate) fn is_pending(loaded: &Loaded, action: &PlannedAction) -> bool {
+    match action {
+        PlannedAction::Nominate { pod, node } => {
+            let nominated = loaded.names.pod_id(pod).and_then(|pod| loaded.snapshot.pod(pod).nominated);
+            nominated.is_none_or(|nominated| loaded.names.node(nominated) != node)
+        }
+        PlannedAction::Mark { .. } | PlannedAction::Evict { .. } | PlannedAction::EvictWorkload { .. } => true,
+    }
 }
 
 /// Marks a pod as a victim of a preemptor.
@@ -124,7 +137,9 @@ fn why(loaded: &Loaded, policy: &Policy, ask: &Ask, victim: UnitId) -> String {
     let Loaded { snapshot, names, .. } = loaded;
     let victim = snapshot.unit(victim);
     let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
+    let for_daemon = matches!(ask.preemptor, Preemptor::Pod(pod) if snapshot.pod(pod).daemon);
     match (policy, queue) {
+        (Policy::YuniKorn, _) if for_daemon => "a pod of a DaemonSet needs its node".to_owned(),
         (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),
         _ => format!("its priority {} is below {}", victim.priority.0, ask.priority.0),
     }

@@ -61,7 +61,9 @@ pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, expl
             carry_out: match outcome {
                 Outcome::Preempt(plan) => {
                     let unit = planned_actions::preemptor(loaded, &question.policy, &ask);
-                    planned_actions::rows(&unit, &planned_actions(loaded, &question.policy, &ask, plan))
+                    let mut actions = planned_actions(loaded, &question.policy, &ask, plan);
+                    actions.retain(|action| planned_actions::is_pending(loaded, action));
+                    planned_actions::rows(&unit, &actions)
                 }
                 Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
             },

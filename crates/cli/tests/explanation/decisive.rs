@@ -72,3 +72,39 @@ fn what_is_not_decisive_is_marked() {
     assert_eq!(decision.entry("default/low")["law"], "NotReached");
     assert!(!decision.table.contains("NotReached"), "a table of units that were not looked at says nothing");
 }
+
+/// A pod that grows in place cannot be asked about without the node on which it runs.
+#[test]
+fn the_node_of_a_pod_that_grows_is_decisive() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance/kubernetes-pod/resize-preemption-disabled-on-node.yaml");
+    let output = reprieve(&["plan", "-f", case.to_str().expect("a path"), "-o", "json"], "");
+    let decision: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let own = decision["explanation"]["nodes"].as_array().into_iter().flatten().filter(|node| node["decisive"] == true);
+    assert_eq!(own.count(), 1, "{decision}");
+}
+
+/// A pod of a DaemonSet takes whatever is on its node, whether a queue uses more than it is guaranteed or not. What is done already is no
+/// action.
+#[test]
+fn actions_say_why_and_leave_out_what_is_done() {
+    let queue = |queue: &str, more: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}{more}");
+    let daemon =
+        ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]".to_owned();
+    // Only a pod that names its node, as the DaemonSet's controller does, counts as one of a DaemonSet.
+    let field = "matchFields: [{key: metadata.name, operator: In, values: [node-1]}]";
+    let on_node = format!(
+        "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{{field}}}]}}}}}},"
+    );
+    let cluster = [
+        QUEUES.to_owned(),
+        node("node-1", "cpu: 2, pods: 9"),
+        node("node-2", "cpu: 9, pods: 9"),
+        running("low", "node-1", 5, "cpu: 2", &queue("b", ""), ""),
+        pending("daemon", 50, "cpu: 1", &queue("a", &daemon), &on_node),
+    ];
+    let decision = Decision::new(&cluster, "pod/daemon", &["--policy", "YuniKorn"]);
+    let actions = decision.explanation()["carryOut"].to_string();
+    assert!(actions.contains("a pod of a DaemonSet needs its node"), "{}", decision.table);
+    assert!(!actions.contains("is guaranteed"), "{actions}");
+}
