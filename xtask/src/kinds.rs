@@ -29,7 +29,7 @@ const BLOCKS: [Block; 3] = [
         file: "deploy/chart/reprieve/templates/role-plan.yaml",
         begin: "  # Kinds that are read, from crates/api/src/kinds.rs by `cargo xtask fix`.\n",
         end: "  # End of the kinds that are read.\n",
-        text: || rules(Kind::STORED, "[get, list]"),
+        text: || rules(Kind::ALL, "[get, list]"),
     },
     Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: documented },
 ];
