@@ -97,7 +97,7 @@ impl Document<'_> {
         Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
     }
 
-    /// Reads what somebody means to submit: objects, and those whose controllers make pods. As with kubectl, `namespace` is the namespace
+    /// Reads objects that are to be submitted, and objects whose controllers create pods. As with kubectl, `namespace` is the namespace
     /// of objects that name none, and an object that names another one is an error.
     pub fn read_submitted(
         &self,

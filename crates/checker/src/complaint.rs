@@ -163,5 +163,5 @@ impl fmt::Display for Complaint {
 }
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no victim".to_owned() } else { names.join(", ") }
 }

@@ -28,7 +28,7 @@ pub enum Misfit {
 }
 
 impl Misfit {
-    /// Whether taking somebody could mend it. (Rules 7 and 8 of the pods.)
+    /// Whether evicting pods could resolve it. (Rules 7 and 8 of the pods.)
     pub fn may_yield(&self) -> bool {
         match self {
             Self::Resource { .. }

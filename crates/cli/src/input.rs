@@ -84,7 +84,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     Ok(input)
 }
 
-/// Reads what somebody means to submit.
+/// Reads objects that are to be submitted.
 pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
     let (mut objects, mut controlled) = (Objects::default(), Vec::new());
     let advice = "put there a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";

@@ -1,4 +1,4 @@
-//! What somebody means to submit: the pods that its controller would make, as if they were in the cluster already.
+//! Objects that are to be submitted: adds the pods that their controllers would create to the cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

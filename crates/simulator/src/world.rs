@@ -200,7 +200,7 @@ impl World {
         })
     }
 
-    /// Why somebody had to yield, by the number of the preemption in the run: what was explained since this was last asked.
+    /// The explanations since the last call, by the number of the preemption in the run.
     pub fn take_reports(&mut self) -> Vec<(usize, Box<Report>)> {
         std::mem::take(&mut self.statistics.reports)
     }

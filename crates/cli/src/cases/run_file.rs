@@ -120,7 +120,7 @@ pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
     }
 }
 
-/// A text that cannot be read is no test unless it says so: whoever runs a folder does not want to hear of its other files.
+/// Whether a text that cannot be read names itself a PreemptionTest. Other unreadable files of a folder are not reported.
 fn begins_with_test(file: &Path, text: &str) -> bool {
     match documents(&file.display().to_string(), text).first() {
         None => false,
@@ -252,7 +252,7 @@ fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut
 fn list(victims: &[VictimRef]) -> String {
     let name = |victim: &VictimRef| victim.pod.clone().or_else(|| victim.workload.clone()).unwrap_or_default();
     let names: Vec<String> = victims.iter().map(name).collect();
-    if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no victim".to_owned() } else { names.join(", ") }
 }
 
 fn short(answer: &Answer) -> String {

@@ -39,7 +39,7 @@ pub fn decisions(at: usize, one: &Simulated<'_>, of: usize) -> Decisions {
     let (all, explained) = (run.preemptions.len(), list.len());
     let html = html! {
         @if all == 0 {
-            p.none { "Nobody had to yield." }
+            p.none { "No pod was evicted." }
         } @else {
             @if all > explained {
                 p.none {
@@ -98,7 +98,7 @@ fn victims(preemption: &Preemption, jobs: &BTreeMap<&str, &str>) -> String {
     }
     let whom: Vec<String> = of.iter().map(|(job, pods)| format!("{} of {job}", count(*pods, "pod", "pods"))).collect();
     match whom.as_slice() {
-        [] => "nobody".to_owned(),
+        [] => "no pod".to_owned(),
         few if few.len() <= 3 => few.join(", "),
         many => format!("{} and of {} more jobs", many[..2].join(", "), many.len() - 2),
     }

@@ -14,11 +14,11 @@ pub struct Simulated<'r> {
     pub policy: &'r str,
     /// All that happened.
     pub run: &'r Run,
-    /// By the number of the preemption: why somebody had to yield.
+    /// The explanations of preemptions, by the number of the preemption.
     pub explained: &'r BTreeMap<usize, Explained>,
 }
 
-/// Why somebody had to yield, with long lists folded: of a large cluster the whole would not fit into memory.
+/// The explanation of a preemption with long lists folded: the full lists of a large cluster would not fit into memory.
 pub struct Explained {
     /// What was decided, in a sentence.
     pub summary: String,

@@ -178,7 +178,7 @@ fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize
     html! {
         g {
             title {
-                (arrow.from.unwrap_or("somebody")) " evicts " (count(arrow.pods, "pod", "pods")) " of " (arrow.to) " after " (after)
+                (arrow.from.unwrap_or("an unknown job")) " evicts " (count(arrow.pods, "pod", "pods")) " of " (arrow.to) " after " (after)
             }
             @if let Some(from) = from.filter(|from| *from != to) {
                 @let (start, end) = (height(from), height(to));

@@ -21,7 +21,7 @@ use crate::report::Explained;
 pub struct Simulated {
     /// All that happened.
     pub run: Run,
-    /// By the number of the preemption: why somebody had to yield, where that was asked for.
+    /// The explanations of preemptions, by the number of the preemption; empty where none were requested.
     pub explained: BTreeMap<usize, Explained>,
     /// What it comes to.
     pub summary: Summary,
