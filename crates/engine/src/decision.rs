@@ -90,17 +90,7 @@ pub enum Difference {
 impl Difference {
     /// Whether both plans cost the same.
     pub fn is_equal_cost(self) -> bool {
-        match self {
-            Self::FirstByName | Self::Nominated => true,
-            Self::Violations
-            | Self::TopPriority
-            | Self::Weight
-            | Self::Pods
-            | Self::Start
-            | Self::OptedOut
-            | Self::Originator
-            | Self::NoRoom => false,
-        }
+        matches!(self, Self::FirstByName | Self::Nominated)
     }
 }
 

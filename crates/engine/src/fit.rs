@@ -55,36 +55,27 @@ pub struct Ask {
 impl Ask {
     /// Reads the preemptor off the snapshot.
     pub fn new(snapshot: &Snapshot, preemptor: Preemptor) -> Self {
-        match preemptor {
+        let mut resizes_on = None;
+        let (members, needed, priority) = match preemptor {
             Preemptor::Workload(id) => {
                 let workload = snapshot.workload(id);
                 let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
-                let (needed, priority) = (members.len(), workload.priority);
-                Self { preemptor, members, job: None, needed, priority, resizes_on: None, open: BTreeMap::new() }
+                let needed = members.len();
+                (members, needed, workload.priority)
             }
             Preemptor::Pod(id) => {
                 let pod = snapshot.pod(id);
-                let resizes_on = pod.node.filter(|_| pod.resizing);
-                Self {
-                    preemptor,
-                    members: vec![id],
-                    job: None,
-                    needed: 1,
-                    priority: pod.priority,
-                    resizes_on,
-                    open: BTreeMap::new(),
-                }
+                resizes_on = pod.node.filter(|_| pod.resizing);
+                (vec![id], 1, pod.priority)
             }
             Preemptor::Group(id) => {
                 let group = snapshot.group(id);
-                let members: Vec<PodId> =
-                    group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
+                let members = group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
                 let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
-                let needed = group.min_count.saturating_sub(running).max(1);
-                let priority = group.priority;
-                Self { preemptor, members, job: None, needed, priority, resizes_on: None, open: BTreeMap::new() }
+                (members, group.min_count.saturating_sub(running).max(1), group.priority)
             }
-        }
+        };
+        Self { preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
     }
 
     /// A pod with its job: all pods of it that need a place.
@@ -228,27 +219,15 @@ pub(crate) fn shortages_where_refused(
 
 /// The same for [`misfit_beside`], which counts no nominees.
 pub(crate) fn every_shortage_beside(snapshot: &Snapshot, pod: PodId, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
-    match misfit {
-        Misfit::Resource { .. } => {
-            let shape = snapshot.pod(pod).shape;
-            let shortage = |(resource, amount)| {
-                let beyond = is_beyond(snapshot, shape, node, resource);
-                Shortage { resource, amount, beyond }
-            };
-            shortages(snapshot, shape, node).map(shortage).collect()
-        }
-        Misfit::Cordon
-        | Misfit::Taint(_)
-        | Misfit::NodeSelection
-        | Misfit::ResizeDisabled
-        | Misfit::Ports
-        | Misfit::Ceiling { .. }
-        | Misfit::SpreadLabel(_)
-        | Misfit::Spread { .. }
-        | Misfit::Affinity
-        | Misfit::AntiAffinity(_)
-        | Misfit::OthersAntiAffinity(_) => Vec::new(),
-    }
+    let Misfit::Resource { .. } = misfit else {
+        return Vec::new();
+    };
+    let shape = snapshot.pod(pod).shape;
+    let shortage = |(resource, amount)| {
+        let beyond = is_beyond(snapshot, shape, node, resource);
+        Shortage { resource, amount, beyond }
+    };
+    shortages(snapshot, shape, node).map(shortage).collect()
 }
 
 /// The resources that are short on the node for one more pod of the shape, and by how much. What is not asked for is never short.

@@ -17,6 +17,7 @@ mod equal_cost;
 pub mod explanation;
 pub mod filters;
 pub mod fit;
+mod fraction;
 mod gate;
 pub mod hold;
 mod ids;
@@ -33,5 +34,6 @@ pub mod workloads;
 
 pub use decide::{decide, decide_and_explain, node_plans};
 pub use decision::{Decision, Outcome};
+pub use fraction::Fraction;
 pub use ids::*;
 pub use labels::{Labels, Operator, Requirement, Selector};

@@ -1,6 +1,7 @@
 //! The quota tree: accounts with what each is guaranteed, its ceiling and its use. What is used below counts above; what an account
 //! keeps for itself, and does not lend, does not. Use is kept up by deltas, so taking it back is the same delta with the other sign.
 
+use crate::fraction::Fraction;
 use crate::ids::{QueueId, ResourceId};
 
 /// No guarantee, or no ceiling, for a resource.
@@ -83,16 +84,19 @@ impl Queues {
     }
 
     /// How much of what it is guaranteed a queue uses, of the resource of which it uses most; of what it may use where nothing is
-    /// guaranteed. Compares as the fraction that it is.
-    pub fn share(&self, id: QueueId) -> Share {
+    /// guaranteed.
+    pub fn share(&self, id: QueueId) -> Fraction {
         let Queue { guarantee, ceiling, .. } = self.get(id);
         let of = |at: usize| match (guarantee[at], ceiling[at]) {
             (UNDEFINED | 0, UNDEFINED) => None,
             (UNDEFINED | 0, ceiling) => Some(ceiling),
             (guarantee, _) => Some(guarantee),
         };
-        let share = |(at, &used): (usize, &i64)| of(at).map(|whole| Share { used, whole: whole.max(1) });
-        self.used(id).iter().enumerate().filter_map(share).max().unwrap_or(Share { used: 0, whole: 1 })
+        let share = |(at, &used): (usize, &i64)| {
+            let whole = of(at)?.max(1);
+            Some(Fraction { numerator: used.into(), denominator: whole.into() })
+        };
+        self.used(id).iter().enumerate().filter_map(share).max().unwrap_or(Fraction::ZERO)
     }
 
     /// Adds to the use of a queue, and of those above it as far as it counts there.
@@ -185,34 +189,6 @@ impl Queues {
         })
     }
 }
-
-/// A part of a whole.
-#[derive(Clone, Copy, Debug)]
-pub struct Share {
-    used: i64,
-    whole: i64,
-}
-
-impl Ord for Share {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let times = |a: i64, b: i64| i128::from(a) * i128::from(b);
-        times(self.used, other.whole).cmp(&times(other.used, self.whole))
-    }
-}
-
-impl PartialOrd for Share {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Share {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Share {}
 
 /// What is left of a guarantee, by resource; [`UNDEFINED`] where there is none, negative where more is used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -63,7 +63,7 @@ pub struct Node {
 }
 
 /// A pod that is bound or pending: a row of the table of pods, flat because each law, filter and order reads a few fields of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     /// What filters read of it.
     pub shape: ShapeId,

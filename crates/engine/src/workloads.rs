@@ -7,7 +7,7 @@ use crate::queues::Queues;
 use crate::shape::TaintToleration;
 
 /// What asks for quota or holds it: a row of the table of workloads, flat as [`crate::snapshot::Pod`] is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// The queue that admitted it, or that it waits in; `None` where there is no such queue.
     pub queue: Option<QueueId>,

@@ -1,9 +1,9 @@
 //! Changes to a snapshot that lives on. Each costs in proportion to what it touches: a pod's node, and the nodes of its unit.
 
 use super::{Cluster, DisruptionMode, Group, Job, Pod, Slot, Snapshot, Unit, importance};
-use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, Priority, ShapeId, Timestamp, UnitId, WorkloadId};
+use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, ShapeId, UnitId, WorkloadId};
 use crate::shape::Shape;
-use crate::workloads::{OnPreemption, Workload};
+use crate::workloads::Workload;
 
 impl Snapshot {
     /// Adds a shape, with an amount for every resource.
@@ -73,7 +73,7 @@ impl Snapshot {
     /// Puts a pod in, in the place of what had this id. The ids that were given out, and the next, are free to use.
     pub fn put_pod(&mut self, id: PodId, pod: Pod) {
         if id.index() == self.cluster.pods.len() {
-            self.cluster.pods.push(Pod::vacant());
+            self.cluster.pods.push(Pod::default());
             self.unit_of.push(None);
             self.home.push(None);
         } else {
@@ -102,7 +102,7 @@ impl Snapshot {
     /// to use.
     pub fn put_workload(&mut self, id: WorkloadId, workload: Workload) {
         if id.index() == self.cluster.workloads.len() {
-            self.cluster.workloads.push(Workload::vacant());
+            self.cluster.workloads.push(Workload::default());
             self.unit_of_workload.push(None);
         } else {
             self.remove_workload(id);
@@ -124,10 +124,7 @@ impl Snapshot {
                 queues.add(queue, cell.index(), amount, false);
             }
         }
-        let free = self.free_units.pop().unwrap_or_else(|| {
-            self.units.push(Unit::vacant());
-            UnitId::new(self.units.len() - 1)
-        });
+        let free = self.free_unit();
         self.units[free.index()] = unit;
         self.unit_of_workload[id.index()] = Some(free);
     }
@@ -139,7 +136,7 @@ impl Snapshot {
             self.free_units.push(unit);
         }
         let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
-        let gone = std::mem::replace(&mut workloads[id.index()], Workload::vacant());
+        let gone = std::mem::replace(&mut workloads[id.index()], Workload::default());
         if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
             quota_rules.dismiss(id, queue, workloads);
             for &(cell, amount) in &admission.usage {
@@ -154,7 +151,7 @@ impl Snapshot {
             self.charge(id, node, -1);
             self.leave_unit(id, node);
         }
-        let pod = std::mem::replace(&mut self.cluster.pods[id.index()], Pod::vacant());
+        let pod = std::mem::replace(&mut self.cluster.pods[id.index()], Pod::default());
         if let (None, Some(node)) = (pod.node, pod.nominated) {
             self.nominees[node.index()].retain(|&nominee| nominee != id);
         }
@@ -172,15 +169,17 @@ impl Snapshot {
         pods.partition_point(|&other| rank(other) < rank(id))
     }
 
+    /// A unit that nobody is in.
+    fn free_unit(&mut self) -> UnitId {
+        self.free_units.pop().unwrap_or_else(|| {
+            self.units.push(Unit::vacant());
+            UnitId::new(self.units.len() - 1)
+        })
+    }
+
     fn join_unit(&mut self, id: PodId, node: NodeId) {
         let whole = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group));
-        let unit = whole.and_then(|group| self.whole[group.index()]).unwrap_or_else(|| {
-            let free = self.free_units.pop();
-            free.unwrap_or_else(|| {
-                self.units.push(Unit::vacant());
-                UnitId::new(self.units.len() - 1)
-            })
-        });
+        let unit = whole.and_then(|group| self.whole[group.index()]).unwrap_or_else(|| self.free_unit());
         if let Some(group) = whole {
             self.whole[group.index()] = Some(unit);
         }
@@ -257,62 +256,5 @@ impl Pod {
     /// Whether a law may spare it whatever its priority.
     pub(crate) fn is_shielded(&self) -> bool {
         self.toleration.is_some() || self.protected || self.opted_out || self.class_unknown
-    }
-
-    /// Nobody: what stands where a pod was.
-    fn vacant() -> Self {
-        Self {
-            shape: ShapeId(0),
-            rank: 0,
-            group: None,
-            names_group: false,
-            priority: Priority(0),
-            preempts: false,
-            node: None,
-            nominated: None,
-            start: Timestamp::NOT_YET,
-            scheduled: None,
-            leaving: None,
-            toleration: None,
-            protected: false,
-            opted_out: false,
-            own_opt_out: None,
-            class_unknown: false,
-            resizing: false,
-            budgets: Vec::new(),
-            created: Timestamp(0),
-            queue: None,
-            application: None,
-            originator: false,
-            daemon: false,
-            job: None,
-            preemptible: None,
-            preemption_disabled: false,
-            can_preempt: false,
-            obstacle: None,
-        }
-    }
-}
-
-impl Workload {
-    /// Nobody: what stands where a workload was.
-    fn vacant() -> Self {
-        Self {
-            queue: None,
-            admission: None,
-            priority: Priority(0),
-            created: Timestamp(0),
-            active: false,
-            waiting_since: None,
-            preempts_from: None,
-            rank: 0,
-            namespace_fits: true,
-            invalid: false,
-            protected: false,
-            pod_sets: Vec::new(),
-            milestones: Vec::new(),
-            on_preemption: OnPreemption::Requeue,
-            unsupported: None,
-        }
     }
 }

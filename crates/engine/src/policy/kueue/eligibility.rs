@@ -4,7 +4,7 @@
 use crate::explanation::Recorder;
 use crate::ids::{QueueId, WorkloadId};
 use crate::laws::Law;
-use crate::policy::kueue::fair::{compare_shares, share};
+use crate::policy::kueue::fair::compare_shares;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{Ground, Search, Strategy};
 use crate::workloads::{BorrowWithin, Reclaim, Within, Workload};
@@ -140,7 +140,7 @@ impl Search<'_> {
     pub(super) fn queue_law(&self, usage: &Quota<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
         let is_shared = |id: QueueId| usage.tree.path(self.queue).any(|own| own == id);
         let borrows = |id: QueueId| match claim {
-            Claim::FairReclaim | Claim::FairShare(_) => share(usage, id).is_borrowing,
+            Claim::FairReclaim | Claim::FairShare(_) => usage.is_borrowing(id),
             Claim::Reclaim | Claim::WithoutBorrowing | Claim::Borrowing => !usage.within(id, self.contested),
         };
         let satisfied = usage.tree.path(queue).take_while(|&id| !is_shared(id)).find(|&id| !borrows(id))?;

@@ -1,10 +1,11 @@
 //! Preemption under fair sharing: a tournament of shares down the tree says whose workload is next; a strategy compares the shares
 //! of both sides and allows it, or not. (Rules 19 to 30 of the cohort trees.) Shares are fractions, compared exactly.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::explanation::Recorder;
+use crate::fraction::Fraction;
 use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::eligibility::Claim;
@@ -13,81 +14,25 @@ use crate::policy::kueue::order::Order;
 use crate::policy::kueue::quota::Quota;
 use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
 
-/// How much of what can be lent a queue has borrowed, by its weight.
-#[derive(Clone, Copy, Debug)]
+/// How much of what can be lent a queue has borrowed of the dominant resource, by its weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Share {
-    /// What is borrowed of the dominant resource, over what can be lent of it.
-    borrowed: i128,
-    lendable: i128,
-    weight: i128,
-    /// Whether anything is borrowed, even of what nobody can lend, which makes no share.
-    pub is_borrowing: bool,
+    /// Whether the queue borrows and has no weight: its share is above all others; two of them compare as if they had the same weight.
+    is_infinite: bool,
+    fraction: Fraction,
 }
 
 impl Share {
-    pub const NONE: Self = Self { borrowed: 0, lendable: 1, weight: 1, is_borrowing: false };
+    pub const NONE: Self = Self { is_infinite: false, fraction: Fraction::ZERO };
 
     /// For people: no decision reads it.
     pub fn thousandths(self) -> Thousandths {
         const BILLION: i128 = 1_000_000_000;
-        match (self.borrowed, self.weight) {
-            (0, _) => Thousandths::Finite(0),
-            (_, 0) => Thousandths::Infinite,
-            (borrowed, weight) => Thousandths::Finite(borrowed * 1_000 * BILLION / (self.lendable * weight)),
-        }
-    }
-}
-
-impl Ord for Share {
-    /// Without weight, whoever borrows has an infinite share; two of them compare as if they had the same weight.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let infinite = |share: &Self| share.weight == 0 && share.borrowed > 0;
-        match (infinite(self), infinite(other)) {
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (true, true) => compare((self.borrowed, self.lendable), (other.borrowed, other.lendable)),
-            (false, false) => {
-                let fraction = |share: &Self| match share.borrowed {
-                    0 => (0, 1),
-                    borrowed => (borrowed, share.lendable * share.weight),
-                };
-                compare(fraction(self), fraction(other))
-            }
-        }
-    }
-}
-
-impl PartialOrd for Share {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Share {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Share {}
-
-/// Compares `a/b` with `c/d` for non-negative numerators and positive denominators: by cross-multiplication, and where the numbers are
-/// too large for that by whole parts first, then the remainders the other way round.
-pub(super) fn compare((mut a, mut b): (i128, i128), (mut c, mut d): (i128, i128)) -> Ordering {
-    if let (Some(one), Some(other)) = (a.checked_mul(d), c.checked_mul(b)) {
-        return one.cmp(&other);
-    }
-    loop {
-        let (whole, other) = (a / b, c / d);
-        if whole != other {
-            return whole.cmp(&other);
-        }
-        (a, c) = (a % b, c % d);
-        match (a, c) {
-            (0, 0) => return Ordering::Equal,
-            (0, _) => return Ordering::Less,
-            (_, 0) => return Ordering::Greater,
-            _ => (a, b, c, d) = (d, c, b, a), // a/b < c/d exactly when d/c < b/a
+        let Fraction { numerator, denominator } = self.fraction;
+        if self.is_infinite {
+            Thousandths::Infinite
+        } else {
+            Thousandths::Finite(numerator * 1_000 * BILLION / denominator)
         }
     }
 }
@@ -178,7 +123,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         while let Some(id) = open.pop() {
             for &child in quota.children(id) {
                 if is_cohort(quota, child) {
-                    if self.is_own(quota, child) || share(quota, child).is_borrowing {
+                    if self.is_own(quota, child) || quota.is_borrowing(child) {
                         field.cohorts.entry(id).or_default().push(child);
                         open.push(child);
                     }
@@ -202,11 +147,10 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's. Returns whether it does.
     fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) -> bool {
         let queue = field.lanes[lane].queue;
-        let share = share(quota, queue);
-        let enters = share.is_borrowing || queue == self.search.queue;
+        let enters = quota.is_borrowing(queue) || queue == self.search.queue;
         if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
             let order = Reverse(self.search.order(field.lanes[lane].at(at)));
-            field.queues.entry(cohort).or_default().push(Contender { share, order, lane, at });
+            field.queues.entry(cohort).or_default().push(Contender { share: share(quota, queue), order, lane, at });
         }
         enters
     }
@@ -319,12 +263,13 @@ impl<R: Recorder> Tournament<'_, '_, R> {
 
     /// The cohort whose first queue is next.
     fn descend(&self, quota: &Quota<'_>, field: &Field<'_>, id: QueueId) -> Option<QueueId> {
-        let children = field.cohorts.get(&id).into_iter().flatten().map(|&child| (share(quota, child), child));
-        let mut cohorts: Vec<(Share, QueueId)> =
-            children.filter(|(share, child)| share.is_borrowing || self.is_own(quota, *child)).collect();
-        cohorts.sort_by(|(share, one), (other_share, other)| other_share.cmp(share).then(one.cmp(other)));
+        let children = field.cohorts.get(&id).into_iter().flatten().copied();
+        let in_play = children.filter(|&child| quota.is_borrowing(child) || self.is_own(quota, child));
+        let mut cohorts: Vec<(Reverse<Share>, QueueId)> =
+            in_play.map(|child| (Reverse(share(quota, child)), child)).collect();
+        cohorts.sort_unstable();
         let best_queue = field.queues.get(&id).and_then(BinaryHeap::peek).map(|contender| contender.share);
-        for (share, cohort) in cohorts {
+        for (Reverse(share), cohort) in cohorts {
             if best_queue.is_some_and(|queue_share| queue_share > share) {
                 break;
             }
@@ -401,21 +346,18 @@ pub(super) fn share(quota: &Quota<'_>, id: QueueId) -> Share {
     let Some(parent) = quota.tree.get(id).parent else {
         return Share::NONE;
     };
-    let weight = i128::from(quota.rules.queues[id.index()].weight);
-    let mut largest = Share { weight, ..Share::NONE };
-    for cells in &quota.rules.cells_of {
-        let (mut borrowed, mut lendable) = (0, 0);
-        for &cell in cells {
-            borrowed += i128::from((quota.used(id, cell) - quota.quota(id, cell)).max(0));
-            lendable += i128::from(quota.potential(parent, cell));
-        }
-        largest.is_borrowing |= borrowed > 0;
-        if borrowed > 0
-            && lendable > 0
-            && compare((borrowed, lendable), (largest.borrowed, largest.lendable)) == Ordering::Greater
-        {
-            (largest.borrowed, largest.lendable) = (borrowed, lendable);
-        }
-    }
-    largest
+    let fractions = quota.rules.cells_of.iter().map(|cells| Fraction {
+        numerator: cells.iter().map(|&cell| i128::from(quota.borrowed(id, cell))).sum(),
+        denominator: cells.iter().map(|&cell| i128::from(quota.potential(parent, cell))).sum(),
+    });
+    // What nobody can lend makes no share.
+    let largest = fractions.filter(|share| share.numerator > 0 && share.denominator > 0).max();
+    let Some(Fraction { numerator, denominator }) = largest else {
+        return Share::NONE;
+    };
+    let (weight, is_infinite) = match i128::from(quota.rules.queues[id.index()].weight) {
+        0 => (1, true),
+        weight => (weight, false),
+    };
+    Share { is_infinite, fraction: Fraction { numerator, denominator: denominator * weight } }
 }

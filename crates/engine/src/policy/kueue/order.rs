@@ -1,10 +1,10 @@
 //! In which order candidates are taken: as the preemptor's queue says, and of equals the cheaper to disturb before the rest.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
+use crate::fraction::Fraction;
 use crate::ids::{Timestamp, WorkloadId};
 use crate::policy::kueue::Search;
-use crate::policy::kueue::fair::compare;
 use crate::workloads::{ByPriority, ByRuntime, Milestone};
 
 /// Where a candidate stands among all; the least is taken first.
@@ -34,10 +34,9 @@ impl Search<'_> {
     }
 }
 
-/// What it costs to disturb a workload: a fraction, which `None` is where nothing says so. Boxed, because few have one and all are moved
-/// about.
-#[derive(Clone, Debug)]
-pub(super) struct DisruptionCost(Option<Box<(i128, i128)>>);
+/// What it costs to disturb a workload; `None` is nothing. Boxed, because few have one and all are moved about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DisruptionCost(Option<Box<Fraction>>);
 
 impl DisruptionCost {
     /// The cost rises or falls evenly from one milestone to the next, from nothing at the start, and stays as it is after the last.
@@ -48,43 +47,22 @@ impl DisruptionCost {
         let time = |milestone: &Milestone| i128::from(milestone.seconds) * SECOND;
         let next = milestones.iter().position(|milestone| time(milestone) > ran);
         let cost = |milestone: &Milestone| i128::from(milestone.cost);
-        Self(match (next, milestones.last()) {
-            (_, None) => None,
-            (None, Some(last)) => Some(Box::new((cost(last), 1))),
+        match (next, milestones.last()) {
+            (_, None) => Self(None),
+            (None, Some(last)) => Self::of(cost(last), 1),
             (Some(at), _) => {
                 let (end, end_cost) = (time(&milestones[at]), cost(&milestones[at]));
                 let before = at.checked_sub(1).map(|at| &milestones[at]);
                 let (start, start_cost) = before.map_or((0, 0), |before| (time(before), cost(before)));
-                Some(Box::new((start_cost * (end - ran) + end_cost * (ran - start), end - start)))
-            }
-        })
-    }
-}
-
-impl Ord for DisruptionCost {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (&self.0, &other.0) {
-            (None, None) => Ordering::Equal,
-            (one, other) => {
-                compare(one.as_deref().copied().unwrap_or((0, 1)), other.as_deref().copied().unwrap_or((0, 1)))
+                Self::of(start_cost * (end - ran) + end_cost * (ran - start), end - start)
             }
         }
     }
-}
 
-impl PartialOrd for DisruptionCost {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn of(numerator: i128, denominator: i128) -> Self {
+        Self((numerator > 0).then(|| Box::new(Fraction { numerator, denominator })))
     }
 }
-
-impl PartialEq for DisruptionCost {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for DisruptionCost {}
 
 #[cfg(test)]
 mod tests {
@@ -103,9 +81,9 @@ mod tests {
             (9_000_000_000, 0, 1),
         ] {
             let cost = DisruptionCost::at(&milestones, Timestamp(0), Timestamp(ran_micros));
-            assert_eq!(cost, DisruptionCost(Some(Box::new((numerator, denominator)))), "{ran_micros}");
+            assert_eq!(cost, DisruptionCost::of(numerator, denominator), "{ran_micros}");
         }
         assert_eq!(DisruptionCost::at(&[], Timestamp(0), Timestamp(1)), DisruptionCost(None));
-        assert!(DisruptionCost(None) < DisruptionCost(Some(Box::new((1, i128::from(i64::MAX))))));
+        assert!(DisruptionCost(None) < DisruptionCost::of(1, i128::from(i64::MAX)));
     }
 }

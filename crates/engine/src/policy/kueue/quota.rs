@@ -60,6 +60,17 @@ impl<'a> Quota<'a> {
         self.used[self.at(queue, cell)]
     }
 
+    /// What is used beyond what the queue has of its own.
+    pub fn borrowed(&self, queue: QueueId, cell: CellId) -> i64 {
+        (self.used(queue, cell) - self.quota(queue, cell)).max(0)
+    }
+
+    /// Whether the queue, which is no root, borrows anything.
+    pub fn is_borrowing(&self, queue: QueueId) -> bool {
+        let has_parent = self.tree.get(queue).parent.is_some();
+        has_parent && (0..self.n_cells).any(|cell| self.borrowed(queue, CellId::new(cell)) > 0)
+    }
+
     /// What the queue, or everything below it, has of its own.
     pub fn quota(&self, queue: QueueId, cell: CellId) -> i64 {
         self.rules.nominal[self.at(queue, cell)]

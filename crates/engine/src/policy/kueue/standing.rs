@@ -69,12 +69,11 @@ fn visit(
     wanted: &BTreeMap<CellId, i64>,
     standings: &mut Vec<QueueStanding>,
 ) {
-    let borrowed = |id: QueueId, cell: CellId| (quota.used(id, cell) - quota.quota(id, cell)).max(0);
     let stand = |&cell: &CellId| {
         let (nominal, used) = (quota.quota(queue, cell), quota.used(queue, cell));
         let lendable = (nominal - used).max(0).min(nominal - quota.kept(queue, cell));
         let lent = lendable.min(wanted.get(&cell).copied().unwrap_or_default());
-        CellStanding { cell, nominal, used, borrowed: borrowed(queue, cell), lent }
+        CellStanding { cell, nominal, used, borrowed: quota.borrowed(queue, cell), lent }
     };
     let own: Vec<CellStanding> = cells.iter().map(stand).collect();
     let share = policy.fair_sharing.filter(|_| depth > 0).map(|_| share(quota, queue).thousandths());
@@ -82,7 +81,7 @@ fn visit(
     for &child in quota.children(queue) {
         let siblings = quota.children(queue).iter().filter(|&&sibling| sibling != child);
         let outside = |standing: &CellStanding| {
-            let by_siblings: i64 = siblings.clone().map(|&sibling| borrowed(sibling, standing.cell)).sum();
+            let by_siblings: i64 = siblings.clone().map(|&sibling| quota.borrowed(sibling, standing.cell)).sum();
             (standing.cell, by_siblings.saturating_add(standing.lent))
         };
         let wanted = own.iter().map(outside).collect();
