@@ -2,7 +2,7 @@
 //! keeps for itself, and does not lend, does not. Use is kept up by deltas, so taking it back is the same delta with the other sign.
 
 use crate::fraction::Fraction;
-use crate::ids::{QueueId, ResourceId};
+use crate::ids::{CellId, QueueId, ResourceId};
 
 /// No guarantee, or no ceiling, for a resource.
 pub const UNDEFINED: i64 = i64::MAX;
@@ -67,6 +67,11 @@ impl Queues {
         &self.queues[id.index()]
     }
 
+    /// The last queue above one, or that queue itself.
+    pub fn root(&self, id: QueueId) -> QueueId {
+        self.path(id).last().unwrap_or(id)
+    }
+
     /// A queue and all above it, the root last.
     pub fn path(&self, from: QueueId) -> impl Iterator<Item = QueueId> + '_ {
         std::iter::successors(Some(from), |&id| self.get(id).parent)
@@ -109,7 +114,14 @@ impl Queues {
         }
     }
 
-    pub(crate) fn add(&mut self, from: QueueId, resource: usize, delta: i64, leaving: bool) {
+    /// The same for cells of quota.
+    pub(crate) fn charge_cells(&mut self, from: QueueId, usage: &[(CellId, i64)], sign: i64) {
+        for &(cell, amount) in usage {
+            self.add(from, cell.index(), sign * amount, false);
+        }
+    }
+
+    fn add(&mut self, from: QueueId, resource: usize, delta: i64, leaving: bool) {
         let mut used = std::mem::take(if leaving { &mut self.leaving } else { &mut self.used });
         self.add_to(&mut used, from, resource, delta);
         *(if leaving { &mut self.leaving } else { &mut self.used }) = used;

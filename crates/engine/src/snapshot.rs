@@ -214,7 +214,7 @@ pub struct Topology {
 }
 
 /// What is preempted whole.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Unit {
     /// Its pods that are bound.
     pub pods: Vec<PodId>,
@@ -235,15 +235,30 @@ pub struct Unit {
 impl Unit {
     /// Nobody's, until somebody is bound.
     fn vacant() -> Self {
-        Self {
-            pods: Vec::new(),
-            priority: Priority(0),
-            grouped: false,
-            start: Timestamp::NOT_YET,
-            shielded: false,
-            workload: None,
-            rank: u64::MAX,
+        Self { start: Timestamp::NOT_YET, rank: u64::MAX, ..Self::default() }
+    }
+
+    /// What these bound pods are together.
+    fn of(cluster: &Cluster, pods: Vec<PodId>) -> Self {
+        let first = &cluster.pods[pods[0].index()];
+        let group = first.group.map(|group| &cluster.groups[group.index()]);
+        let mut unit = Self {
+            priority: group.map_or(first.priority, |group| group.victim_priority),
+            grouped: first.names_group,
+            ..Self::vacant()
+        };
+        for pod in pods.iter().map(|pod| &cluster.pods[pod.index()]) {
+            unit.start = unit.start.min(pod.start);
+            unit.rank = unit.rank.min(pod.rank);
+            unit.shielded |= pod.is_shielded();
         }
+        Self { pods, ..unit }
+    }
+
+    /// What an admitted workload is, with these pods.
+    fn of_workload(id: WorkloadId, workload: &Workload, since: Timestamp, pods: Vec<PodId>) -> Self {
+        let Workload { priority, rank, .. } = *workload;
+        Self { pods, priority, start: since, workload: Some(id), rank, ..Self::vacant() }
     }
 
     fn is_vacant(&self) -> bool {
@@ -328,9 +343,7 @@ impl Snapshot {
         quota_rules.index(queues, workloads);
         for workload in workloads.iter() {
             if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
-                for &(cell, amount) in &admission.usage {
-                    queues.add(queue, cell.index(), amount, false);
-                }
+                queues.charge_cells(queue, &admission.usage, 1);
             }
         }
         let Self { slots, units, cluster, .. } = &mut snapshot;
@@ -338,24 +351,19 @@ impl Snapshot {
             slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
             *slots = slots.to_vec(); // a search walks the lists one after the other: so they lie in memory
         }
+        for node in snapshot.node_ids() {
+            snapshot.refresh_plain(node);
+        }
         snapshot
     }
 
     fn enter(&mut self, id: PodId) {
         let pod = &self.cluster.pods[id.index()];
         if let Some(node) = pod.node {
-            let unit_id = self.unit_of[id.index()].expect("a bound pod has a unit");
-            let unit = &self.units[unit_id.index()];
-            if unit.pods.len() > 1 || unit.shielded || !pod.budgets.is_empty() {
-                self.plain[node.index()] = false;
-            }
-            self.slots[node.index()].push(Slot {
-                pod: id,
-                unit: unit_id,
-                shape: pod.shape,
-                priority: unit.priority,
-                start: pod.start,
-            });
+            let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
+            let priority = self.units[unit.index()].priority;
+            let slot = Slot { pod: id, unit, shape: pod.shape, priority, start: pod.start };
+            self.slots[node.index()].push(slot);
             self.charge(id, node, 1);
         } else if let Some(node) = pod.nominated {
             self.nominees[node.index()].push(id);
@@ -547,7 +555,7 @@ fn importance(units: &[Unit], id: UnitId) -> impl Ord + use<> {
 
 /// A unit for each group that yields whole, one for each other bound pod, and then one for each admitted workload, with its pods.
 fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<UnitId>>) {
-    let mut units: Vec<Unit> = Vec::new();
+    let mut lone: Vec<Vec<PodId>> = Vec::new();
     let mut unit_of = vec![None; cluster.pods.len()];
     let mut whole: Vec<Option<UnitId>> = vec![None; cluster.groups.len()];
     let mut of_workload = vec![false; cluster.pods.len()];
@@ -556,29 +564,20 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<Un
             of_workload[pod.index()] = true;
         }
     }
-    let lone = |(index, pod): &(usize, &Pod)| pod.node.is_some() && !of_workload[*index];
-    for (index, pod) in cluster.pods.iter().enumerate().filter(lone) {
-        let group = pod.group.map(|id| (id, &cluster.groups[id.index()]));
-        let whole_group = group.filter(|(_, group)| group.mode == DisruptionMode::All).map(|(id, _)| id);
-        let id = whole_group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
-            units.push(Unit {
-                priority: group.map_or(pod.priority, |(_, group)| group.victim_priority),
-                grouped: pod.names_group,
-                ..Unit::vacant()
-            });
-            let id = UnitId::new(units.len() - 1);
-            if let Some(group) = whole_group {
-                whole[group.index()] = Some(id);
-            }
-            id
+    let is_lone = |(index, pod): &(usize, &Pod)| pod.node.is_some() && !of_workload[*index];
+    for (index, pod) in cluster.pods.iter().enumerate().filter(is_lone) {
+        let group = pod.group.filter(|group| cluster.groups[group.index()].mode == DisruptionMode::All);
+        let id = group.and_then(|group| whole[group.index()]).unwrap_or_else(|| {
+            lone.push(Vec::new());
+            UnitId::new(lone.len() - 1)
         });
-        let unit = &mut units[id.index()];
-        unit.pods.push(PodId::new(index));
-        unit.start = unit.start.min(pod.start);
-        unit.rank = unit.rank.min(pod.rank);
-        unit.shielded |= pod.is_shielded();
+        if let Some(group) = group {
+            whole[group.index()] = Some(id);
+        }
+        lone[id.index()].push(PodId::new(index));
         unit_of[index] = Some(id);
     }
+    let mut units: Vec<Unit> = lone.into_iter().map(|pods| Unit::of(cluster, pods)).collect();
     for (at, workload) in cluster.workloads.iter().enumerate() {
         if let Some(admission) = &workload.admission {
             let pods = workload.pod_sets.iter().flat_map(|set| &set.pods).copied();
@@ -586,14 +585,7 @@ fn units_of(cluster: &Cluster) -> (Vec<Unit>, Vec<Option<UnitId>>, Vec<Option<Un
             for pod in &pods {
                 unit_of[pod.index()] = Some(UnitId::new(units.len()));
             }
-            units.push(Unit {
-                pods,
-                priority: workload.priority,
-                start: admission.since,
-                workload: Some(WorkloadId::new(at)),
-                rank: workload.rank,
-                ..Unit::vacant()
-            });
+            units.push(Unit::of_workload(WorkloadId::new(at), workload, admission.since, pods));
         }
     }
     (units, unit_of, whole)

@@ -111,18 +111,10 @@ impl Snapshot {
         let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
         let workload = &workloads[id.index()];
         let Some(admission) = &workload.admission else { return };
-        let unit = Unit {
-            priority: workload.priority,
-            start: admission.since,
-            workload: Some(id),
-            rank: workload.rank,
-            ..Unit::vacant()
-        };
+        let unit = Unit::of_workload(id, workload, admission.since, Vec::new());
         if let Some(queue) = workload.queue {
             quota_rules.admit(id, queue, workloads);
-            for &(cell, amount) in &admission.usage {
-                queues.add(queue, cell.index(), amount, false);
-            }
+            queues.charge_cells(queue, &admission.usage, 1);
         }
         let free = self.free_unit();
         self.units[free.index()] = unit;
@@ -139,9 +131,7 @@ impl Snapshot {
         let gone = std::mem::replace(&mut workloads[id.index()], Workload::default());
         if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
             quota_rules.dismiss(id, queue, workloads);
-            for &(cell, amount) in &admission.usage {
-                queues.add(queue, cell.index(), -amount, false);
-            }
+            queues.charge_cells(queue, &admission.usage, -1);
         }
     }
 
@@ -216,20 +206,7 @@ impl Snapshot {
     /// Works out again what a unit is, and where its pods stand on their nodes.
     fn refresh(&mut self, id: UnitId) {
         let pods = std::mem::take(&mut self.units[id.index()].pods);
-        let first = &self.cluster.pods[pods[0].index()];
-        let group = first.group.map(|group| &self.cluster.groups[group.index()]);
-        let mut unit = Unit {
-            priority: group.map_or(first.priority, |group| group.victim_priority),
-            grouped: first.names_group,
-            rank: first.rank,
-            ..Unit::vacant()
-        };
-        for pod in pods.iter().map(|pod| &self.cluster.pods[pod.index()]) {
-            unit.start = unit.start.min(pod.start);
-            unit.shielded |= pod.is_shielded();
-        }
-        unit.pods = pods;
-        self.units[id.index()] = unit;
+        self.units[id.index()] = Unit::of(&self.cluster, pods);
         for at in 0..self.units[id.index()].pods.len() {
             let pod = self.units[id.index()].pods[at];
             let node = self.home[pod.index()].expect("a unit's pods are bound");
@@ -243,7 +220,7 @@ impl Snapshot {
         }
     }
 
-    fn refresh_plain(&mut self, node: NodeId) {
+    pub(super) fn refresh_plain(&mut self, node: NodeId) {
         let plain = |slot: &Slot| {
             let unit = &self.units[slot.unit.index()];
             unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[slot.pod.index()].budgets.is_empty()

@@ -104,12 +104,12 @@ impl Pass<'_, '_> {
             if search.fits(quota, &taken, requests, self.may_borrow) {
                 let fits = |quota: &Quota<'_>, gone: &[_]| search.fits(quota, gone, requests, self.may_borrow);
                 let victims = give_back(quota, taken, fits);
-                put_back(quota, &victims);
+                quota.put_back_all(&victims);
                 return Some(victims);
             }
             nexts.extend(self.next(lane, at + 1).map(Reverse));
         }
-        put_back(quota, &taken);
+        quota.put_back_all(&taken);
         None
     }
 
@@ -136,12 +136,6 @@ impl Pass<'_, '_> {
             (Kind::Other, true) => Claim::Borrowing,
             (Kind::Other, false) => Claim::WithoutBorrowing,
         }
-    }
-}
-
-fn put_back(quota: &mut Quota<'_>, workloads: &[(WorkloadId, Ground)]) {
-    for (workload, _) in workloads {
-        quota.put_back(*workload);
     }
 }
 

@@ -187,7 +187,7 @@ impl Room<'_> {
         let Some(asks) = nomination.asks.as_ref().filter(|_| holds) else {
             return decided(workload, nomination);
         };
-        let root = self.quota.tree.path(queue).last().unwrap_or(queue);
+        let root = self.quota.tree.root(queue);
         if asks.borrowing == 0 {
             self.stopped.entry(root).or_insert(workload);
         } else if let (Some(&by), true) = (self.stopped.get(&root), gets) {

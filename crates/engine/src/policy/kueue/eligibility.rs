@@ -94,7 +94,7 @@ impl Search<'_> {
         if !R::RECORDS {
             return;
         }
-        let mut open: Vec<QueueId> = usage.tree.path(self.queue).last().into_iter().collect();
+        let mut open = vec![usage.tree.root(self.queue)];
         while let Some(queue) = open.pop() {
             open.extend(usage.children(queue));
             self.report_spared(usage, usage.workloads_of(queue), claim(queue), recorder);
@@ -103,7 +103,7 @@ impl Search<'_> {
 
     /// Whether a queue is in the preemptor's tree of cohorts.
     pub(super) fn is_in_tree(&self, usage: &Quota<'_>, queue: QueueId) -> bool {
-        usage.tree.path(queue).last() == usage.tree.path(self.queue).last()
+        usage.tree.root(queue) == usage.tree.root(self.queue)
     }
 
     /// The law that spares a workload whatever its queue and priority are.

@@ -50,16 +50,12 @@ pub(super) fn victims<R: Recorder>(
     let taken = std::mem::take(&mut tournament.taken);
     quota.charge(search.queue, requests, -1);
     if !found {
-        for (workload, _) in taken {
-            quota.put_back(workload);
-        }
+        quota.put_back_all(&taken);
         return None;
     }
     let n_taken = taken.len();
     let victims = give_back(quota, taken, |quota, gone| search.fits(quota, gone, requests, true));
-    for (workload, _) in &victims {
-        quota.put_back(*workload);
-    }
+    quota.put_back_all(&victims);
     let stands = victims.len() == n_taken || tournament.stands(quota, strategies, &victims);
     stands.then_some(victims)
 }
@@ -117,7 +113,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// The preemptor's own queue, and those that use more than their own of something contested.
     fn field<'q>(&self, quota: &Quota<'q>) -> Field<'q> {
         let search = self.search;
-        let root = quota.tree.path(search.queue).last().unwrap_or(search.queue);
+        let root = quota.tree.root(search.queue);
         let mut field = Field { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
         let mut open = vec![root];
         while let Some(id) = open.pop() {
@@ -220,9 +216,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
             }
             quota.take(workload);
         }
-        for (workload, _) in victims {
-            quota.put_back(*workload);
-        }
+        quota.put_back_all(victims);
         quota.charge(search.queue, self.requests, -1);
         stands
     }
@@ -255,7 +249,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// From the root down to the child with the largest share; branches without candidates, and those that borrow nothing and are not
     /// the preemptor's, are left out. Who is found leaves the field. (Rule 23.)
     fn next(&self, quota: &Quota<'_>, field: &mut Field<'_>) -> Option<(usize, usize)> {
-        let root = quota.tree.path(self.search.queue).last().unwrap_or(self.search.queue);
+        let root = quota.tree.root(self.search.queue);
         let cohort = self.descend(quota, field, root)?;
         let found = field.queues.get_mut(&cohort)?.pop()?;
         Some((found.lane, found.at))

@@ -216,12 +216,6 @@ fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: 
         return Grade { mode: Mode::NoCandidates, level };
     };
     let at_home = victims.iter().any(|(_, ground)| *ground == Ground::InClusterQueue);
-    for (victim, _) in &victims {
-        quota.take(*victim);
-    }
-    let level = quota.borrowing_level(queue, cell, amount);
-    for (victim, _) in &victims {
-        quota.put_back(*victim);
-    }
+    let level = quota.without(&victims, |quota| quota.borrowing_level(queue, cell, amount));
     Grade { mode: if at_home { Mode::Preempt } else { Mode::Reclaim }, level }
 }

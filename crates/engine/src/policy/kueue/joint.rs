@@ -13,7 +13,7 @@ use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
 use crate::filters::node;
 use crate::fit::{Ask, Placement, Preemptor};
 use crate::ids::{FlavorId, NodeId, PodId, WorkloadId};
-use crate::laws::Law;
+use crate::laws::{Law, underway};
 use crate::place::place;
 use crate::policy::kueue::eligibility::Claim;
 use crate::policy::kueue::flavors::{self, Assigned, Trace};
@@ -261,11 +261,7 @@ impl<'s> Nodes<'s> {
         let snapshot = what_if.snapshot();
         let in_the_way = |pod: &PodId| placement.iter().any(|(_, node)| snapshot.home(*pod) == Some(*node));
         let leaving: Vec<PodId> = leaving.into_iter().filter(in_the_way).collect();
-        let mut nodes: Vec<NodeId> = leaving.iter().filter_map(|&pod| snapshot.home(pod)).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let until = leaving.iter().filter_map(|&pod| snapshot.pod(pod).leaving).map(|leaving| leaving.until).max()?;
-        Some((Law::Underway { leaving, nodes, until }, placement))
+        Some((underway::law(snapshot, leaving)?, placement))
     }
 
     /// By workload: whether it has a pod on a node of the placement.

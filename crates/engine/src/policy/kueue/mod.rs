@@ -257,13 +257,7 @@ impl<'a> Search<'a> {
     /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
     /// they would come back, and go again, for ever.
     fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
-        for (victim, _) in victims {
-            quota.take(*victim);
-        }
-        let later = flavors::assign(self, quota, counts, None);
-        for (victim, _) in victims {
-            quota.put_back(*victim);
-        }
+        let later = quota.without(victims, |quota| flavors::assign(self, quota, counts, None));
         later.is_some_and(|assigned| assigned.contested.is_empty())
     }
 

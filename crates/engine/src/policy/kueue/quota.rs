@@ -2,6 +2,7 @@
 
 use crate::ids::{CellId, QueueId, WorkloadId};
 use crate::laws::Law;
+use crate::policy::kueue::Ground;
 use crate::queues::Queues;
 use crate::snapshot::Snapshot;
 use crate::workloads::QuotaRules;
@@ -38,9 +39,23 @@ impl<'a> Quota<'a> {
     fn change(&mut self, workload: WorkloadId, sign: i64) {
         let workload = self.snapshot.workload(workload);
         if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
-            for &(cell, amount) in &admission.usage {
-                self.tree.add_to(&mut self.used, queue, cell.index(), sign * amount);
-            }
+            self.charge(queue, &admission.usage, sign);
+        }
+    }
+
+    /// What `look` returns while these are gone.
+    pub fn without<T>(&mut self, gone: &[(WorkloadId, Ground)], look: impl FnOnce(&mut Self) -> T) -> T {
+        for (workload, _) in gone {
+            self.take(*workload);
+        }
+        let seen = look(self);
+        self.put_back_all(gone);
+        seen
+    }
+
+    pub fn put_back_all(&mut self, workloads: &[(WorkloadId, Ground)]) {
+        for (workload, _) in workloads {
+            self.put_back(*workload);
         }
     }
 
@@ -121,8 +136,8 @@ impl<'a> Quota<'a> {
 
     /// How far up the queue borrows for so much more.
     pub fn borrowing_level(&self, queue: QueueId, cell: CellId, amount: i64) -> usize {
-        let root = || self.tree.path(queue).last().unwrap_or(queue);
-        self.height(self.fitting_subtree(queue, cell, amount).unwrap_or_else(root))
+        let subtree = self.fitting_subtree(queue, cell, amount).unwrap_or_else(|| self.tree.root(queue));
+        self.rules.heights[subtree.index()]
     }
 
     /// The queues directly below one.
@@ -133,10 +148,6 @@ impl<'a> Quota<'a> {
     /// The workloads that hold a queue's quota.
     pub fn workloads_of(&self, id: QueueId) -> &'a [WorkloadId] {
         &self.rules.admitted[id.index()]
-    }
-
-    fn height(&self, id: QueueId) -> usize {
-        self.rules.heights[id.index()]
     }
 
     /// Whether the queue uses no more than its own of any of these cells.

@@ -53,7 +53,7 @@ pub fn standings(
     if let Some(given) = given {
         quota.charge(queue, &given.usage, 1);
     }
-    let root = quota.tree.path(queue).last().unwrap_or(queue);
+    let root = quota.tree.root(queue);
     let mut standings = Vec::new();
     visit(&quota, policy, root, 0, cells, &BTreeMap::new(), &mut standings);
     standings

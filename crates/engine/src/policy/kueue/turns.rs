@@ -42,7 +42,7 @@ impl Turns {
     /// The next of the first tree that has any.
     pub fn next(&mut self, quota: &Quota<'_>) -> Option<Head> {
         let (&first, _) = self.heads.first_key_value()?;
-        let root = quota.tree.path(first).last().unwrap_or(first);
+        let root = quota.tree.root(first);
         let winner = self.winner(root).unwrap_or(first);
         let contender = self.heads.remove(&winner)?;
         self.place(quota, winner);
