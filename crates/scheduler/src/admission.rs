@@ -148,7 +148,7 @@ impl Admission {
             Chore::Create => {
                 let made = make::workload(job, priority_of(job, view));
                 let about = Key::new(Kind::KueueWorkload, FullName::of(&made.metadata));
-                if view.is_unsettled(&about) || view.observed(&about).is_some() {
+                if view.unsettled.contains(&about) || view.observed(&about).is_some() {
                     return None;
                 }
                 let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));

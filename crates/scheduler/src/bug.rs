@@ -33,16 +33,9 @@ impl Bugs {
     /// Whether it has this bug.
     pub fn has(self, bug: Bug) -> bool {
         #[cfg(feature = "deliberate-bugs")]
-        return self.bug == Some(bug);
+        let own = self.bug;
         #[cfg(not(feature = "deliberate-bugs"))]
-        return match bug {
-            Bug::SecondRound
-            | Bug::HalfAGang
-            | Bug::ForgottenNomination
-            | Bug::TrustedTimeout
-            | Bug::IgnoredFence
-            | Bug::EarlyQuota
-            | Bug::Panic => false,
-        };
+        let own: Option<Bug> = None;
+        own == Some(bug)
     }
 }

@@ -34,6 +34,15 @@ pub(crate) struct Preemptions {
     pub bugs: Bugs,
 }
 
+/// The preemption of one unit, and what it follows from.
+pub(crate) struct Preemption<'a> {
+    preemptions: &'a Preemptions,
+    unit: &'a UnitName,
+    view: &'a ClusterView,
+    queue: &'a PendingQueue,
+    now: Timestamp,
+}
+
 /// How far a preemption has come. It follows from the plan and from what is in the API; it is not stored, so that a scheduler that was
 /// just started continues where another one stopped. Once the victims are gone, the unit is decided again and bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,30 +108,15 @@ impl Preemptions {
         std::mem::take(&mut self.released)
     }
 
-    /// The phase of the preemption of a unit by a plan, and what is to be sent in it.
-    pub fn advance(
-        &self,
-        unit: &UnitName,
-        plan: &[PlannedAction],
-        view: &ClusterView,
-        queue: &PendingQueue,
+    /// The preemption of a unit.
+    pub fn of<'a>(
+        &'a self,
+        unit: &'a UnitName,
+        view: &'a ClusterView,
+        queue: &'a PendingQueue,
         now: Timestamp,
-    ) -> (PreemptionPhase, Vec<Request>) {
-        if victims(plan).any(|victim| view.is_unsettled(&Key::new(Kind::Pod, victim.clone()))) {
-            return (PreemptionPhase::AwaitingApiState, Vec::new());
-        }
-        let mut preparations = nominate(unit, plan, view);
-        let (marks, first) = self.mark(unit, plan, view, queue, now);
-        preparations.extend(marks);
-        if !preparations.is_empty() {
-            return (PreemptionPhase::Planned, preparations);
-        }
-        if let Some(other) = first {
-            return (PreemptionPhase::Contested(other), Vec::new());
-        }
-        let evictions = self.evict(unit, plan, view, queue, now);
-        let phase = if evictions.is_empty() { PreemptionPhase::Evicting } else { PreemptionPhase::Marked };
-        (phase, evictions)
+    ) -> Preemption<'a> {
+        Preemption { preemptions: self, unit, view, queue, now }
     }
 
     /// Whether no other victim is taken for the unit now: one is still leaving for it, or is leaving where it is nominated, and its
@@ -151,126 +145,110 @@ impl Preemptions {
         let gone: Vec<PodId> = gone.into_iter().collect();
         placement.len() >= needed && stands(&mut view.live.loaded_mut().snapshot, &ask, &placement, &gone)
     }
+}
+
+impl Preemption<'_> {
+    fn marked(&self) -> impl Iterator<Item = &FullName> {
+        self.preemptions.marked(self.unit)
+    }
+
+    /// The phase of the preemption of a unit by a plan, and what is to be sent in it.
+    pub fn advance(&self, plan: &[PlannedAction]) -> (PreemptionPhase, Vec<Request>) {
+        if victims(plan).any(|victim| self.view.unsettled.contains(&Key::new(Kind::Pod, victim.clone()))) {
+            return (PreemptionPhase::AwaitingApiState, Vec::new());
+        }
+        let mut preparations = nominate(self.unit, plan, self.view);
+        let (marks, first) = self.mark(plan);
+        preparations.extend(marks);
+        if !preparations.is_empty() {
+            return (PreemptionPhase::Planned, preparations);
+        }
+        if let Some(other) = first {
+            return (PreemptionPhase::Contested(other), Vec::new());
+        }
+        let evictions = self.evict(plan);
+        let phase = if evictions.is_empty() { PreemptionPhase::Evicting } else { PreemptionPhase::Marked };
+        (phase, evictions)
+    }
 
     /// Evicts the marked victims of a unit whose group yields whole, if part of that group is leaving or gone.
-    pub fn finish_marked(
-        &self,
-        unit: &UnitName,
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> Vec<Request> {
-        let broken = self.marked(unit).filter(|victim| is_of_broken_group(victim, view)).cloned().collect();
-        self.evict_broken(unit, broken, view, queue, now)
+    pub fn finish_marked(&self) -> Vec<Request> {
+        let broken = self.marked().filter(|victim| is_of_broken_group(victim, self.view)).cloned().collect();
+        self.evict_broken(broken)
     }
 
     /// Takes back the marks of a unit that needs its victims no longer; but of a group that yields whole, part of which has gone, no pod
     /// stays.
-    pub fn unmark_all(
-        &self,
-        unit: &UnitName,
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> Vec<Request> {
-        self.unmark(unit, self.marked(unit).cloned().collect(), None, view, queue, now)
+    pub fn unmark_all(&self) -> Vec<Request> {
+        self.unmark(self.marked().cloned().collect(), None)
     }
 
-    fn unmark(
-        &self,
-        unit: &UnitName,
-        marked: Vec<FullName>,
-        waits: Option<&UnitName>,
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> Vec<Request> {
+    fn unmark(&self, marked: Vec<FullName>, waits: Option<&UnitName>) -> Vec<Request> {
         let (broken, whole): (Vec<FullName>, Vec<FullName>) =
-            marked.into_iter().partition(|victim| is_of_broken_group(victim, view));
-        let mut requests = self.evict_broken(unit, broken, view, queue, now);
-        let unmarked = whole.iter().filter_map(|pod| view.staying(pod)).map(|pod| Action::Unmark { pod });
+            marked.into_iter().partition(|victim| is_of_broken_group(victim, self.view));
+        let mut requests = self.evict_broken(broken);
+        let unmarked = whole.iter().filter_map(|pod| self.view.staying(pod)).map(|pod| Action::Unmark { pod });
         requests.extend(unmarked.map(|action| Request { unit: waits.cloned(), ..Request::new(action) }));
         requests
     }
 
     /// Marks each victim, and unmarks those that are victims no longer. A victim that is marked for a unit that comes before this one is
     /// left to that unit, which is returned.
-    fn mark(
-        &self,
-        unit: &UnitName,
-        plan: &[PlannedAction],
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> (Vec<Request>, Option<UnitName>) {
+    fn mark(&self, plan: &[PlannedAction]) -> (Vec<Request>, Option<UnitName>) {
         let (mut requests, mut first) = (Vec::new(), None);
         for action in plan {
             let PlannedAction::Mark { pod, message } = action else { continue };
-            let Some(pod) = view.staying(pod) else { continue };
-            match preemptor_of(view.pod(&pod.name)) {
-                Some(other) if other == *unit => {}
-                Some(other) if queue.is_before(&other, unit) => first = Some(other),
+            let Some(pod) = self.view.staying(pod) else { continue };
+            match preemptor_of(self.view.pod(&pod.name)) {
+                Some(other) if other == *self.unit => {}
+                Some(other) if self.queue.is_before(&other, self.unit) => first = Some(other),
                 Some(_) | None => {
-                    let (preemptor, message) = (unit.to_string(), message.clone());
-                    requests.push(Request::of(unit, Action::Mark { pod, preemptor, message, at: now }));
+                    let (preemptor, message) = (self.unit.to_string(), message.clone());
+                    requests.push(Request::of(self.unit, Action::Mark { pod, preemptor, message, at: self.now }));
                 }
             }
         }
         let victims: BTreeSet<&FullName> = victims(plan).collect();
-        let spared = self.marked(unit).filter(|pod| !victims.contains(pod)).cloned().collect();
-        requests.extend(self.unmark(unit, spared, Some(unit), view, queue, now));
+        let spared = self.marked().filter(|pod| !victims.contains(pod)).cloned().collect();
+        requests.extend(self.unmark(spared, Some(self.unit)));
         (requests, first)
     }
 
-    fn evict_broken(
-        &self,
-        unit: &UnitName,
-        pods: Vec<FullName>,
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> Vec<Request> {
-        let evict = |pod| planned_actions::evict(unit, view.policy(), pod, BROKEN_GROUP.to_owned());
+    fn evict_broken(&self, pods: Vec<FullName>) -> Vec<Request> {
+        let evict = |pod| planned_actions::evict(self.unit, self.view.policy(), pod, BROKEN_GROUP.to_owned());
         let plan: Vec<PlannedAction> = pods.into_iter().map(evict).collect();
-        self.evict(unit, &plan, view, queue, now)
+        self.evict(&plan)
     }
 
     /// Evicts the victims of a plan that were not evicted yet.
-    fn evict(
-        &self,
-        unit: &UnitName,
-        plan: &[PlannedAction],
-        view: &ClusterView,
-        queue: &PendingQueue,
-        now: Timestamp,
-    ) -> Vec<Request> {
+    fn evict(&self, plan: &[PlannedAction]) -> Vec<Request> {
         let evictions = plan.iter().filter_map(|action| match action {
-            PlannedAction::Evict { pod, label, why } => Some((view.staying(pod)?, label, why)),
+            PlannedAction::Evict { pod, label, why } => Some((self.view.staying(pod)?, label, why)),
             _ => None,
         });
         let mut evictions: Vec<_> = evictions.collect();
-        if self.bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
+        if self.preemptions.bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
             evictions.pop();
         }
-        let mut requests = match self.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
-            true => nominate(unit, &[], view),
+        let mut requests = match self.preemptions.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
+            true => nominate(self.unit, &[], self.view),
             false => Vec::new(),
         };
-        let waits = queue.get(unit).is_some().then_some(unit);
+        let waits = self.queue.get(self.unit).is_some().then_some(self.unit);
         let mut victims: Vec<(Key, String)> = Vec::new();
         for (pod, label, why) in evictions {
             victims.push((Key::new(Kind::Pod, pod.name.clone()), why.clone()));
-            let preempts = Some((unit.key(), planned_actions::preempted(unit, why)));
-            let (preemptor, message) = (unit.to_string(), planned_actions::message(unit));
+            let preempts = Some((self.unit.key(), planned_actions::preempted(self.unit, why)));
+            let (preemptor, message) = (self.unit.to_string(), planned_actions::message(self.unit));
             let action = match label.clone() {
-                Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: now },
+                Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: self.now },
                 None => Action::Evict { pod },
             };
             requests.push(Request { unit: waits.cloned(), preempts, ..Request::new(action) });
         }
         if let Some((first, _)) = victims.first().cloned() {
             let message = planned_actions::preempting(&victims);
-            requests.push(Request::record(unit.key(), Some(first), PREEMPTING, message));
+            requests.push(Request::record(self.unit.key(), Some(first), PREEMPTING, message));
         }
         requests
     }
@@ -366,7 +344,7 @@ mod tests {
             planned_actions::mark(&unit, name("victim")),
             planned_actions::evict(&unit, view.policy(), name("victim"), "why".to_owned()),
         ];
-        let (phase, requests) = preemptions.advance(&unit, &plan, view, queue, Timestamp(0));
+        let (phase, requests) = preemptions.of(&unit, view, queue, Timestamp(0)).advance(&plan);
         (phase, requests.iter().filter(|request| request.action.changes().is_some()).count())
     }
 
@@ -383,10 +361,10 @@ mod tests {
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Marked, 1));
         let key = Key::new(Kind::Pod, name("victim"));
         let target = view.target(&key).expect("it is known");
-        view.assume(ActionId(0), &Action::Evict { pod: target }, Timestamp(0));
+        view.assumed.add(ActionId(0), &Action::Evict { pod: target }, Timestamp(0));
         view.update_pod(&key.name, Bugs::default());
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Evicting, 0));
-        view.unsettle(key);
+        view.unsettled.insert(key);
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::AwaitingApiState, 0));
     }
 }

@@ -30,7 +30,7 @@ use crate::bug::{Bug, Bugs, FATAL};
 use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{PendingQueue, State, Waits};
 use crate::status::{self, StatusUpdates};
-use crate::step::{Recorded, Step, Verdict};
+use crate::step::{Step, Verdict};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
 
@@ -55,20 +55,6 @@ pub struct Scheduler {
     /// How the policy is written where every decision is recorded.
     recorded_as: Option<Profile>,
     bugs: Bugs,
-}
-
-/// What became of a decision.
-struct Decided {
-    verdict: Verdict,
-    report: Option<Box<Report>>,
-    record: Option<Recorded>,
-    violations: usize,
-}
-
-impl From<Verdict> for Decided {
-    fn from(verdict: Verdict) -> Self {
-        Self { verdict, report: None, record: None, violations: 0 }
-    }
 }
 
 impl Scheduler {
@@ -176,14 +162,13 @@ impl Scheduler {
             return self.follow_up();
         };
         self.deciding = Some(unit.clone());
-        let Decided { verdict, report, record, violations } = self.decide(&unit, now);
+        let decided = self.decide(&unit, now);
         self.deciding = None;
-        if let Verdict::Wait { reason, why } | Verdict::Unschedulable { reason, why } = &verdict {
+        if let Verdict::Wait { reason, why } | Verdict::Unschedulable { reason, why } = &decided.verdict {
             self.say_why(&unit, *reason, why, now);
         }
         self.set_timer(now);
-        let actions = self.actions.take_outbox();
-        Some(Step { unit: Some(unit), verdict, actions, report, record, violations })
+        Some(Step { unit: Some(unit), actions: self.actions.take_outbox(), ..decided })
     }
 
     /// The object that an error names; the namespace `default` stands for those that are not known.
@@ -196,34 +181,24 @@ impl Scheduler {
     /// What is to be done without deciding anything.
     pub fn follow_up(&mut self) -> Option<Step> {
         let actions = self.actions.take_outbox();
-        let verdict = Verdict::FollowUp;
-        (!actions.is_empty()).then_some(Step {
-            unit: None,
-            verdict,
-            actions,
-            report: None,
-            record: None,
-            violations: 0,
-        })
+        (!actions.is_empty()).then_some(Step { actions, ..Verdict::FollowUp.into() })
     }
 
-    fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Decided {
+    /// What comes of a unit; its actions are in the outbox.
+    fn decide(&mut self, unit: &UnitName, now: Timestamp) -> Step {
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
             let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
-            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
-            return Verdict::Wait { reason: WaitReason::Incomplete, why }.into();
+            return self.wait_for_change(unit, WaitReason::Incomplete, why).into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
             let why = "waits to know what became of its pods".to_owned();
-            self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
-            return Verdict::Wait { reason: WaitReason::Unsettled, why }.into();
+            return self.wait_for_change(unit, WaitReason::Unsettled, why).into();
         }
         self.fail_on_purpose(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
         let (outcome, report) = self.answered(&question);
         let record = self.recorded(unit, &question, &outcome);
-        let decided = self.carry_through(unit, &question, outcome, report, now);
-        Decided { record, ..decided }
+        Step { record, ..self.carry_through(unit, &question, outcome, report, now) }
     }
 
     /// Decides, once; with the report of a preemption where every preemption is explained.
@@ -246,7 +221,7 @@ impl Scheduler {
         outcome: Outcome,
         report: Option<Box<Report>>,
         now: Timestamp,
-    ) -> Decided {
+    ) -> Step {
         match outcome {
             Outcome::Schedule(placement) => {
                 let placement = self.view.named(&placement);
@@ -259,7 +234,7 @@ impl Scheduler {
                     return self.wait_for_victims(unit).into();
                 }
                 let violations = pods_against_budgets(&self.view.loaded().snapshot, &plan.victims);
-                Decided { report, violations, ..self.preempt(unit, question, &plan, now).into() }
+                Step { report, violations, ..self.preempt(unit, question, &plan, now).into() }
             }
             Outcome::Wait(law) => self.wait_by_law(unit, &law, now).into(),
             Outcome::Unschedulable(law) => self.refuse(unit, question, law.as_ref(), now).into(),
@@ -327,7 +302,7 @@ impl Scheduler {
         let (action, unit) = (request.action.clone(), request.unit.clone());
         let id = self.actions.send(request);
         if let Some((kind, target)) = action.changes() {
-            self.view.assume(id, &action, now);
+            self.view.assumed.add(id, &action, now);
             if !matches!(action, Action::Condition { .. }) {
                 self.reconsider_any(&Key::new(kind, target.name.clone()), now);
             }
@@ -348,7 +323,7 @@ impl Scheduler {
         let (loaded, policy) = (self.view.loaded(), self.view.policy());
         let planned = planned_actions(loaded, policy, &question.ask(loaded), plan);
         let (placement, victims) = (self.view.named(&plan.placement), victims(&planned).cloned().collect());
-        let (phase, requests) = self.preemptions.advance(unit, &planned, &self.view, &self.queue, now);
+        let (phase, requests) = self.preemptions.of(unit, &self.view, &self.queue, now).advance(&planned);
         self.send_all(requests, now);
         let (reason, why) = match phase {
             PreemptionPhase::Planned => return Verdict::Prepare { placement, victims },
@@ -361,6 +336,10 @@ impl Scheduler {
                 (WaitReason::Underway, format!("its victims are to yield for {other} first"))
             }
         };
+        self.wait_for_change(unit, reason, why)
+    }
+
+    fn wait_for_change(&mut self, unit: &UnitName, reason: WaitReason, why: String) -> Verdict {
         self.queue.set(unit, State::Change { until: None, why: why.as_str().into() });
         Verdict::Wait { reason, why }
     }
@@ -372,14 +351,14 @@ impl Scheduler {
     }
 
     fn finish_marked(&mut self, unit: &UnitName, now: Timestamp) {
-        let evictions = self.preemptions.finish_marked(unit, &self.view, &self.queue, now);
+        let evictions = self.preemptions.of(unit, &self.view, &self.queue, now).finish_marked();
         self.send_all(evictions, now);
     }
 
     /// Takes back the marks for units that need their victims no longer.
     fn unmark_released(&mut self, now: Timestamp) {
         for unit in self.preemptions.take_released() {
-            let requests = self.preemptions.unmark_all(&unit, &self.view, &self.queue, now);
+            let requests = self.preemptions.of(&unit, &self.view, &self.queue, now).unmark_all();
             self.send_all(requests, now);
         }
     }

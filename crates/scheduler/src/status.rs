@@ -101,7 +101,8 @@ fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let Some(Object::PodGroup(group)) = view.live.get(key) else { return None };
     let gang = group.spec.scheduling_policy.gang.as_ref();
     let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
-    let is_unbound = |pod: &&FullName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.is_binding(pod);
+    let is_unbound =
+        |pod: &&FullName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
     let members = view.live.members(key);
     // So many may lack a node; one more is not looked for.
     let spare = members.len().checked_sub(needed)?;
@@ -193,7 +194,7 @@ impl Written<'_> {
 
 /// The condition of this type that the object has, or will have.
 fn written<'v>(key: &Key, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
-    if let Some(Said { holds, reason, message, since, .. }) = view.sent_condition(key, type_) {
+    if let Some(Said { holds, reason, message, since, .. }) = view.assumed.said(key, type_) {
         return Some(Written { holds: *holds, reason, message, since: Some(*since) });
     }
     if key.kind == Kind::Pod {
@@ -247,7 +248,7 @@ mod tests {
             for Request { action, .. } in requests {
                 let Action::Condition { said, .. } = &action else { panic!("{action:?}") };
                 assert_eq!(said.since, Timestamp(1), "it has not been scheduled since then");
-                view.assume(ActionId(u64::try_from(at).expect("it is positive")), &action, Timestamp(at));
+                view.assumed.add(ActionId(u64::try_from(at).expect("it is positive")), &action, Timestamp(at));
             }
         }
     }

@@ -24,6 +24,12 @@ pub struct Step {
     pub violations: usize,
 }
 
+impl From<Verdict> for Step {
+    fn from(verdict: Verdict) -> Self {
+        Self { unit: None, verdict, actions: Vec::new(), report: None, record: None, violations: 0 }
+    }
+}
+
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

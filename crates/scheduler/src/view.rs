@@ -21,12 +21,12 @@ use reprieve_api::pod::Pod;
 use reprieve_api::source::InputError;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::{NodeId, PodId, Timestamp};
+use reprieve_engine::{NodeId, PodId};
 use reprieve_loader::live::Live;
 use reprieve_loader::load::Loaded;
 use reprieve_report::unit_name::UnitName;
 
-use crate::action::{Action, ActionId, Said, Target};
+use crate::action::{ActionId, Target};
 use crate::bug::{Bug, Bugs};
 use crate::effects::{is_true, unmark};
 use assumed::Assumed;
@@ -48,9 +48,10 @@ pub(crate) struct ClusterView {
     /// The workloads and Jobs as the API has them.
     others: BTreeMap<Key, Object>,
     pub versions: SeenVersions,
-    assumed: Assumed,
+    /// What the actions that were sent will change.
+    pub assumed: Assumed,
     /// Objects that are read again, because the outcome of an action on them is not known.
-    unsettled: BTreeSet<Key>,
+    pub unsettled: BTreeSet<Key>,
     pub sync: SyncState,
     /// Counts changes of the cluster.
     pub generation: u64,
@@ -137,7 +138,7 @@ impl ClusterView {
     /// What an action says of an object whose version does not matter.
     pub fn target_as_known(&self, key: &Key) -> Option<Target> {
         let object = self.known(key.kind, &key.name)?;
-        let version = object.version().max(self.assumed.version(key.kind, &key.name));
+        let version = object.version().max(self.assumed.version(key));
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
 
@@ -233,39 +234,19 @@ impl ClusterView {
         }
     }
 
-    /// Whether the object is read again, because the outcome of an action on it is not known.
-    pub fn is_unsettled(&self, key: &Key) -> bool {
-        self.unsettled.contains(key)
-    }
-
     /// Whether it is not known if a pod was bound, or what became of it otherwise.
     pub fn is_unknown(&self, pod: &FullName) -> bool {
-        self.is_unsettled(&Key::new(Kind::Pod, pod.clone())) || self.is_binding(pod)
-    }
-
-    /// Whether it is not known yet if a pod was bound.
-    pub fn is_binding(&self, pod: &FullName) -> bool {
-        self.assumed.is_binding(pod)
+        self.unsettled.contains(&Key::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
     }
 
     /// Whether nothing is assumed of an object, and it is not read again.
     pub fn is_seen(&self, key: &Key) -> bool {
-        self.assumed.is_seen(key.kind, &key.name) && !self.is_unsettled(key)
-    }
-
-    /// Whether all actions on an object are known to have worked.
-    pub fn is_settled(&self, key: &Key) -> bool {
-        self.assumed.is_settled(key.kind, &key.name)
+        self.assumed.is_seen(key) && !self.unsettled.contains(key)
     }
 
     /// Whether nothing is assumed of any object, but for conditions, and no pod is read again.
     pub fn is_quiet(&self) -> bool {
         self.assumed.is_empty() && !self.unsettled.iter().any(|key| key.kind == Kind::Pod)
-    }
-
-    /// The condition of this type that was last sent to an object and not seen yet.
-    pub fn sent_condition(&self, key: &Key, type_: &str) -> Option<&Said> {
-        self.assumed.said(key.kind, &key.name, type_)
     }
 
     /// Puts an object into the snapshot; an error says why it is left out.
@@ -276,7 +257,7 @@ impl ClusterView {
     /// A pod, a workload, a Job or a PodGroup was seen.
     pub fn seen(&mut self, object: &Object) {
         let key = object.key();
-        self.assumed.seen(key.kind, &key.name, object.uid(), object.version());
+        self.assumed.seen(&key, object.uid(), object.version());
         match object {
             Object::Pod(pod) => {
                 self.pods.insert(key.name, Arc::clone(pod));
@@ -290,7 +271,7 @@ impl ClusterView {
 
     /// An object is gone; the workload or Job that it was.
     pub fn gone(&mut self, key: &Key) -> Option<Object> {
-        self.assumed.gone(key.kind, &key.name);
+        self.assumed.gone(key);
         match key.kind {
             Kind::Pod => {
                 self.pods.remove(&key.name);
@@ -300,32 +281,12 @@ impl ClusterView {
         }
     }
 
-    /// An action was sent: it is taken to work.
-    pub fn assume(&mut self, id: ActionId, action: &Action, now: Timestamp) {
-        self.assumed.add(id, action, now);
-    }
-
     /// An action worked, and shows in this version of the object.
     pub fn worked(&mut self, id: ActionId, key: &Key, version: u64) {
-        self.assumed.worked(id, key.kind, &key.name, version);
+        self.assumed.worked(id, key, version);
         if let Some(known) = self.known(key.kind, &key.name) {
-            self.assumed.seen(key.kind, &key.name, known.uid(), known.version());
+            self.assumed.seen(key, known.uid(), known.version());
         }
-    }
-
-    /// An action did not work.
-    pub fn failed(&mut self, id: ActionId, key: &Key) {
-        self.assumed.failed(id, key.kind, &key.name);
-    }
-
-    /// An object is read again.
-    pub fn unsettle(&mut self, key: Key) {
-        self.unsettled.insert(key);
-    }
-
-    /// An object was read again.
-    pub fn settle(&mut self, key: &Key) {
-        self.unsettled.remove(key);
     }
 
     /// A pod, or what is assumed of it, may have changed. `None` where that makes no difference to any unit.
@@ -359,7 +320,7 @@ impl ClusterView {
     /// A workload or a Job, or what is assumed of it, may have changed.
     pub fn update_object(&mut self, key: &Key, bugs: Bugs) -> ObjectUpdate {
         let before = self.live.get(key).cloned();
-        let mut after = self.others.get(key).map(|object| self.assumed.apply_to(&key.name, object));
+        let mut after = self.others.get(key).map(|object| self.assumed.apply_to(key, object));
         if let Some(Object::KueueWorkload(workload)) = &mut after
             && bugs.has(Bug::EarlyQuota)
             && let Some(status) = &mut Arc::make_mut(workload).status
@@ -381,10 +342,12 @@ impl ClusterView {
 
 #[cfg(test)]
 mod tests {
+    use reprieve_engine::Timestamp;
     use reprieve_engine::policy::kubernetes::Kubernetes;
     use serde_json::json;
 
     use super::*;
+    use crate::action::Action;
 
     fn pod(version: u64) -> Object {
         let pod = json!({
@@ -404,17 +367,17 @@ mod tests {
         assert!(view.update_pod(&name, bugs).is_none(), "nothing changed");
 
         let target = view.target(&key).expect("it is known");
-        view.assume(ActionId(1), &Action::Evict { pod: target }, Timestamp(0));
+        view.assumed.add(ActionId(1), &Action::Evict { pod: target }, Timestamp(0));
         assert!(view.update_pod(&name, bugs).is_some());
         assert!(view.is_leaving(&name) && !view.is_quiet());
 
-        view.failed(ActionId(1), &key);
+        view.assumed.failed(ActionId(1), &key);
         assert!(view.update_pod(&name, bugs).is_some());
         assert!(!view.is_leaving(&name) && view.is_quiet());
 
-        view.unsettle(key.clone());
+        view.unsettled.insert(key.clone());
         assert_eq!(view.target(&key), None, "it is read again");
-        view.settle(&key);
+        view.unsettled.remove(&key);
         assert!(view.target(&key).is_some());
     }
 }

@@ -39,23 +39,6 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
-    /// All reasons but laws.
-    pub const ALL: [Self; 13] = [
-        Self::NoPlan,
-        Self::Incomplete,
-        Self::Unsettled,
-        Self::Underway,
-        Self::HeldBack,
-        Self::NotFirst,
-        Self::Misunderstood,
-        Self::Fault,
-        Self::Backoff,
-        Self::Active,
-        Self::BorrowingStopped,
-        Self::VictimTaken,
-        Self::RoomTaken,
-    ];
-
     /// The reason of a law with this name.
     pub(crate) fn of_law(law: &Law, name: &'static str) -> Self {
         match law {
@@ -112,10 +95,27 @@ mod tests {
 
     use super::*;
 
+    /// All reasons but laws.
+    const ALL: [WaitReason; 13] = [
+        WaitReason::NoPlan,
+        WaitReason::Incomplete,
+        WaitReason::Unsettled,
+        WaitReason::Underway,
+        WaitReason::HeldBack,
+        WaitReason::NotFirst,
+        WaitReason::Misunderstood,
+        WaitReason::Fault,
+        WaitReason::Backoff,
+        WaitReason::Active,
+        WaitReason::BorrowingStopped,
+        WaitReason::VictimTaken,
+        WaitReason::RoomTaken,
+    ];
+
     #[test]
     fn every_reason_has_a_name_of_its_own() {
-        let names: BTreeSet<&str> = WaitReason::ALL.into_iter().map(WaitReason::as_str).collect();
-        assert_eq!(names.len(), WaitReason::ALL.len());
+        let names: BTreeSet<&str> = ALL.into_iter().map(WaitReason::as_str).collect();
+        assert_eq!(names.len(), ALL.len());
     }
 
     #[test]

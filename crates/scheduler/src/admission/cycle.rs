@@ -243,7 +243,7 @@ fn evict(
             continue;
         }
         let (key, ground) = (Key::new(Kind::KueueWorkload, victim.clone()), *ground);
-        let Some(workload) = view.target(&key).filter(|_| view.is_settled(&key)) else {
+        let Some(workload) = view.target(&key).filter(|_| view.assumed.is_settled(&key)) else {
             return unsettled(unit, queue);
         };
         let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };

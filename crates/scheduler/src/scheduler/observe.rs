@@ -200,7 +200,7 @@ impl Scheduler {
                 }
             }
             ActionResult::Forbidden(_) => {}
-            _ => self.view.failed(id, key),
+            _ => self.view.assumed.failed(id, key),
         }
     }
 
@@ -231,7 +231,7 @@ impl Scheduler {
                 }
             }
             ActionResult::Forbidden(_) => {
-                self.view.failed(id, key);
+                self.view.assumed.failed(id, key);
                 self.reconsider_any(key, now);
             }
             ActionResult::Read(object) => self.changed(object, now),
@@ -266,9 +266,9 @@ impl Scheduler {
             }
         }
         if let Some(settled) = settles {
-            self.view.failed(settled, key);
+            self.view.assumed.failed(settled, key);
         }
-        self.view.settle(key);
+        self.view.unsettled.remove(key);
         if key.kind != Kind::Pod {
             self.reconsider_work(key, now);
             self.queue.wake_workloads();
@@ -289,7 +289,7 @@ impl Scheduler {
         if let Some(unit) = busy {
             self.queue.busy(&unit, id);
         }
-        self.view.unsettle(key);
+        self.view.unsettled.insert(key);
     }
 
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Kind, Object};
+use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
@@ -16,7 +16,7 @@ use crate::effects::{apply, apply_to_pod};
 
 /// By object: what is assumed of it, in the order in which it was asked for.
 #[derive(Default)]
-pub(crate) struct Assumed(BTreeMap<Kind, BTreeMap<FullName, Vec<Assumption>>>);
+pub(crate) struct Assumed(BTreeMap<Key, Vec<Assumption>>);
 
 struct Assumption {
     id: ActionId,
@@ -31,88 +31,85 @@ impl Assumed {
     pub fn add(&mut self, id: ActionId, action: &Action, now: Timestamp) {
         if let Some((kind, target)) = action.changes() {
             let assumption = Assumption { id, action: action.clone(), asked: now, shows_in: None };
-            self.0.entry(kind).or_default().entry(target.name.clone()).or_default().push(assumption);
+            self.0.entry(Key::new(kind, target.name.clone())).or_default().push(assumption);
         }
     }
 
     /// It worked, and shows in this version.
-    pub fn worked(&mut self, id: ActionId, kind: Kind, name: &FullName, version: u64) {
-        let assumptions = self.0.get_mut(&kind).and_then(|kind| kind.get_mut(name));
-        for assumption in assumptions.into_iter().flatten().filter(|assumption| assumption.id == id) {
+    pub fn worked(&mut self, id: ActionId, key: &Key, version: u64) {
+        for assumption in self.0.get_mut(key).into_iter().flatten().filter(|assumption| assumption.id == id) {
             assumption.shows_in = Some(version);
         }
     }
 
     /// It did not.
-    pub fn failed(&mut self, id: ActionId, kind: Kind, name: &FullName) {
-        self.retain(kind, name, |assumption| assumption.id != id);
+    pub fn failed(&mut self, id: ActionId, key: &Key) {
+        self.retain(key, |assumption| assumption.id != id);
     }
 
     /// The object was seen, in this version.
-    pub fn seen(&mut self, kind: Kind, name: &FullName, uid: &str, version: u64) {
+    pub fn seen(&mut self, key: &Key, uid: &str, version: u64) {
         let shows = |assumption: &Assumption| assumption.shows_in.is_some_and(|shows_in| shows_in <= version);
         let same = |assumption: &Assumption| assumption.action.changes().is_some_and(|(_, target)| target.uid == uid);
-        self.retain(kind, name, |assumption| same(assumption) && !shows(assumption));
+        self.retain(key, |assumption| same(assumption) && !shows(assumption));
     }
 
     /// The version that the object has by what worked; 0 where nothing did.
-    pub fn version(&self, kind: Kind, name: &FullName) -> u64 {
-        self.of(kind, name).iter().filter_map(|assumption| assumption.shows_in).max().unwrap_or(0)
+    pub fn version(&self, key: &Key) -> u64 {
+        self.of(key).iter().filter_map(|assumption| assumption.shows_in).max().unwrap_or(0)
     }
 
     /// Whether nothing is assumed of the object.
-    pub fn is_seen(&self, kind: Kind, name: &FullName) -> bool {
-        self.of(kind, name).is_empty()
+    pub fn is_seen(&self, key: &Key) -> bool {
+        self.of(key).is_empty()
     }
 
     /// Whether it is known of all that was asked for that it worked.
-    pub fn is_settled(&self, kind: Kind, name: &FullName) -> bool {
-        self.of(kind, name).iter().all(|assumption| assumption.shows_in.is_some())
+    pub fn is_settled(&self, key: &Key) -> bool {
+        self.of(key).iter().all(|assumption| assumption.shows_in.is_some())
     }
 
     /// Whether it is not known yet if the pod was bound.
-    pub fn is_binding(&self, name: &FullName) -> bool {
+    pub fn is_binding(&self, pod: &FullName) -> bool {
         let binds = |one: &Assumption| one.shows_in.is_none() && matches!(one.action, Action::Bind { .. });
-        self.of(Kind::Pod, name).iter().any(binds)
+        self.of(&Key::new(Kind::Pod, pod.clone())).iter().any(binds)
     }
 
     /// Whether nothing is assumed of anything, but for what is said of it.
     pub fn is_empty(&self) -> bool {
         let is_said = |assumption: &Assumption| matches!(assumption.action, Action::Condition { .. });
-        self.0.values().flat_map(BTreeMap::values).flatten().all(is_said)
+        self.0.values().flatten().all(is_said)
     }
 
     /// What was said last of the object in a condition of this type.
-    pub fn said(&self, kind: Kind, name: &FullName, type_: &str) -> Option<&Said> {
-        self.of(kind, name).iter().rev().find_map(|assumption| match &assumption.action {
+    pub fn said(&self, key: &Key, type_: &str) -> Option<&Said> {
+        self.of(key).iter().rev().find_map(|assumption| match &assumption.action {
             Action::Condition { said, .. } if said.type_ == type_ => Some(said),
             _ => None,
         })
     }
 
     /// The object is gone.
-    pub fn gone(&mut self, kind: Kind, name: &FullName) {
-        self.retain(kind, name, |_| false);
+    pub fn gone(&mut self, key: &Key) {
+        self.retain(key, |_| false);
     }
 
-    fn of(&self, kind: Kind, name: &FullName) -> &[Assumption] {
-        self.0.get(&kind).and_then(|kind| kind.get(name)).map_or(&[], Vec::as_slice)
+    fn of(&self, key: &Key) -> &[Assumption] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
-    fn retain(&mut self, kind: Kind, name: &FullName, keep: impl Fn(&Assumption) -> bool) {
-        if let Some(kind) = self.0.get_mut(&kind)
-            && let Some(assumptions) = kind.get_mut(name)
-        {
+    fn retain(&mut self, key: &Key, keep: impl Fn(&Assumption) -> bool) {
+        if let Some(assumptions) = self.0.get_mut(key) {
             assumptions.retain(keep);
             if assumptions.is_empty() {
-                kind.remove(name);
+                self.0.remove(key);
             }
         }
     }
 
     /// The pod as it will be, but for what is said of it: nobody decides by that.
     pub fn apply(&self, name: &FullName, pod: &Arc<Pod>) -> Arc<Pod> {
-        let assumptions = self.of(Kind::Pod, name);
+        let assumptions = self.of(&Key::new(Kind::Pod, name.clone()));
         if assumptions.iter().all(|assumption| matches!(assumption.action, Action::Condition { .. })) {
             return Arc::clone(pod);
         }
@@ -126,9 +123,9 @@ impl Assumed {
     }
 
     /// The workload or Job as it will be. Quota is taken for free only once that is known to have worked.
-    pub fn apply_to(&self, name: &FullName, object: &Object) -> Object {
+    pub fn apply_to(&self, key: &Key, object: &Object) -> Object {
         let mut object = object.clone();
-        for Assumption { action, asked, shows_in, .. } in self.of(object.kind(), name) {
+        for Assumption { action, asked, shows_in, .. } in self.of(key) {
             if shows_in.is_none() && matches!(action, Action::Requeue { .. } | Action::Finish { .. }) {
                 continue;
             }
