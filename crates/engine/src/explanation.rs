@@ -74,28 +74,42 @@ pub enum Spared {
     NotReached,
 }
 
-/// What landing on a node means for a pod.
+/// What landing in a place means for the preemptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeVerdict {
+pub enum Verdict<R> {
     /// It lands there.
     Chosen,
-    /// It could land there, at a higher cost, or at the same on a later node. The difference to the chosen plan is `None` where no
-    /// plan was chosen.
-    Dearer(Plan, Option<Difference>),
-    /// It cannot land there; with every resource that is short, or over the limit of a queue, where that is why.
-    Refused(NodeRefusal, Vec<Shortage>),
-}
-
-/// What landing in a domain means for a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DomainVerdict {
-    /// It lands there.
-    Chosen,
-    /// It could land there, at a higher cost, or at the same in a later domain. The difference to the chosen plan is `None` where no
+    /// It could land there, at a higher cost, or at the same in a later place. The difference to the chosen plan is `None` where no
     /// plan was chosen.
     Dearer(Plan, Option<Difference>),
     /// It cannot land there.
-    Refused(DomainRefusal),
+    Refused(R),
+}
+
+/// What landing on a node means for a pod.
+pub type NodeVerdict = Verdict<RefusedNode>;
+
+/// What landing in a domain means for a group.
+pub type DomainVerdict = Verdict<DomainRefusal>;
+
+impl<R: Clone> Verdict<R> {
+    /// While no plan is chosen.
+    fn of(result: &Result<Plan, R>) -> Self {
+        match result {
+            Ok(plan) => Self::Dearer(plan.clone(), None),
+            Err(refusal) => Self::Refused(refusal.clone()),
+        }
+    }
+
+    /// Once a plan is chosen, here or elsewhere.
+    fn compare(&mut self, difference: impl Fn(&Plan) -> Difference, is_chosen: impl FnOnce(&Plan) -> bool) {
+        if let Self::Dearer(plan, differs) = self {
+            *differs = Some(difference(plan));
+            if is_chosen(plan) {
+                *self = Self::Chosen;
+            }
+        }
+    }
 }
 
 /// Why a pod cannot land on a node, not even with preemption.
@@ -109,10 +123,13 @@ pub enum NodeRefusal {
     Law(Law),
 }
 
-/// A refusal, with every resource that is short in the state in which it was found; those only if it is recorded.
-#[derive(Clone, Debug)]
-pub(crate) struct RefusedNode {
+/// A refusal, with every resource that is short in the state in which it was found, or over the limit of a queue, where that is why;
+/// those only if it is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedNode {
+    /// Why.
     pub refusal: NodeRefusal,
+    /// What is short.
     pub shortages: Vec<Shortage>,
 }
 
@@ -345,38 +362,21 @@ impl Recorder for ExplanationRecorder {
     }
 
     fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>) {
-        let verdict = match result {
-            Ok(plan) => NodeVerdict::Dearer(plan.clone(), None),
-            Err(RefusedNode { refusal, shortages }) => NodeVerdict::Refused(refusal.clone(), shortages.clone()),
-        };
-        self.explanation.nodes.push(NodeEntry { node, verdict, decisive: true });
+        self.explanation.nodes.push(NodeEntry { node, verdict: Verdict::of(result), decisive: true });
     }
 
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>) {
-        let verdict = match result {
-            Ok(plan) => DomainVerdict::Dearer(plan.clone(), None),
-            Err(refusal) => DomainVerdict::Refused(refusal.clone()),
-        };
-        self.explanation.domains.push(DomainEntry { domain: domain.clone(), verdict, decisive: true });
+        let (domain, verdict) = (domain.clone(), Verdict::of(result));
+        self.explanation.domains.push(DomainEntry { domain, verdict, decisive: true });
     }
 
     fn chosen(&mut self, chosen: &Plan, difference: impl Fn(&Plan) -> Difference) {
         for NodeEntry { verdict, .. } in &mut self.explanation.nodes {
-            if let NodeVerdict::Dearer(plan, differs) = verdict {
-                *differs = Some(difference(plan));
-                if plan.placement == chosen.placement {
-                    *verdict = NodeVerdict::Chosen;
-                }
-            }
+            verdict.compare(&difference, |plan| plan.placement == chosen.placement);
         }
         let first = chosen.placement.first().map(|&(_, node)| node);
         for DomainEntry { domain, verdict, .. } in &mut self.explanation.domains {
-            if let DomainVerdict::Dearer(plan, differs) = verdict {
-                *differs = Some(difference(plan));
-                if first.is_some_and(|node| domain.nodes.contains(&node)) {
-                    *verdict = DomainVerdict::Chosen;
-                }
-            }
+            verdict.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
         }
     }
 

@@ -6,7 +6,7 @@ use reprieve_engine::NodeId;
 use reprieve_engine::choose::{Cost, Difference, Plan};
 use reprieve_engine::domains::Domain;
 use reprieve_engine::explanation::{
-    DomainEntry, DomainRefusal, DomainVerdict, NodeEntry, NodeMisfit, NodeRefusal, NodeVerdict, TooFew,
+    DomainEntry, DomainRefusal, DomainVerdict, NodeEntry, NodeMisfit, NodeRefusal, NodeVerdict, RefusedNode, TooFew,
 };
 use reprieve_engine::fit::Shortage;
 
@@ -37,7 +37,9 @@ impl Places<'_> {
             let place = match verdict {
                 NodeVerdict::Chosen => chosen_place(name(node), tie),
                 NodeVerdict::Dearer(plan, difference) => self.dearer(name(node), plan, *difference, chosen_name),
-                NodeVerdict::Refused(refusal, shortages) => self.refused_node(name(node), refusal, shortages),
+                NodeVerdict::Refused(RefusedNode { refusal, shortages }) => {
+                    self.refused_node(name(node), refusal, shortages)
+                }
             };
             PlaceReport { decisive, ..place }
         };

@@ -197,15 +197,7 @@ fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
     let Action::Condition { said, .. } = action else { return false };
     let Some(since) = time(whole_seconds(said.since)).map(Time) else { return false };
     let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
-    conditions.retain(|condition| condition.type_ != said.type_);
-    conditions.push(Condition {
-        type_: said.type_.to_owned(),
-        status: status_of(said.holds).to_owned(),
-        reason: said.reason.to_owned(),
-        message: said.message.clone(),
-        last_transition_time: since,
-        observed_generation: None,
-    });
+    replace_condition(conditions, said.type_, said.holds, said.reason, said.message.clone(), since);
     true
 }
 
@@ -328,11 +320,22 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
 fn set_condition(conditions: &mut Vec<Condition>, type_: &str, is: bool, reason: &str, message: String, now: &Time) {
     let status = status_of(is);
     let before = conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
-    let since = before.map_or_else(|| now.clone(), |condition| condition.last_transition_time.clone());
+    let since = before.map_or(now, |condition| &condition.last_transition_time).clone();
+    replace_condition(conditions, type_, is, reason, message, since);
+}
+
+fn replace_condition(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    is: bool,
+    reason: &str,
+    message: String,
+    since: Time,
+) {
     conditions.retain(|condition| condition.type_ != type_);
     conditions.push(Condition {
         type_: type_.to_owned(),
-        status: status.to_owned(),
+        status: status_of(is).to_owned(),
         reason: reason.to_owned(),
         message,
         last_transition_time: since,

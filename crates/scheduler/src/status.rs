@@ -70,13 +70,9 @@ pub(crate) fn waits(
     now: Timestamp,
 ) -> Vec<Request> {
     let mut requests = Vec::new();
-    let waits = |type_| Said {
-        type_,
-        holds: false,
-        reason: UNSCHEDULABLE,
-        subject: reason.as_str().into(),
-        message: format!("{reason}: {why}"),
-        since: now,
+    let waits = |type_| {
+        let (subject, message) = (reason.as_str().into(), format!("{reason}: {why}"));
+        Said { type_, holds: false, reason: UNSCHEDULABLE, subject, message, since: now }
     };
     for name in view.members(unit) {
         if view.pod(&name).is_some_and(needs_place) {
@@ -109,15 +105,8 @@ fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
     if members.iter().filter(is_unbound).nth(spare).is_some() {
         return None;
     }
-    let message = "Scheduled: enough of its pods are bound".to_owned();
-    let said = Said {
-        type_: GROUP_SCHEDULED,
-        holds: true,
-        reason: "Scheduled",
-        subject: "Scheduled".into(),
-        message,
-        since: now,
-    };
+    let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
+    let said = Said { type_: GROUP_SCHEDULED, holds: true, reason, subject: reason.into(), message, since: now };
     update(key.clone(), said, view)
 }
 

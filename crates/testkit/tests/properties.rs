@@ -11,7 +11,7 @@ use reprieve_api::read::documents;
 use reprieve_api::test_file::{OutcomeName, TestSpec};
 use reprieve_engine::choose::Difference;
 use reprieve_engine::explanation::{
-    DomainEntry, DomainRefusal, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict,
+    DomainEntry, DomainRefusal, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict, RefusedNode,
 };
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::{Ask, Placement, Preemptor, Shortage};
@@ -305,8 +305,8 @@ impl Asked {
             holds(&reason.misfit, &reason.shortages);
         }
         for NodeEntry { verdict, .. } in &explanation.nodes {
-            if let NodeVerdict::Refused(NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit), shortages) =
-                verdict
+            if let NodeVerdict::Refused(RefusedNode { refusal, shortages }) = verdict
+                && let NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) = refusal
             {
                 holds(misfit, shortages);
             }

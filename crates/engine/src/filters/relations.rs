@@ -78,12 +78,7 @@ impl Relations {
 
     /// Whether no shape that asks minds a pod on another node: host ports at most.
     pub fn is_local(&self) -> bool {
-        self.relations.iter().all(|relation| {
-            relation.spread.is_empty()
-                && relation.affinity.is_none()
-                && relation.anti_affinity.is_empty()
-                && relation.others_anti_affinity.is_empty()
-        })
+        self.relations.iter().all(Relation::is_local)
     }
 
     /// A pod went from one place to another.
@@ -154,17 +149,12 @@ impl Relation {
         });
         let of_term =
             |term: &Term| Counter::new(snapshot, Place::Topology(term.topology), |other| i64::from(term.means(other)));
+        let meets_all = |other: &Shape| shape.affinity.iter().all(|term| term.means(other));
+        let of_affinity =
+            |term: &Term| Counter::new(snapshot, Place::Topology(term.topology), |other| i64::from(meets_all(other)));
         let affinity = (!shape.affinity.is_empty()).then(|| AffinityCounter {
-            terms: shape
-                .affinity
-                .iter()
-                .map(|term| {
-                    Counter::new(snapshot, Place::Topology(term.topology), |other| {
-                        i64::from(shape.affinity.iter().all(|term| term.means(other)))
-                    })
-                })
-                .collect(),
-            meets_itself: shape.affinity.iter().all(|term| term.means(shape)),
+            terms: shape.affinity.iter().map(of_affinity).collect(),
+            meets_itself: meets_all(shape),
         });
         let relation = Self {
             shape: id,
@@ -174,12 +164,15 @@ impl Relation {
             anti_affinity: shape.anti_affinity.iter().map(of_term).collect(),
             others_anti_affinity: others_anti_affinity(snapshot, shape),
         };
-        let minds = relation.ports.is_some()
-            || !relation.spread.is_empty()
-            || relation.affinity.is_some()
-            || !relation.anti_affinity.is_empty()
-            || !relation.others_anti_affinity.is_empty();
-        minds.then_some(relation)
+        (relation.ports.is_some() || !relation.is_local()).then_some(relation)
+    }
+
+    /// Whether it minds no pod on another node.
+    fn is_local(&self) -> bool {
+        self.spread.is_empty()
+            && self.affinity.is_none()
+            && self.anti_affinity.is_empty()
+            && self.others_anti_affinity.is_empty()
     }
 
     fn count(&mut self, snapshot: &Snapshot, pod: &Pod, node: NodeId, sign: i64) {

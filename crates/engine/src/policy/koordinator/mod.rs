@@ -2,7 +2,6 @@
 //! those who cannot be preempted, its max for all; idle quota goes to the first comer.
 
 mod away;
-mod laws;
 mod place;
 mod quota;
 
@@ -124,6 +123,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.snapshot().pod(pod).preemptible.unwrap_or(!self.policy.disable_default_preemptible)
     }
 
+    /// A pod that is not preemptible, by its label or by default, is no victim. (Rule 1.)
+    fn not_preemptible(&self, pod: PodId) -> Option<Law> {
+        let is_spared = !self.is_preemptible(pod) || self.snapshot().pod(pod).preemption_disabled;
+        is_spared.then_some(Law::NotPreemptible)
+    }
+
     /// A job needs all its pods. (Rule 7.)
     fn too_few(&self) -> Option<Law> {
         let job = self.snapshot().job(self.job()?);
@@ -170,7 +175,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         (pod.priority >= self.ask.priority)
             .then_some(Law::Priority { candidate: pod.priority })
-            .or_else(|| laws::spares(snapshot, id, self.is_preemptible(id)))
+            .or_else(|| self.not_preemptible(id))
             .or_else(|| protected::spares(snapshot, unit))
             .or_else(|| opt_out::spares(snapshot, unit))
             .or_else(|| unknown_class::spares(snapshot, unit))

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Search;
-use super::laws::{fence, keeps_guarantee, leaving, over_guarantee, own_queue, priority};
+use super::laws::{self, fence};
 use crate::explanation::Recorder;
 use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::{Law, protected, toleration, unknown_class};
@@ -21,9 +21,9 @@ impl Search<'_, '_, '_> {
         }
         let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
         self.queue_allows(queue)?;
-        spared_by(priority::spares(snapshot, pod, queue, &self.reach))?;
+        spared_by(laws::priority(snapshot, pod, queue, &self.reach))?;
         self.pod_allows(pod)?;
-        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
+        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
     }
 
     /// The laws that look at the pod alone.
@@ -32,7 +32,7 @@ impl Search<'_, '_, '_> {
         let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
             return Ok(());
         };
-        spared_by(leaving::spares(snapshot, pod))?;
+        spared_by(laws::leaving(snapshot, pod))?;
         spared_by(protected::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
         spared_by(toleration::spares(snapshot, unit, self.ask, self.now))
@@ -43,11 +43,11 @@ impl Search<'_, '_, '_> {
         let look = || {
             let snapshot = self.snapshot();
             spared_by(fence::spares(snapshot, queue, &self.reach))?;
-            spared_by(own_queue::spares(queue, &self.reach))?;
+            spared_by(laws::own_queue(queue, &self.reach))?;
             if !snapshot.queues().get(queue).yields {
                 return Err(Law::QueueDisabled { queue });
             }
-            spared_by(over_guarantee::spares(snapshot, self.pod, queue))
+            spared_by(laws::over_guarantee(snapshot, self.pod, queue))
         };
         self.open[queue.index()].get_or_init(look).clone()
     }
@@ -56,9 +56,9 @@ impl Search<'_, '_, '_> {
     pub(super) fn guarantees_allow(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
         if let Some(queue) = snapshot.pod(pod).queue {
-            spared_by(over_guarantee::spares(snapshot, self.pod, queue))?;
+            spared_by(laws::over_guarantee(snapshot, self.pod, queue))?;
         }
-        spared_by(keeps_guarantee::spares(snapshot, pod, &self.reach))
+        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
     }
 
     /// Those of these pods that no law spares, in the order in which they are taken. (Rule 11.)

@@ -20,7 +20,7 @@ use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use candidates::opted_out;
 use laws::under_guarantee::Look;
-use laws::{delay, fence, under_guarantee, underway};
+use laws::{fence, under_guarantee};
 
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
@@ -150,8 +150,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             return Some(Law::PreemptionDisabled);
         }
         never::refuses(snapshot, self.ask)
-            .or_else(|| underway::refuses(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
-            .or_else(|| delay::refuses(snapshot, self.pod, self.now))
+            .or_else(|| laws::underway(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+            .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }
 
     /// The best plan, or the law by which there is none.
