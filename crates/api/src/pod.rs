@@ -17,6 +17,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::requests::fill_requests;
 use crate::volumes::{BoundMounts, Volumes};
 
+/// The annotation of a victim: the preemptor for which it is marked, as `KIND NAMESPACE/NAME`.
+pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
+
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Read")]

@@ -121,6 +121,8 @@ pub struct Pod {
     pub can_preempt: bool,
     /// What keeps it from being placed while it is pending.
     pub obstacle: Option<Obstacle>,
+    /// The preemptor for which it is marked as a victim. No decision reads it.
+    pub marked_for: Option<TextId>,
 }
 
 /// What a priority class says about being preempted.

@@ -39,6 +39,8 @@ pub struct Workload {
     pub on_preemption: OnPreemption,
     /// A field of the workload, or of an object that its admission depends on, that no decision evaluates.
     pub unsupported: Option<TextId>,
+    /// The name of the Job whose pods it stands for. No decision reads it.
+    pub job: Option<TextId>,
 }
 
 impl Workload {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Leaving, Node, Obstacle, Pod, Topology};
-use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
+use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
 
 use crate::classes::{ALLOW_PREEMPTION, Classes};
 use crate::groups::{NamedGroup, groups};
@@ -28,7 +28,7 @@ use reprieve_api::kueue::POD_SET;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod as ApiPod, PodSpec, PodStatus};
+use reprieve_api::pod::{PREEMPTED_FOR, Pod as ApiPod, PodSpec, PodStatus};
 use reprieve_api::source::ObjectRef;
 use reprieve_api::source::{InputError, Sourced};
 
@@ -190,6 +190,8 @@ impl Loader {
         };
         let annotations = object.metadata.annotations.as_ref();
         let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
+        let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
+        let marked_for = marked_for.map(|preemptor| TextId(self.vocabulary.texts.id(preemptor)));
         let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
         let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
             condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
@@ -230,6 +232,7 @@ impl Loader {
             preemption_disabled: words.disabled,
             can_preempt: words.can_preempt,
             obstacle,
+            marked_for,
         }))
     }
 

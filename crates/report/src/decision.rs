@@ -98,7 +98,7 @@ pub struct ExplanationReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionReport {
-    /// `Nominate`, `Mark`, `Label`, `Delete`, `Event`, `Requeue` or `Terminate`.
+    /// `Bind`, `Nominate`, `Mark`, `Unmark`, `Label`, `Delete`, `Event`, `Requeue`, `Terminate`, `Suspend`, `Admit` or `Start`.
     pub action: &'static str,
     /// The pod that it is done to.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -106,10 +106,10 @@ pub struct ActionReport {
     /// The workload that it is done to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub workload: String,
-    /// The group or the job that it is done to.
+    /// The group, the job or the Job that it is done to.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The node, the message of a condition, the label and its value, or the reason and the message of an event.
+    /// The node, the ClusterQueue, the message of a condition, the label and its value, or the reason and the message of an event.
     pub text: String,
 }
 

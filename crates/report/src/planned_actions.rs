@@ -3,12 +3,13 @@
 
 use reprieve_api::kinds::{Key, Kind};
 use reprieve_api::meta::FullName;
-use reprieve_engine::UnitId;
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::Ground;
+use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::OnPreemption;
+use reprieve_engine::{NodeId, Outcome, PodId, UnitId, WorkloadId};
 use reprieve_loader::load::Loaded;
 
 use crate::decision::ActionReport;
@@ -20,6 +21,16 @@ pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
 pub const PREEMPTED: &str = "Preempted";
 /// The reason of the event of a preemptor.
 pub const PREEMPTING: &str = "Preempting";
+/// The reason of the event of a pod that is bound.
+pub const SCHEDULED: &str = "Scheduled";
+/// The reason of the event of a workload that is admitted.
+pub const ADMITTED: &str = "Admitted";
+/// The reason and the message of the event of a Job that may have pods.
+pub const STARTED: (&str, &str) = ("Started", "its workload is admitted");
+/// The reason and the message of the event of a Job that may have none.
+pub const STOPPED: (&str, &str) = ("Stopped", "its workload has no quota, or is to yield it");
+/// The text of a nomination that is withdrawn.
+const NO_NODE: &str = "no node";
 /// How many victims the event of a preemptor names.
 const MAX_NAMED: usize = 5;
 /// The most characters that the value of a label may have.
@@ -59,6 +70,8 @@ pub enum PlannedAction {
         ground: Ground,
         /// What becomes of it.
         then: OnPreemption,
+        /// Its Job, which is suspended.
+        job: Option<FullName>,
     },
 }
 
@@ -85,15 +98,101 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Ask, plan: &Plan)
     nominations.chain(marks).chain(evictions).collect()
 }
 
-/// Whether there is something to do: a pod that is nominated to the node already is not nominated again.
-pub(crate) fn is_pending(loaded: &Loaded, action: &PlannedAction) -> bool {
+/// All that `run` does to carry out a decision, as rows; what is done already is left out. Under policies other than Kueue nominations
+/// and marks that are no longer needed are taken back.
+pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Ask, outcome: &Outcome) -> Vec<ActionReport> {
+    let unit = preemptor(loaded, policy, ask);
+    match (outcome, ask.preemptor) {
+        (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), Preemptor::Workload(_)) => Vec::new(),
+        (Outcome::Schedule(_), Preemptor::Workload(id)) => admission(loaded, id),
+        (Outcome::Schedule(placement), _) => {
+            let mut rows = Vec::new();
+            for &(pod, node) in placement {
+                let (pod, node) = (loaded.names.pod(pod), loaded.names.node(node));
+                rows.push(on_pod("Bind", pod, node.to_owned()));
+                rows.push(on_pod("Event", pod, format!("{SCHEDULED}: {}", bound(node))));
+            }
+            rows.extend(unmarked(loaded, &unit, &[]));
+            rows
+        }
+        (Outcome::Unschedulable(_), _) => withdrawn(loaded, ask, &[]).chain(unmarked(loaded, &unit, &[])).collect(),
+        (Outcome::Preempt(plan), _) => {
+            let mut actions = planned_actions(loaded, policy, ask, plan);
+            actions.retain(|action| is_pending(loaded, &unit, action));
+            let prepares =
+                |action: &PlannedAction| matches!(action, PlannedAction::Nominate { .. } | PlannedAction::Mark { .. });
+            let (preparations, evictions): (Vec<_>, Vec<_>) = actions.into_iter().partition(prepares);
+            let mut all = rows(&unit, &preparations);
+            all.extend(withdrawn(loaded, ask, &plan.placement));
+            all.extend(unmarked(loaded, &unit, &plan.victims));
+            all.extend(rows(&unit, &evictions));
+            all
+        }
+    }
+}
+
+/// Whether there is something to do: a pod that is nominated to the node already is not nominated again, a victim that is marked for this
+/// preemptor is not marked again, and one that is leaving is left as it is.
+fn is_pending(loaded: &Loaded, unit: &UnitName, action: &PlannedAction) -> bool {
+    let pod_of = |name: &FullName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
+    let stays = |name: &FullName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
     match action {
         PlannedAction::Nominate { pod, node } => {
-            let nominated = loaded.names.pod_id(pod).and_then(|pod| loaded.snapshot.pod(pod).nominated);
+            let nominated = pod_of(pod).and_then(|pod| pod.nominated);
             nominated.is_none_or(|nominated| loaded.names.node(nominated) != node)
         }
-        PlannedAction::Mark { .. } | PlannedAction::Evict { .. } | PlannedAction::EvictWorkload { .. } => true,
+        PlannedAction::Mark { pod: name, .. } => {
+            stays(name) && pod_of(name).is_none_or(|pod| !is_marked_for(loaded, pod, unit))
+        }
+        PlannedAction::Evict { pod, .. } => stays(pod),
+        PlannedAction::EvictWorkload { .. } => true,
     }
+}
+
+fn is_marked_for(loaded: &Loaded, pod: &Pod, unit: &UnitName) -> bool {
+    pod.marked_for.is_some_and(|preemptor| loaded.names.text(preemptor) == unit.to_string())
+}
+
+/// The nominations of the preemptor's pods that are not in the placement.
+fn withdrawn<'a>(
+    loaded: &'a Loaded,
+    ask: &'a Ask,
+    placement: &'a [(PodId, NodeId)],
+) -> impl Iterator<Item = ActionReport> + 'a {
+    let is_nominated = |id: &&PodId| {
+        let pod = loaded.snapshot.pod(**id);
+        pod.node.is_none() && pod.nominated.is_some() && placement.iter().all(|(placed, _)| placed != *id)
+    };
+    let pods = ask.members.iter().filter(is_nominated);
+    pods.map(|&pod| on_pod("Nominate", loaded.names.pod(pod), NO_NODE.to_owned()))
+}
+
+/// The marks of pods that are marked for a unit, stay, and are not among its victims.
+fn unmarked(loaded: &Loaded, unit: &UnitName, victims: &[UnitId]) -> impl Iterator<Item = ActionReport> {
+    let snapshot = &loaded.snapshot;
+    let is_spared = |&id: &PodId| {
+        let pod = snapshot.pod(id);
+        let is_victim = snapshot.unit_of(id).is_some_and(|unit| victims.contains(&unit));
+        pod.leaving.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
+    };
+    let spared: Vec<PodId> = loaded.names.pod_ids().filter(is_spared).collect();
+    spared.into_iter().map(|pod| on_pod("Unmark", loaded.names.pod(pod), String::new()))
+}
+
+/// A workload gets its quota, and its Job may have pods.
+fn admission(loaded: &Loaded, id: WorkloadId) -> Vec<ActionReport> {
+    let (name, queue) = (loaded.names.workload(id), loaded.snapshot.workload(id).queue);
+    let queue = queue.map(|queue| loaded.names.queue(queue)).unwrap_or_default();
+    let mut rows = vec![on_workload("Admit", name, queue.to_owned())];
+    rows.push(on_workload("Event", name, format!("{ADMITTED}: {}", admitted(queue))));
+    rows.extend(job_of(loaded, id).into_iter().flat_map(|job| on_job("Start", &job, STARTED)));
+    rows
+}
+
+/// The Job that a workload stands for.
+fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<FullName> {
+    let job = loaded.snapshot.workload(id).job?;
+    Some(FullName::new(&loaded.names.workload(id).namespace, loaded.names.text(job)))
 }
 
 /// Marks a pod as a victim of a preemptor.
@@ -114,7 +213,8 @@ pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
         let workload = loaded.snapshot.workload(id);
         let is_evicted = workload.admission.as_ref().is_none_or(|admission| admission.evicted);
         let (name, then) = (loaded.names.workload(id).clone(), workload.on_preemption);
-        (!is_evicted).then_some(PlannedAction::EvictWorkload { workload: name, ground, then })
+        let job = job_of(loaded, id);
+        (!is_evicted).then_some(PlannedAction::EvictWorkload { workload: name, ground, then, job })
     });
     victims.collect()
 }
@@ -143,6 +243,16 @@ fn why(loaded: &Loaded, policy: &Policy, ask: &Ask, victim: UnitId) -> String {
         (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),
         _ => format!("its priority {} is below {}", victim.priority.0, ask.priority.0),
     }
+}
+
+/// The message of the event of a pod that is bound.
+pub fn bound(node: &str) -> String {
+    format!("bound to {node}")
+}
+
+/// The message of the event of a workload that is admitted.
+pub fn admitted(cluster_queue: &str) -> String {
+    format!("admitted by ClusterQueue {cluster_queue}")
 }
 
 /// The message of the condition of a victim.
@@ -196,7 +306,7 @@ pub(crate) fn rows(unit: &UnitName, actions: &[PlannedAction]) -> Vec<ActionRepo
                 rows.push(on_pod("Event", pod, format!("{PREEMPTED}: {}", preempted(unit, why))));
                 victims.push((Key::new(Kind::Pod, pod.clone()), why.clone()));
             }
-            PlannedAction::EvictWorkload { workload, ground, then } => {
+            PlannedAction::EvictWorkload { workload, ground, then, job } => {
                 let action = match then {
                     OnPreemption::Requeue => "Requeue",
                     OnPreemption::Terminate => "Terminate",
@@ -207,6 +317,7 @@ pub(crate) fn rows(unit: &UnitName, actions: &[PlannedAction]) -> Vec<ActionRepo
                 rows.push(on_workload("Event", workload, format!("{PREEMPTED}: {event}")));
                 let event = preempting_workload(workload);
                 rows.push(on_workload("Event", &preemptor, format!("{PREEMPTING}: {event}")));
+                rows.extend(job.iter().flat_map(|job| on_job("Suspend", job, STOPPED)));
             }
         }
     }
@@ -229,6 +340,12 @@ fn row(action: &'static str, text: String) -> ActionReport {
 
 fn on_pod(action: &'static str, pod: &FullName, text: String) -> ActionReport {
     ActionReport { pod: pod.to_string(), ..row(action, text) }
+}
+
+/// What is done to a Job, and the event of it.
+fn on_job(action: &'static str, job: &FullName, (reason, message): (&str, &str)) -> [ActionReport; 2] {
+    let row = |action, text| ActionReport { group: job.to_string(), ..row(action, text) };
+    [row(action, String::new()), row("Event", format!("{reason}: {message}"))]
 }
 
 fn on_workload(action: &'static str, workload: &FullName, text: String) -> ActionReport {

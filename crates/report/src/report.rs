@@ -11,7 +11,7 @@ use crate::answer::named;
 use crate::budget_report::Violations;
 use crate::cycle::admission;
 use crate::place_report::Places;
-use crate::planned_actions::{self, planned_actions};
+use crate::planned_actions;
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
@@ -58,15 +58,7 @@ pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, expl
                 }
                 _ => Vec::new(),
             },
-            carry_out: match outcome {
-                Outcome::Preempt(plan) => {
-                    let unit = planned_actions::preemptor(loaded, &question.policy, &ask);
-                    let mut actions = planned_actions(loaded, &question.policy, &ask, plan);
-                    actions.retain(|action| planned_actions::is_pending(loaded, action));
-                    planned_actions::rows(&unit, &actions)
-                }
-                Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
-            },
+            carry_out: planned_actions::carry_out(loaded, &question.policy, &ask, outcome),
             ..explained
         },
         preemptor,

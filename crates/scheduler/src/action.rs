@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Toleration;
 use reprieve_api::kinds::{Key, Kind};
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
 use reprieve_api::meta::FullName;
+pub use reprieve_api::pod::PREEMPTED_FOR;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::Ground;
 pub use reprieve_report::planned_actions::SOFT_EVICTION;
@@ -14,9 +15,6 @@ pub use reprieve_report::planned_actions::SOFT_EVICTION;
 /// The number of an action, by which its result is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActionId(pub u64);
-
-/// On a victim: for whom it is to yield.
-pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
 
 /// Which object is meant, and in what state it must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,6 +18,7 @@ use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::time::timestamp;
+use reprieve_report::planned_actions::{STARTED, STOPPED};
 use reprieve_report::unit_name::UnitName;
 
 use crate::action::Action;
@@ -155,11 +156,11 @@ impl Admission {
                 (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
             }
             Chore::Start(launch) => {
-                let event = (key.clone(), "Started", "its workload is admitted".to_owned());
+                let event = (key.clone(), STARTED.0, STARTED.1.to_owned());
                 (Action::StartJob { job: of_job()?, launch }, Some(event))
             }
             Chore::Suspend => {
-                let event = (key.clone(), "Stopped", "its workload has no quota, or is to yield it".to_owned());
+                let event = (key.clone(), STOPPED.0, STOPPED.1.to_owned());
                 (Action::SuspendJob { job: of_job()? }, Some(event))
             }
             Chore::Restore(launch) => (Action::RestoreJob { job: of_job()?, launch }, None),

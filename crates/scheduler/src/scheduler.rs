@@ -18,7 +18,7 @@ use reprieve_loader::load::Loaded;
 use reprieve_loader::question::Question;
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::Report;
-use reprieve_report::planned_actions::planned_actions;
+use reprieve_report::planned_actions::{SCHEDULED, bound, planned_actions};
 use reprieve_report::report::explained;
 use reprieve_report::unit_name::UnitName;
 use reprieve_report::words;
@@ -287,9 +287,9 @@ impl Scheduler {
         for (pod, node) in placement {
             let about = Key::new(Kind::Pod, pod.clone());
             let Some(target) = self.view.target(&about) else { continue };
-            let message = format!("bound to {node}");
+            let message = bound(node);
             self.send(Request::of(unit, Action::Bind { pod: target, node: node.clone() }), now);
-            self.record(about, None, "Scheduled", message, now);
+            self.record(about, None, SCHEDULED, message, now);
         }
     }
 

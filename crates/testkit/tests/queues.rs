@@ -7,7 +7,7 @@ use reprieve_api::test_file::{OutcomeName, TestSpec};
 use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::queues::UNDEFINED;
-use reprieve_engine::{Outcome, PodId, QueueId};
+use reprieve_engine::{Outcome, PodId, QueueId, UnitId};
 use reprieve_loader::load::{Loaded, Strictness, load};
 use reprieve_loader::question::Question;
 use reprieve_report::answer;
@@ -25,9 +25,13 @@ struct Case {
 
 impl Case {
     fn new(seed: u64) -> Self {
+        Self::read(seed, &cluster(seed))
+    }
+
+    fn read(seed: u64, text: &str) -> Self {
         let mut objects = Objects::default();
         let mut test = None;
-        for document in documents("random", &cluster(seed)) {
+        for document in documents("random", text) {
             let read = document.read(&mut objects).expect("the cluster can be read");
             test = test.or(read.map(|sourced| sourced.object));
         }
@@ -181,6 +185,26 @@ fn the_order_of_the_objects_plays_no_part() {
         rng.shuffle(&mut case.objects.priority_classes);
         let (mut loaded, question) = case.load();
         assert_eq!(answer::answer(&question, &mut loaded), answer, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_victim_has_a_reason() {
+    let daemons = [
+        include_str!("../../../conformance/yunikorn/daemonset-skips-terminating-pod.yaml"),
+        include_str!("../../../conformance/yunikorn/daemonset-takes-opted-out-after-ordinary.yaml"),
+    ];
+    let daemons = daemons.into_iter().enumerate().map(|(at, text)| Case::read(at as u64, text));
+    for case in SEEDS.map(Case::new).chain(daemons) {
+        let (seed, (mut loaded, question)) = (case.seed, case.load());
+        let (decision, explanation) = question.decide_and_explain(&mut loaded);
+        if let Outcome::Preempt(plan) = decision.outcome {
+            let mut explained: Vec<UnitId> = explanation.victims.iter().map(|reason| reason.unit).collect();
+            let mut victims = plan.victims;
+            explained.sort_unstable();
+            victims.sort_unstable();
+            assert_eq!(explained, victims, "seed {seed}");
+        }
     }
 }
 

@@ -140,6 +140,9 @@ impl Workloads {
     /// One of them, except for its rank.
     pub fn read(&self, name: &FullName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, InputError> {
         let mut workload = self.workload(object)?;
+        let owners = object.metadata.owner_references.iter().flatten();
+        let job = owners.filter(|owner| owner.kind == "Job" && owner.controller == Some(true)).next();
+        workload.job = job.map(|job| TextId(texts.id(&job.name)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = FullName::new(&name.namespace, &object.spec.queue_name);
             let to = self.locals.get(&local);
@@ -291,6 +294,7 @@ impl Workloads {
             milestones: milestones(object)?,
             on_preemption: on_preemption(object)?,
             unsupported: None,
+            job: None,
         })
     }
 

@@ -12,7 +12,9 @@ use reprieve_engine::policy::kueue::{self, Considered, noted_cycle};
 use reprieve_engine::workloads::Queueing;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use reprieve_report::cycle::{admission, reason};
-use reprieve_report::planned_actions::{self, PREEMPTED, PREEMPTING, PlannedAction, workload_evictions};
+use reprieve_report::planned_actions::{
+    self, ADMITTED, PREEMPTED, PREEMPTING, PlannedAction, admitted, workload_evictions,
+};
 use reprieve_report::unit_name::UnitName;
 
 use super::Admission;
@@ -147,9 +149,9 @@ impl Admission {
         };
         match head {
             Head::Admit(admission) => {
-                let message = format!("admitted by ClusterQueue {}", admission.cluster_queue);
+                let message = admitted(&admission.cluster_queue);
                 let admit = Request::of(unit, Action::Admit { workload: target, admission });
-                let requests = vec![admit, Request::record(key, None, "Admitted", message)];
+                let requests = vec![admit, Request::record(key, None, ADMITTED, message)];
                 (Verdict::Schedule { placement: Vec::new() }, requests)
             }
             Head::Preempt { victims, plan } => evict(unit, victims, &plan, view, queue),

@@ -11,7 +11,7 @@ use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_scheduler::action::{Action, ActionId};
-use reprieve_scheduler::effects::{apply, apply_to_pod};
+use reprieve_scheduler::effects::apply;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
 
@@ -107,7 +107,10 @@ impl Life {
         self.scheduler.observe(Event::Timer, self.now);
         let step = self.scheduler.step(self.now).expect("it lists the pods again");
         assert!(matches!(step.actions[0].1, Action::List { kind: Kind::Pod }));
-        self.list(Kind::Pod);
+        for (_, action) in &step.actions {
+            let Action::List { kind } = action else { panic!("{action:?}") };
+            self.list(*kind);
+        }
     }
 
     pub fn list(&mut self, kind: Kind) {
@@ -138,22 +141,14 @@ impl Life {
         self.scheduler.observe(Event::Done { action, result }, self.now);
     }
 
-    /// All that the step asks for about pods works, and is seen.
+    /// All that the step asks for works, and is seen.
     pub fn works(&mut self, step: &Step) {
         for (id, action) in &step.actions {
-            if let Action::Condition { kind: Kind::PodGroup, object, .. } = action {
-                let key = Key::new(Kind::PodGroup, object.name.clone());
-                let mut group = self.objects[&key].clone();
-                assert!(apply(action, &mut group, self.now));
-                let object = self.store(group);
-                self.scheduler.observe(Event::Changed(object), self.now);
-                self.said(*id);
-            }
-            let Some(target) = action.pod().cloned() else { continue };
-            let now = self.now;
-            self.change(&target.name.name, |pod| {
-                apply_to_pod(action, pod, now);
-            });
+            let Some((kind, target)) = action.changes() else { continue };
+            let mut object = self.objects[&Key::new(kind, target.name.clone())].clone();
+            assert!(apply(action, &mut object, self.now), "{action:?}");
+            let object = self.store(object);
+            self.scheduler.observe(Event::Changed(object), self.now);
             match action {
                 Action::Condition { .. } => self.said(*id),
                 _ => self.answer(*id, ActionResult::Ok { version: self.version }),

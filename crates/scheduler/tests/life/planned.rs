@@ -1,16 +1,22 @@
 //! `plan` shows what `run` does.
 
+use k8s_openapi::api::batch::v1::Job;
+use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
+use reprieve_api::pod::Pod;
 use reprieve_engine::fit::Preemptor;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::kueue::Kueue;
 use reprieve_loader::load::{Strictness, load_for};
 use reprieve_loader::question::Question;
 use reprieve_report::decision::ActionReport;
+use reprieve_report::planned_actions::workload_preempted;
 use reprieve_report::report::report;
-use reprieve_scheduler::action::{Action, SOFT_EVICTION};
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Scheduler, Verdict};
+use serde_json::json;
 
 use crate::harness::*;
 
@@ -32,49 +38,233 @@ spec: {schedulerName: reprieve, nodeName: node, priority: 0, containers: [{name:
 status: {phase: Running, startTime: 2026-01-01T00:00:00Z}
 ";
 
+/// A gang of two that needs the whole node.
+const HIGH_GANG: &str = "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: high, namespace: default, uid: high}
+spec: {schedulingPolicy: {gang: {minCount: 2}}, priority: 10}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high-1, namespace: default, uid: high-1, creationTimestamp: 2026-01-01T00:00:00Z}
+spec: {schedulerName: reprieve, priority: 10, schedulingGroup: {podGroupName: high}, containers: [{name: main, resources: {requests: {cpu: 2}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high-2, namespace: default, uid: high-2, creationTimestamp: 2026-01-01T00:00:00Z}
+spec: {schedulerName: reprieve, priority: 10, schedulingGroup: {podGroupName: high}, containers: [{name: main, resources: {requests: {cpu: 2}}}]}
+";
+
+/// A queue with a guarantee of 3 cpus, and one without, which uses the node.
+const QUEUES: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: yunikorn, name: yunikorn-configs}
+data:
+  queues.yaml: |
+    partitions:
+    - name: default
+      queues:
+      - name: root
+        queues:
+        - name: a
+          resources: {guaranteed: {vcore: 3}}
+        - name: b
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, namespace: default, uid: low, creationTimestamp: 2026-01-01T00:00:00Z, labels: {queue: root.b, applicationId: low}}
+spec: {schedulerName: reprieve, nodeName: node, priority: 0, containers: [{name: main, resources: {requests: {cpu: 3}}}]}
+status: {phase: Running, startTime: 2026-01-01T00:00:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high, namespace: default, uid: high, creationTimestamp: 2026-01-01T00:00:00Z, labels: {queue: root.a, applicationId: high}}
+spec: {schedulerName: reprieve, priority: 10, containers: [{name: main, resources: {requests: {cpu: 3}}}]}
+";
+
+/// A queue of 4 cpus.
+const QUOTA: &str = "
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: plain}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 4}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: team}
+";
+
+/// A Job and its workload, which has quota or asks for it.
+fn workload(name: &str, priority: i32, is_admitted: bool) -> Vec<Object> {
+    let container = json!({"name": "main", "resources": {"requests": {"cpu": "3"}}});
+    let job = json!({
+        "metadata": {"name": name, "namespace": "default", "uid": format!("job-{name}")},
+        "spec": {"suspend": !is_admitted, "template": {"spec": {"containers": [container]}}},
+    });
+    let job = Object::from(serde_json::from_value::<Job>(job).expect("a Job"));
+    let time = "2026-01-01T00:00:00Z";
+    let status = format!(
+        "conditions: [{{type: QuotaReserved, status: 'True', reason: a, message: a, lastTransitionTime: '{time}'}}], \
+         admission: {{clusterQueue: team, podSetAssignments: [{{name: main, count: 1, flavors: {{cpu: plain}}, \
+         resourceUsage: {{cpu: 3}}}}]}}"
+    );
+    let status = if is_admitted { status } else { String::new() };
+    let workload = format!(
+        "
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata:
+  name: {name}
+  namespace: default
+  uid: {name}
+  creationTimestamp: {time}
+  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: {name}, uid: job-{name}, controller: true}}]
+spec:
+  queueName: team
+  priority: {priority}
+  podSets:
+  - name: main
+    count: 1
+    template: {{spec: {{containers: [{{name: main, resources: {{requests: {{cpu: 3}}}}}}]}}}}
+status: {{{status}}}
+"
+    );
+    read(&workload).into_iter().chain([job]).collect()
+}
+
 fn shown(row: &ActionReport) -> String {
     format!("{} {}{}{}: {}", row.action, row.pod, row.workload, row.group, row.text)
 }
 
 fn done(action: &Action) -> Option<String> {
     Some(match action {
-        Action::Nominate { pod, node } => format!("Nominate {}: {}", pod.name, node.as_deref().unwrap_or_default()),
+        Action::Bind { pod, node } => format!("Bind {}: {node}", pod.name),
+        Action::Nominate { pod, node } => format!("Nominate {}: {}", pod.name, node.as_deref().unwrap_or("no node")),
         Action::Mark { pod, message, .. } => format!("Mark {}: {message}", pod.name),
+        Action::Unmark { pod } => format!("Unmark {}: ", pod.name),
         Action::Evict { pod } => format!("Delete {}: ", pod.name),
         Action::SoftEvict { pod, label, .. } => format!("Label {}: {SOFT_EVICTION}: {label}", pod.name),
         Action::Record { about, reason, message, .. } => format!("Event {}: {reason}: {message}", about.name),
-        _ => return None,
+        Action::EvictWorkload { workload, preemptor, ground } => {
+            format!("Requeue {}: {}", workload.name, workload_preempted(preemptor, *ground))
+        }
+        Action::Admit { workload, admission } => format!("Admit {}: {}", workload.name, admission.cluster_queue),
+        Action::StartJob { job, .. } => format!("Start {}: ", job.name),
+        Action::SuspendJob { job } => format!("Suspend {}: ", job.name),
+        Action::Condition { .. } | Action::Timer { .. } => return None,
+        Action::CreateWorkload { .. }
+        | Action::Refuse { .. }
+        | Action::Requeue { .. }
+        | Action::Finish { .. }
+        | Action::RestoreJob { .. }
+        | Action::Read { .. }
+        | Action::List { .. } => panic!("no plan asks for it: {action:?}"),
     })
+}
+
+/// The actions that a plan for `high` shows, and those that a scheduler performs until it waits, or has nothing to do; both sorted.
+fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<String>) {
+    let mut life = Life::of(Scheduler::new("reprieve", policy), objects);
+    let mut loaded = load_for(&life.scheduler.live().everything(), Strictness::Live, &policy).expect("it loads");
+    let (names, high) = (&loaded.names, FullName::new("default", "high"));
+    let workload = names.workload_id(&high).map(Preemptor::Workload);
+    let group = names.group_id(&high).map(Preemptor::Group);
+    let pod = names.pod_id(&high).map(Preemptor::Pod);
+    let preemptor = workload.or(group).or(pod).expect("it is there");
+    let question = Question { policy, now: life.now, preemptor };
+    let mut planned: Vec<String> = report(&question, &mut loaded).explanation.carry_out.iter().map(shown).collect();
+    let mut done_by_run: Vec<String> = Vec::new();
+    while let Some(step) = life.scheduler.step(life.now) {
+        if let Verdict::Wait { .. } = step.verdict {
+            break;
+        }
+        done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
+        life.works(&step);
+        if let Verdict::Unschedulable { .. } = step.verdict {
+            break;
+        }
+    }
+    planned.sort();
+    done_by_run.sort();
+    (planned, done_by_run)
+}
+
+fn marked_for_high(pod: Object) -> Object {
+    let mut pod = pod;
+    pod.metadata_mut().annotations = Some([(PREEMPTED_FOR.to_owned(), "Pod default/high".to_owned())].into());
+    pod
+}
+
+fn nominated(name: &str, cpu: i32) -> Object {
+    let Object::Pod(pod) = pod(name, 10, cpu, None) else { panic!("it is a pod") };
+    let mut pod = Pod::clone(&pod);
+    pod.status.get_or_insert_default().nominated_node_name = Some("node".to_owned());
+    Object::from(pod)
 }
 
 #[test]
 fn a_plan_shows_the_actions_that_carry_it_out() {
-    let pods = || vec![pod("low", 0, 3, Some("node")), pod("high", 10, 3, None)];
-    for (policy, objects) in [
-        (Policy::Kubernetes(Kubernetes::default()), pods()),
-        (Policy::Koordinator(Koordinator::default()), pods()),
-        (Policy::Koordinator(Koordinator::default()), read(JOB)),
-        (Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }), read(JOB)),
+    let kubernetes = Policy::Kubernetes(Kubernetes::default());
+    let koordinator = Policy::Koordinator(Koordinator::default());
+    let kueue = Policy::Kueue(Kueue::default());
+    let low = || pod("low", 0, 3, Some("node"));
+    let pods = || vec![low(), pod("high", 10, 3, None)];
+    let gang = |others: Vec<Object>| read(HIGH_GANG).into_iter().chain(others).collect::<Vec<_>>();
+    let whole = || {
+        let bound = ["a", "b"].map(|name| {
+            let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
+            let mut pod = Pod::clone(&pod);
+            pod.node_name = Some("node".to_owned());
+            Object::from(pod)
+        });
+        read(YIELDS_WHOLE).into_iter().chain(bound).chain([pod("high", 10, 3, None)]).collect::<Vec<_>>()
+    };
+    let quota = |workloads: Vec<Object>| read(QUOTA).into_iter().chain(workloads).collect::<Vec<_>>();
+    for (case, policy, objects, actions) in [
+        ("a pod preempts", kubernetes, pods(), 5),
+        ("a pod is bound", kubernetes, vec![pod("high", 10, 3, None)], 2),
+        ("a pod preempts a gang", kubernetes, whole(), 8),
+        ("a gang preempts", kubernetes, gang(vec![low()]), 6),
+        ("a gang is bound", kubernetes, gang(Vec::new()), 4),
+        ("a victim is marked", kubernetes, vec![marked_for_high(low()), nominated("high", 3)], 3),
+        (
+            "a mark is not needed",
+            kubernetes,
+            [pods(), vec![marked_for_high(pod("idle", 0, 1, Some("node")))]].concat(),
+            6,
+        ),
+        (
+            "no mark is needed",
+            kubernetes,
+            vec![marked_for_high(pod("idle", 0, 1, Some("node"))), pod("high", 10, 3, None)],
+            3,
+        ),
+        ("no nomination stands", kubernetes, vec![pod("top", 20, 3, Some("node")), nominated("high", 3)], 1),
+        ("a pod of a queue preempts", Policy::YuniKorn, read(QUEUES), 5),
+        ("a pod without a job preempts", koordinator, pods(), 5),
+        ("a job preempts", koordinator, read(JOB), 5),
+        (
+            "a job deletes",
+            Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
+            read(JOB),
+            5,
+        ),
+        ("a workload preempts", kueue, quota([workload("low", 0, true), workload("high", 10, false)].concat()), 5),
+        ("a workload is admitted", kueue, quota(workload("high", 10, false)), 4),
     ] {
-        let mut life = Life::of(Scheduler::new("reprieve", policy), with(objects));
-        let mut loaded = load_for(&life.scheduler.live().everything(), Strictness::Live, &policy).expect("it loads");
-        let high = loaded.names.pod_id(&FullName::new("default", "high")).expect("it is there");
-        let question = Question { policy, now: life.now, preemptor: Preemptor::Pod(high) };
-        let carry_out = report(&question, &mut loaded).explanation.carry_out;
-        let mut planned: Vec<String> = carry_out.iter().map(shown).collect();
-        let mut done_by_run: Vec<String> = Vec::new();
-        while let Some(step) = life.scheduler.step(life.now) {
-            done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
-            life.works(&step);
-            if let Verdict::Preempt { .. } = step.verdict {
-                let events = life.scheduler.follow_up().map(|step| step.actions).unwrap_or_default();
-                done_by_run.extend(events.iter().filter_map(|(_, action)| done(action)));
-                break;
-            }
-        }
-        planned.sort();
-        done_by_run.sort();
-        assert!(!planned.is_empty(), "{policy:?}");
-        assert_eq!(planned, done_by_run, "{policy:?}");
+        let (planned, done) = planned_and_done(policy, with(objects));
+        assert_eq!(planned, done, "{case}");
+        assert_eq!(planned.len(), actions, "{case}: {planned:#?}");
     }
 }

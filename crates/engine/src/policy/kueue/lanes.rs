@@ -119,7 +119,7 @@ mod tests {
             pod_sets: Vec::new(),
             milestones: Vec::new(),
             on_preemption: OnPreemption::Requeue,
-            unsupported: None,
+            ..Workload::default()
         }
     }
 

@@ -168,23 +168,25 @@ impl Search<'_, '_, '_> {
     }
 
     /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
-    /// the order is strict, and nobody is given back.
+    /// the order is strict, and nobody is given back: each is a victim because of what was short when it was taken, with those who
+    /// were taken after it in place.
     fn give_back(&mut self, taken: Vec<PodId>, at: NodeId, node: Option<NodeId>, mut reasons: Reasons<'_>) -> Plan {
         let mut victims: Vec<UnitId> = Vec::new();
         for &pod in taken.iter().rev() {
             let mark = self.what_if.mark();
             let home = self.snapshot().home(pod).expect("a victim is bound");
             self.what_if.place(pod, home);
-            let misfit = self.misfit_with(node);
-            if misfit.is_none() && !self.is_daemon() {
+            let Some(misfit) = self.misfit_with(node) else {
                 continue;
-            }
+            };
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
-            if let (Some(reasons), Some(misfit)) = (&mut reasons, misfit) {
+            if let Some(reasons) = &mut reasons {
                 let shortages = self.every_shortage(at, misfit);
                 reasons.push(Reason { unit, pod: self.pod, node: at, misfit, shortages });
             }
-            self.what_if.back_to(mark);
+            if !self.is_daemon() {
+                self.what_if.back_to(mark);
+            }
             victims.push(unit);
         }
         let victims = victims.into_iter().map(|unit| Candidate { unit, violations: 0 }).collect();
