@@ -3,12 +3,10 @@
 //! Units and nodes are removed together: a unit that is not decisive is removed, and a node that is not decisive with everything on
 //! it. So what runs on a decisive node is decisive, and so is every node on which a decisive unit runs.
 
-use std::collections::BTreeMap;
-
 use crate::domains::Domain;
 use crate::explanation::{Decisive, Recorder};
 use crate::fit::{self, Ask, Preemptor};
-use crate::ids::{NodeId, PodId, ShapeId, UnitId};
+use crate::ids::{NodeId, UnitId};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 
@@ -84,10 +82,7 @@ impl Closed {
         if !what_if.relations().is_local() {
             return None;
         }
-        let mut by_shape: BTreeMap<ShapeId, PodId> = BTreeMap::new();
-        for &pod in &ask.members {
-            by_shape.entry(what_if.snapshot().pod(pod).shape).or_insert(pod);
-        }
+        let by_shape = fit::by_shape(what_if.snapshot(), &ask.members);
         let nodes = what_if.snapshot().node_ids();
         let is_closed = |node: NodeId| {
             let mut pods = by_shape.values();

@@ -93,10 +93,7 @@ impl Ask {
         if self.resizes_on.is_some() {
             return Vec::new(); // only the resource check applies to a pod that stays where it is
         }
-        let mut shapes: Vec<ShapeId> = self.members.iter().map(|&pod| snapshot.pod(pod).shape).collect();
-        shapes.sort_unstable();
-        shapes.dedup();
-        shapes
+        by_shape(snapshot, &self.members).into_keys().collect()
     }
 
     /// The what-if in which the question is asked: a pod that grows in place is off its node, so that it is counted once.
@@ -133,6 +130,15 @@ impl Ask {
     }
 }
 
+/// The shapes of these pods, each with the first pod that has it.
+pub(crate) fn by_shape(snapshot: &Snapshot, pods: &[PodId]) -> BTreeMap<ShapeId, PodId> {
+    let mut by_shape = BTreeMap::new();
+    for &pod in pods {
+        by_shape.entry(snapshot.pod(pod).shape).or_insert(pod);
+    }
+    by_shape
+}
+
 /// Whether a member of a group or job is pending and is placed with it.
 fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
     let pod = snapshot.pod(pod);
@@ -148,14 +154,20 @@ pub(crate) fn misfit(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, node: Node
     if what_if.snapshot().nominees(node).is_empty() {
         return misfit_beside(what_if, pod, node);
     }
+    let misfit = with_nominees(what_if, ask, node, |what_if| misfit_beside(what_if, pod, node));
+    misfit.or_else(|| misfit_beside(what_if, pod, node))
+}
+
+/// What `look` returns with the nominees that hold room on the node in place.
+fn with_nominees<T>(what_if: &mut WhatIf<'_>, ask: &Ask, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
     let nominees: Vec<PodId> = ask.nominees(what_if.snapshot(), node).collect();
     let mark = what_if.mark();
     for nominee in nominees {
         what_if.place(nominee, node);
     }
-    let misfit = misfit_beside(what_if, pod, node);
+    let seen = look(what_if);
     what_if.back_to(mark);
-    misfit.or_else(|| misfit_beside(what_if, pod, node))
+    seen
 }
 
 /// The same with nobody but those who run there.
@@ -192,14 +204,7 @@ pub(crate) fn every_shortage(
     node: NodeId,
     misfit: Misfit,
 ) -> Vec<Shortage> {
-    let mark = what_if.mark();
-    let nominees: Vec<PodId> = ask.nominees(what_if.snapshot(), node).collect();
-    for nominee in nominees {
-        what_if.place(nominee, node);
-    }
-    let shortages = every_shortage_beside(what_if.snapshot(), pod, node, misfit);
-    what_if.back_to(mark);
-    shortages
+    with_nominees(what_if, ask, node, |what_if| every_shortage_beside(what_if.snapshot(), pod, node, misfit))
 }
 
 /// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.

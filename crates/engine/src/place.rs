@@ -98,9 +98,7 @@ impl<'a> Placer<'a> {
             violations: gone.iter().any(|candidate| candidate.violations > 0),
             menus: Vec::new(),
         };
-        for shape in ask.shapes(snapshot) {
-            let pod =
-                ask.members.iter().copied().find(|&pod| snapshot.pod(pod).shape == shape).expect("a member has it");
+        for (shape, pod) in fit::by_shape(snapshot, &ask.members) {
             let mut open = vec![false; snapshot.node_ids().len()];
             for &node in nodes {
                 open[node.index()] = ask.closed(snapshot, pod, node).is_none();

@@ -44,6 +44,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The order in which the pending workloads of a queue are decided: higher priority, then the older, then by uid.
+    pub fn queue_order(&self) -> (Reverse<Priority>, Timestamp, u64) {
+        (Reverse(self.priority), self.created, self.rank)
+    }
+
     /// The order in which a queue's workloads are taken: already evicted, lower priority, later admitted, then by uid. (Rule 15 of the
     /// flat cohorts.)
     fn order(&self) -> impl Ord + use<> {

@@ -1,6 +1,8 @@
 //! What a pod minds of other pods: ports, spread, affinity and anti-affinity, both ways. Counts by domain are kept up as pods
 //! move, so that a check is a look at a few numbers. A shape that minds nothing costs nothing.
 
+use std::collections::BTreeSet;
+
 use crate::filters::{Misfit, node};
 use crate::ids::{NodeId, PodId, ShapeId, TopologyId};
 use crate::shape::{Shape, Spread, Term};
@@ -195,15 +197,13 @@ impl Relation {
 
 /// For each topology, how many terms of other pods mean this shape.
 fn others_anti_affinity(snapshot: &Snapshot, shape: &Shape) -> Vec<Counter> {
-    let mut topologies: Vec<TopologyId> = snapshot
+    let topologies: BTreeSet<TopologyId> = snapshot
         .averse()
         .iter()
         .flat_map(|&other| &snapshot.shape(other).anti_affinity)
         .filter(|term| term.means(shape))
         .map(|term| term.topology)
         .collect();
-    topologies.sort_unstable();
-    topologies.dedup();
     let meaning = |other: &Shape, topology| {
         other.anti_affinity.iter().filter(|term| term.topology == topology && term.means(shape)).count() as i64
     };
@@ -281,13 +281,11 @@ impl SpreadCounter {
                     && (!constraint.honors_taints || node::untolerated(shape, node).is_none())
             })
             .collect();
-        let mut domains: Vec<u32> = snapshot
+        let domains: BTreeSet<u32> = snapshot
             .node_ids()
             .filter(|node| counted[node.index()])
             .filter_map(|node| snapshot.topology(topology).domain[node.index()])
             .collect();
-        domains.sort_unstable();
-        domains.dedup();
         Self {
             constraint: constraint.clone(),
             counter,

@@ -1,6 +1,7 @@
 //! What is to be done next for a Job, from what the API says of it and its workload alone.
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PodSpec;
 use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus, PodSetSpec};
 
 use super::make::QUEUE;
@@ -75,14 +76,9 @@ fn launch<'f>(
     count: Option<i64>,
     flavors: impl Iterator<Item = &'f FlavorSpec>,
 ) -> Launch {
-    let pod = set.template.spec.as_ref();
     let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
-    let mut launch = Launch {
-        parallelism: fewer.unwrap_or(submitted),
-        node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
-        tolerations: pod.and_then(|pod| pod.tolerations.clone()).unwrap_or_default(),
-    };
+    let mut launch = launch_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
     for flavor in flavors {
         launch.node_selector.extend(flavor.node_labels.clone());
         for toleration in &flavor.tolerations {
@@ -96,9 +92,13 @@ fn launch<'f>(
 
 fn current(job: &Job) -> Launch {
     let spec = job.spec.as_ref();
-    let pod = spec.and_then(|spec| spec.template.spec.as_ref());
+    let parallelism = spec.and_then(|spec| spec.parallelism).unwrap_or(1);
+    launch_of(parallelism, spec.and_then(|spec| spec.template.spec.as_ref()))
+}
+
+fn launch_of(parallelism: i32, pod: Option<&PodSpec>) -> Launch {
     Launch {
-        parallelism: spec.and_then(|spec| spec.parallelism).unwrap_or(1),
+        parallelism,
         node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
         tolerations: pod.and_then(|pod| pod.tolerations.clone()).unwrap_or_default(),
     }

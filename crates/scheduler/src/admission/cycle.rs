@@ -1,6 +1,5 @@
 //! Who gets quota: the cycle of policy Kueue over all workloads that wait, run when something changed that it reads.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::kinds::{Key, Kind, Object};
@@ -122,7 +121,7 @@ impl Admission {
             held.insert(unit.clone(), (unit.clone(), until));
             let queue = |unit: &UnitName| {
                 let workload = loaded.snapshot.workload(loaded.names.workload_id(&unit.key().name)?);
-                Some((workload.queue?, (Reverse(workload.priority), workload.created, workload.rank)))
+                Some((workload.queue?, workload.queue_order()))
             };
             let Some((own, place)) = queue(unit) else { continue };
             if loaded.snapshot.quota_rules().queues[own.index()].queueing == Queueing::StrictFifo {

@@ -32,6 +32,7 @@ impl Scheduler {
 
     /// Whether everything that it asked for is done and seen, but for what is only said.
     pub fn is_quiet(&self) -> bool {
+        let is_only_said = |action: &Action| matches!(action, Action::Condition { .. });
         self.view.is_quiet()
             && self.actions.in_flight().all(|action| is_only_said(action) || action.changes().is_none())
     }
@@ -86,8 +87,4 @@ impl Scheduler {
         let moment = at.strftime("%Y%m%dT%H%M%S.%6fZ");
         Some(Recorded { name: format!("{moment}-{}-{}", key.name.namespace, key.name.name), text })
     }
-}
-
-fn is_only_said(action: &Action) -> bool {
-    matches!(action, Action::Condition { .. })
 }

@@ -78,10 +78,7 @@ impl Search<'_, '_, '_> {
 
     /// The nodes that taking pods away could open. (Rule 8.)
     fn open_nodes(&mut self, members: &[PodId]) -> Vec<NodeId> {
-        let mut by_shape: BTreeMap<ShapeId, PodId> = BTreeMap::new();
-        for &pod in members {
-            by_shape.entry(self.snapshot().pod(pod).shape).or_insert(pod);
-        }
+        let by_shape = fit::by_shape(self.snapshot(), members);
         let nodes = self.snapshot().node_ids();
         let open = |node: &NodeId| {
             unknown_class::closes(self.what_if.snapshot(), self.ask, *node).is_none()

@@ -5,7 +5,6 @@
 //! It admits and evicts nobody: whoever calls it carries out what it says. A preemptor is admitted in a later cycle, when its
 //! victims are gone; what it asks for is kept for it in this one.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::decision::Outcome;
@@ -77,9 +76,8 @@ pub fn noted_cycle(
     let mut quota = Quota::new(snapshot);
     let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut(), note);
     heads.sort_by_key(|head| {
-        let workload = snapshot.workload(head.workload);
         let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
-        (borrowing, Reverse(workload.priority), workload.created, workload.rank)
+        (borrowing, snapshot.workload(head.workload).queue_order())
     });
     let mut room = Room { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
     if policy.fair_sharing.is_none() {
@@ -140,10 +138,7 @@ fn heads(
     }
     let mut heads = Vec::new();
     for (queue, mut workloads) in waiting {
-        workloads.sort_by_key(|&id| {
-            let workload = snapshot.workload(id);
-            (Reverse(workload.priority), workload.created, workload.rank)
-        });
+        workloads.sort_by_key(|&id| snapshot.workload(id).queue_order());
         for workload in workloads {
             note(workload);
             let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);

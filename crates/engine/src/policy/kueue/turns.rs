@@ -26,7 +26,7 @@ struct Contender {
 }
 
 /// By what a branch's head comes before another's; the least is next.
-type Claim = (Share, Reverse<Priority>, Timestamp, u64);
+type Claim = (Share, (Reverse<Priority>, Timestamp, u64));
 
 impl Turns {
     pub fn new(quota: &mut Quota<'_>, heads: Vec<Head>) -> Self {
@@ -103,8 +103,7 @@ impl Turns {
     fn claim(&self, quota: &Quota<'_>, branch: QueueId, queue: QueueId) -> Claim {
         let Contender { head, shares } = &self.heads[&queue];
         let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
-        let workload = quota.snapshot.workload(head.workload);
-        (share, Reverse(workload.priority), workload.created, workload.rank)
+        (share, quota.snapshot.workload(head.workload).queue_order())
     }
 }
 
