@@ -128,7 +128,7 @@ impl Snapshot {
             self.free_units.push(unit);
         }
         let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
-        let gone = std::mem::replace(&mut workloads[id.index()], Workload::default());
+        let gone = std::mem::take(&mut workloads[id.index()]);
         if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
             quota_rules.dismiss(id, queue, workloads);
             queues.charge_cells(queue, &admission.usage, -1);
@@ -141,7 +141,7 @@ impl Snapshot {
             self.charge(id, node, -1);
             self.leave_unit(id, node);
         }
-        let pod = std::mem::replace(&mut self.cluster.pods[id.index()], Pod::default());
+        let pod = std::mem::take(&mut self.cluster.pods[id.index()]);
         if let (None, Some(node)) = (pod.node, pod.nominated) {
             self.nominees[node.index()].retain(|&nominee| nominee != id);
         }

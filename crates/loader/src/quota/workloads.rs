@@ -140,8 +140,8 @@ impl Workloads {
     /// One of them, except for its rank.
     pub fn read(&self, name: &FullName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, InputError> {
         let mut workload = self.workload(object)?;
-        let owners = object.metadata.owner_references.iter().flatten();
-        let job = owners.filter(|owner| owner.kind == "Job" && owner.controller == Some(true)).next();
+        let mut owners = object.metadata.owner_references.iter().flatten();
+        let job = owners.find(|owner| owner.kind == "Job" && owner.controller == Some(true));
         workload.job = job.map(|job| TextId(texts.id(&job.name)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = FullName::new(&name.namespace, &object.spec.queue_name);
