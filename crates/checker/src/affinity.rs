@@ -30,14 +30,14 @@ pub fn affinity(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: us
     for term in &incoming.anti_affinity {
         for (other, there) in standing.all() {
             if term.joins(cluster, node, there) && term.is_about(cluster, &cluster.pods[other]) {
-                return Err(Misfit::AntiAffinity { to: cluster.pods[other].name.to_string() });
+                return Err(Misfit::AntiAffinity { to: cluster.pod_name(other) });
             }
         }
     }
     for (other, there) in standing.all() {
         for term in &cluster.pods[other].anti_affinity {
             if term.joins(cluster, node, there) && term.is_about(cluster, incoming) {
-                return Err(Misfit::AntiAffinityOf { pod: cluster.pods[other].name.to_string() });
+                return Err(Misfit::AntiAffinityOf { pod: cluster.pod_name(other) });
             }
         }
     }

@@ -134,9 +134,24 @@ impl<'o> Cluster<'o> {
         self.nodes.iter().position(|node| node.name == name)
     }
 
+    /// What a complaint calls a pod.
+    pub fn pod_name(&self, pod: usize) -> String {
+        self.pods[pod].name.to_string()
+    }
+
+    /// What a complaint calls a node.
+    pub fn node_name(&self, node: usize) -> String {
+        self.nodes[node].name.clone()
+    }
+
     /// The unit of a bound pod.
     pub fn unit_of(&self, pod: usize) -> Option<usize> {
         self.unit_of[pod]
+    }
+
+    /// Whether nobody may be taken in a namespace.
+    pub fn is_protected(&self, namespace: &str) -> bool {
+        self.namespace_labels(namespace).get("reprieve.dev/protected").is_some_and(|is| is == "true")
     }
 
     /// A namespace's labels; every namespace carries its own name.
