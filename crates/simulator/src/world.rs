@@ -48,10 +48,10 @@ const TIMEOUT_MICROS: i64 = 10_000_000;
 
 /// The virtual cluster.
 pub struct World {
-    setup: Setup,
+    pub(crate) setup: Setup,
     timeline: Timeline<Happening>,
     pub(crate) api: Api,
-    process: Process,
+    pub(crate) process: Process,
     jobs: JobController,
     has_budgets: bool,
     faults: FaultInjector,
@@ -99,11 +99,6 @@ impl World {
     pub fn progress(&self) -> u64 {
         let (now, start, end) = (self.now().0, self.setup.start.0, self.setup.end.0);
         u64::try_from((now - start).saturating_mul(1000) / (end - start).max(1)).unwrap_or(0)
-    }
-
-    /// The setup.
-    pub fn setup(&self) -> &Setup {
-        &self.setup
     }
 
     /// Lets the next moment pass, and tells of every step of the scheduler in it; `false` when it is over.
@@ -157,39 +152,9 @@ impl World {
         objects
     }
 
-    /// All objects, as the scheduler takes them to be.
-    pub(crate) fn seen_by_scheduler(&self) -> Objects {
-        self.process.scheduler.live().everything()
-    }
-
-    /// How often the scheduler was started before.
-    pub(crate) fn life(&self) -> u64 {
-        self.process.life
-    }
-
-    /// When the scheduler was last started.
-    pub(crate) fn last_restart(&self) -> Timestamp {
-        self.process.started
-    }
-
-    /// Whether the scheduler that lives now has had the answer that this pod was evicted.
-    pub(crate) fn knows_evicted(&self, uid: &str) -> bool {
-        self.process.knows_evicted(uid)
-    }
-
-    /// What tells an admission of a workload from those before.
-    pub(crate) fn turn_of(&self, workload: &str) -> String {
-        self.process.turn_of(workload)
-    }
-
     /// How many pods were evicted.
     pub(crate) fn evictions(&self) -> usize {
         self.statistics.run.evictions.len()
-    }
-
-    /// Whether nothing is under way between the scheduler and the API.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.process.is_at_rest()
     }
 
     /// The gangs that are not done, each with how few of its members will do.
@@ -299,7 +264,8 @@ impl World {
             Event::Listed { .. } | Event::Timer | Event::Done { .. } => String::new(),
         });
         if self.faults.strikes(Fault::LostEvent, &about).is_some() {
-            return self.process.lose_event();
+            self.process.lost = true;
+            return;
         }
         let times = if self.faults.strikes(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
         for _ in 0..times {

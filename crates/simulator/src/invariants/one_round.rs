@@ -6,7 +6,7 @@ use reprieve_api::meta::FullName;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
-use super::Invariant;
+use super::Held;
 use super::standing::fits;
 use crate::world::World;
 
@@ -21,12 +21,8 @@ struct Round {
     victims: Vec<(FullName, String)>,
 }
 
-impl Invariant for OneRound {
-    fn name(&self) -> &'static str {
-        "one round"
-    }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+impl OneRound {
+    pub fn check(&mut self, world: &World, step: &Step) -> Held {
         let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
             return Ok(());
         };

@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::timeline::Timeline;
 
 /// The scheduler that runs now, and what is under way between it and the API server.
-pub(super) struct Process {
+pub(crate) struct Process {
     pub scheduler: Scheduler,
     /// How often it was started before.
     pub life: u64,
@@ -22,7 +22,7 @@ pub(super) struct Process {
     /// How many events, requests and answers are under way.
     undelivered: u64,
     /// Whether an event was lost since the last list.
-    lost: bool,
+    pub lost: bool,
     /// By life and uid: evictions that the scheduler was told had worked.
     known_evicted: BTreeSet<(u64, String)>,
     /// By the uid of a workload: how often it was admitted.
@@ -79,11 +79,6 @@ impl Process {
         if life == self.life {
             self.scheduler.observe(event, now);
         }
-    }
-
-    /// An event does not reach the scheduler.
-    pub fn lose_event(&mut self) {
-        self.lost = true;
     }
 
     /// Whether nothing is under way, and nothing was lost.
