@@ -23,6 +23,7 @@ pub(crate) struct Job {
 }
 
 /// Pods that start, stop and start anew together.
+#[derive(Default)]
 pub(crate) struct Part {
     /// By pod: whether it runs.
     pub pods: BTreeMap<FullName, bool>,
@@ -44,16 +45,7 @@ impl Job {
             Form::Gang { .. } => 1,
             Form::Single => submission.pods,
         };
-        let part = || Part {
-            pods: BTreeMap::new(),
-            turn: 0,
-            saved_micros: 0,
-            running_since: None,
-            done: false,
-            broken: false,
-            was_preempted: false,
-        };
-        let parts = (0..n).map(|_| part()).collect();
+        let parts = (0..n).map(|_| Part::default()).collect();
         Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
     }
 

@@ -64,14 +64,15 @@ impl Submission {
         self.template.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
     }
 
+    fn metadata(&self) -> ObjectMeta {
+        let FullName { namespace, name } = self.name.clone();
+        ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() }
+    }
+
     /// The object that makes a gang of its pods, if its policy knows one.
     pub(crate) fn group(&self, policy: &Policy) -> Option<Object> {
         let Form::Gang { min, whole } = self.form else { return None };
-        let metadata = ObjectMeta {
-            namespace: Some(self.name.namespace.clone()),
-            name: Some(self.name.name.clone()),
-            ..ObjectMeta::default()
-        };
+        let metadata = self.metadata();
         match policy {
             Policy::Kubernetes(_) => {
                 let gang = GangSchedulingPolicy { min_count: i32::try_from(min).unwrap_or(i32::MAX) };
@@ -107,12 +108,7 @@ impl Submission {
         spec.scheduler_name = Some(scheduler.to_owned());
         let parallelism = i32::try_from(self.pods).unwrap_or(i32::MAX);
         Some(Object::from(Job {
-            metadata: ObjectMeta {
-                namespace: Some(self.name.namespace.clone()),
-                name: Some(self.name.name.clone()),
-                labels: Some(queue.iter().cloned().collect()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { labels: Some(queue.iter().cloned().collect()), ..self.metadata() },
             spec: Some(BatchSpec {
                 suspend: Some(queue.is_some()),
                 parallelism: Some(parallelism),

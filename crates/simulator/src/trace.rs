@@ -3,6 +3,7 @@
 mod jobs;
 mod openb;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -17,12 +18,6 @@ const START: Timestamp = Timestamp(1_767_225_600_000_000);
 const SECOND: i64 = 1_000_000;
 /// Longer than any trace; more would not add up in microseconds.
 const MOST_SECONDS: i64 = 100_000_000_000;
-
-/// A table that was read.
-struct Rows {
-    rows: Vec<Row>,
-    broken: Broken,
-}
 
 /// A line, with its number.
 struct Row {
@@ -58,14 +53,16 @@ pub enum OnBroken {
 }
 
 impl Text<'_> {
-    /// What the lines say, each understood on its own.
+    /// What the lines say, each understood on its own: at least one, and no two of the same name.
     fn lines<T>(
         self,
+        what: &str,
         header: &[&str],
         on_broken: OnBroken,
         understand: impl Fn(&Row) -> Result<T, String>,
+        name: impl Fn(&T) -> &str,
     ) -> Result<(Vec<T>, Broken), InputError> {
-        let Rows { rows, mut broken } = self.rows(header, on_broken)?;
+        let (rows, mut broken) = self.rows(header, on_broken)?;
         let mut understood = Vec::with_capacity(rows.len());
         for row in rows {
             match understand(&row) {
@@ -73,10 +70,17 @@ impl Text<'_> {
                 Err(problem) => broken.add(self.wrong(row.line, problem), on_broken)?,
             }
         }
-        Ok((understood, broken))
+        if understood.is_empty() {
+            return Err(InputError::new(format!("{}: has no line that can be used", self.file)));
+        }
+        let mut names = BTreeSet::new();
+        match understood.iter().map(name).find(|name| !names.insert(*name)) {
+            Some(twice) => Err(InputError::new(format!("{}: {what} {twice:?} is there twice", self.file))),
+            None => Ok((understood, broken)),
+        }
     }
 
-    fn rows(self, header: &[&str], on_broken: OnBroken) -> Result<Rows, InputError> {
+    fn rows(self, header: &[&str], on_broken: OnBroken) -> Result<(Vec<Row>, Broken), InputError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
         let found: Vec<String> = match reader.headers() {
             Ok(headers) => headers.iter().map(str::to_owned).collect(),
@@ -92,7 +96,7 @@ impl Text<'_> {
         loop {
             let line = reader.position().line();
             match reader.read_record(&mut record) {
-                Ok(false) => return Ok(Rows { rows, broken }),
+                Ok(false) => return Ok((rows, broken)),
                 Ok(true) => {
                     let line = record.position().map_or(line, csv::Position::line);
                     rows.push(Row { line, record: record.clone() });
@@ -113,10 +117,6 @@ impl Text<'_> {
 
     fn wrong(self, line: u64, problem: impl fmt::Display) -> InputError {
         InputError::new(format!("{}: line {line}: {problem}", self.file))
-    }
-
-    fn empty(self) -> InputError {
-        InputError::new(format!("{}: has no line that can be used", self.file))
     }
 }
 

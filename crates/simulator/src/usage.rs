@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
+use reprieve_engine::Timestamp;
 use reprieve_loader::request;
 
 use crate::job::Job;
-use crate::run::{Gang, JobRecord};
+use crate::run::{Gang, JobRecord, Sample};
 use crate::submission::Form;
 
 /// The label by which jobs of a scenario name their queue, whatever the policy.
@@ -17,10 +18,11 @@ pub(crate) const QUEUE: &str = "reprieve.dev/queue";
 const GPU: &str = "nvidia.com/gpu";
 
 /// How full the cluster is.
+#[derive(Default)]
 pub(crate) struct Usage {
     /// What it is counted in: GPUs, or cpu where no node has any.
-    resource: String,
-    capacity: i64,
+    pub resource: String,
+    pub capacity: i64,
     used: i64,
     pending: usize,
     pods: BTreeMap<FullName, Counted>,
@@ -45,23 +47,7 @@ impl Usage {
         let has_gpus = objects.iter().any(|object| offered(object, GPU) > 0);
         let resource = if has_gpus { GPU } else { "cpu" }.to_owned();
         let capacity = objects.iter().map(|object| offered(object, &resource)).sum();
-        Self {
-            resource,
-            capacity,
-            used: 0,
-            pending: 0,
-            pods: BTreeMap::new(),
-            on_node: BTreeMap::new(),
-            by_queue: BTreeMap::new(),
-        }
-    }
-
-    pub fn resource(&self) -> &str {
-        &self.resource
-    }
-
-    pub fn capacity(&self) -> i64 {
-        self.capacity
+        Self { resource, capacity, ..Self::default() }
     }
 
     /// A pod as it is now; what it was is told.
@@ -119,9 +105,10 @@ impl Usage {
         self.capacity += offered(node, &self.resource);
     }
 
-    pub fn sample(&self) -> (i64, usize, usize, Vec<(String, i64)>) {
+    pub fn sample(&self, now: Timestamp) -> Sample {
         let by_queue = self.by_queue.iter().map(|(queue, used)| (queue.clone(), *used)).collect();
-        (self.used, self.pods.len() - self.pending, self.pending, by_queue)
+        let running = self.pods.len() - self.pending;
+        Sample { at: now.0, used: self.used, running, pending: self.pending, by_queue }
     }
 
     /// What happened to a job.

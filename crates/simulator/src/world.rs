@@ -175,7 +175,7 @@ impl World {
         // Where nothing happens any more, what runs and what waits goes on doing so.
         let over = self.jobs.jobs.iter().all(Job::is_done);
         let ended = if over { self.timeline.now().min(self.setup.end) } else { self.setup.end };
-        self.statistics.run.counts.faults = self.faults.struck();
+        self.statistics.run.counts.faults = self.faults.struck;
         self.statistics.finish(&self.jobs.jobs, ended)
     }
 
@@ -208,7 +208,7 @@ impl World {
                 self.api.create(*node, now);
             }
             Happening::Sample => {
-                self.statistics.sample(now);
+                self.statistics.run.samples.push(self.statistics.usage.sample(now));
                 if self.timeline.next_at().is_some() {
                     self.timeline.after(self.setup.sample_micros, Happening::Sample);
                 }

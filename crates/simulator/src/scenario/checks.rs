@@ -122,7 +122,7 @@ impl Scenario {
             return wrong("priority", "both priority and priorityClass are given; write one of them");
         }
         if let Some(class) = &job.priority_class
-            && self.class_value(class).is_none()
+            && self.class(class).is_none()
         {
             let problem = format!("class {class:?} is not in spec.priorityClasses; add it, or write a priority");
             return wrong("priorityClass", problem);

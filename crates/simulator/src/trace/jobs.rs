@@ -1,7 +1,7 @@
 //! Lists of training jobs, `job,submit_s,gpus,duration_s`: what is left of Microsoft's Philly trace in the form in which simulators
 //! of schedulers share it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
@@ -39,14 +39,7 @@ pub fn jobs(
     on_broken: OnBroken,
     seed: u64,
 ) -> Result<(Blueprint, Broken), InputError> {
-    let (lines, mut broken) = list.lines(&JOBS, on_broken, job_line)?;
-    if lines.is_empty() {
-        return Err(list.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|job| !names.insert(&job.name)) {
-        return Err(InputError::new(format!("{}: job {:?} is there twice", list.file, twice.name)));
-    }
+    let (lines, mut broken) = list.lines("job", &JOBS, on_broken, job_line, |job| &job.name)?;
     let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {

@@ -1,6 +1,6 @@
 //! The lists of nodes and pods of Alibaba's cluster-trace-gpu-v2023, called openb.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
     Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeStatus,
@@ -66,16 +66,9 @@ struct PodLine {
 /// The trace, and the lines of both files that were passed over.
 pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Blueprint, Broken), InputError> {
     let (nodes, mut broken) = node_list(nodes, on_broken)?;
-    let (lines, broken_pods) = pods.lines(&PODS, on_broken, pod_line)?;
+    let (lines, broken_pods) = pods.lines("pod", &PODS, on_broken, pod_line, |pod| &pod.name)?;
     broken.lines += broken_pods.lines;
     broken.first = broken.first.or(broken_pods.first);
-    if lines.is_empty() {
-        return Err(pods.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|pod| !names.insert(&pod.name)) {
-        return Err(InputError::new(format!("{}: pod {:?} is there twice", pods.file, twice.name)));
-    }
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
     let mut submissions: Vec<(Submission, Option<String>)> = lines.iter().map(submission).collect();
     submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
@@ -108,15 +101,7 @@ fn made_up() -> Vec<String> {
 
 /// A list of nodes.
 pub(super) fn node_list(nodes: Text<'_>, on_broken: OnBroken) -> Result<(Vec<NodeLine>, Broken), InputError> {
-    let (lines, broken) = nodes.lines(&NODES, on_broken, node_line)?;
-    if lines.is_empty() {
-        return Err(nodes.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|node| !names.insert(&node.name)) {
-        return Err(InputError::new(format!("{}: node {:?} is there twice", nodes.file, twice.name)));
-    }
-    Ok((lines, broken))
+    nodes.lines("node", &NODES, on_broken, node_line, |node| &node.name)
 }
 
 fn node_line(row: &Row) -> Result<NodeLine, String> {

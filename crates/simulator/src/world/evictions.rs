@@ -20,7 +20,7 @@ impl World {
 
     /// A pod was evicted: who did it, and was that one evicted itself before?
     fn pod_evicted(&mut self, name: &FullName, uid: &str) {
-        if !self.statistics.is_first_eviction(uid) {
+        if !self.statistics.evicted.insert(uid.to_owned()) {
             return;
         }
         let annotations = self.api.pod(name).and_then(|pod| pod.metadata.annotations.as_ref());
