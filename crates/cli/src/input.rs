@@ -1,17 +1,18 @@
 //! Files, folders and standard input become objects. A bar shows how far it is when that takes long and somebody is watching.
 
 use std::fs;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::complete::EXPORT_ALL;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use reprieve_api::controlled::Controlled;
 use reprieve_api::object_set::Objects;
 use reprieve_api::read::{Document, documents};
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::PreemptionTest;
+
+use crate::output;
 
 /// Why nothing came of a command.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +108,8 @@ pub fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| name(path)).collect::<Vec<_>>().join(", ")
 }
 
-fn name(path: &Path) -> String {
+/// The file by name.
+pub fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
@@ -206,14 +208,11 @@ fn without_object(text: &str, documents: &[Document<'_>]) -> &'static str {
     }
 }
 
-/// Shown only on a terminal, and only once it takes longer than a blink.
+/// Shown only once it takes longer than a blink.
 fn progress(bytes: u64, path: &Path) -> ProgressBar {
-    if !io::stderr().is_terminal() || bytes < 1 << 20 {
+    if bytes < 1 << 20 {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(bytes).with_message(format!("reading {}", path.display()));
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
+    let bar = output::bar(bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+    bar.with_message(format!("reading {}", path.display()))
 }

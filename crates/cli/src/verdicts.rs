@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -25,7 +24,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 /// What one policy says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The policy.
@@ -161,7 +160,6 @@ struct Cluster {
 /// What a policy answered, by pod.
 struct Heard {
     report: Report,
-    now: Timestamp,
     taken: BTreeSet<String>,
     /// By pod: the law that spares it.
     spared: BTreeMap<String, &'static str>,
@@ -178,8 +176,7 @@ impl Cluster {
 
     fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
         if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || !matches!(way, Way::Kept(_))) {
-            let (report, now) = (refusal.clone(), refusal.now);
-            return Ok(Heard { report, now, taken: BTreeSet::new(), spared: BTreeMap::new() });
+            return Ok(Heard { report: refusal.clone(), taken: BTreeSet::new(), spared: BTreeMap::new() });
         }
         let mapped = match (way, &self.accounts) {
             (Way::Kubernetes | Way::KubeScheduler, _) => {
@@ -219,7 +216,7 @@ impl Cluster {
             let of_workload = unit.unit.workload.iter().flat_map(pods);
             spared.extend(unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, unit.law)));
         }
-        Ok(Heard { report, now: time(question.now).unwrap_or_default(), taken, spared })
+        Ok(Heard { report, taken, spared })
     }
 
     /// A job or a workload asks as a group; where a policy knows only pods, as its first pending one; under Kueue all ask as
@@ -266,20 +263,12 @@ impl Cluster {
         heard: &Result<Heard, InputError>,
         base: Option<(String, &Heard)>,
     ) -> Verdict {
-        let verdict = Verdict {
-            policy: way.title(),
-            tolerations,
-            outcome: None,
-            victims: Vec::new(),
-            lost: Lost::default(),
-            summary: String::new(),
-            law: None,
-            budgets: Vec::new(),
-            difference: Vec::new(),
-        };
+        let policy = way.title();
         match heard {
-            Err(error) => Verdict { summary: error.problem.clone(), ..verdict },
+            Err(error) => Verdict { policy, tolerations, summary: error.problem.clone(), ..Verdict::default() },
             Ok(heard) => Verdict {
+                policy,
+                tolerations,
                 outcome: Some(heard.report.answer.outcome),
                 victims: heard.taken.iter().cloned().collect(),
                 lost: self.lost(heard),
@@ -290,15 +279,13 @@ impl Cluster {
                     none if none.is_empty() => heard.spares_all(),
                     some => some,
                 },
-                ..verdict
             },
         }
     }
 
-    /// Those of these names that are pods.
-    fn pods<'n>(&self, names: &'n BTreeSet<String>) -> impl Iterator<Item = PodId> + use<'_, 'n> {
-        let named = names.iter().filter_map(|name| name.split_once('/'));
-        named.filter_map(|(namespace, name)| self.loaded.names.pod_id(&FullName::new(namespace, name)))
+    /// The pods of these names; a workload without pods has none.
+    fn pods(&self, names: &BTreeSet<String>) -> impl Iterator<Item = PodId> {
+        self.loaded.names.pod_ids().filter(|&pod| names.contains(&self.loaded.names.pod(pod).to_string()))
     }
 
     fn lost(&self, heard: &Heard) -> Lost {
@@ -311,7 +298,7 @@ impl Cluster {
             let pod = snapshot.pod(id);
             let requests = snapshot.requests(pod.shape);
             lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-            lost.seconds += time(pod.start).map_or(0, |start| heard.now.duration_since(start).as_secs().max(0));
+            lost.seconds += time(pod.start).map_or(0, |start| heard.report.now.duration_since(start).as_secs().max(0));
         }
         lost
     }
