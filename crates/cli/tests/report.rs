@@ -60,7 +60,6 @@ fn evicting(name: &str) -> Run {
         preemptions: vec![Preemption {
             at: Timestamp(HOUR),
             unit: format!("Pod {preemptor}"),
-            job: Some(preemptor),
             victims: vec![FullName::new("ns", name)],
             placement: Vec::new(),
         }],

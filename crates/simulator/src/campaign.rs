@@ -21,7 +21,8 @@ use serde_json::json;
 use crate::blueprint::template;
 use crate::chance::Chance;
 use crate::faults::Faults;
-use crate::submission::{Form, Submission};
+use crate::run::Gang;
+use crate::submission::Submission;
 use crate::world::Setup;
 
 /// The policies that a campaign goes through.
@@ -167,7 +168,7 @@ fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submi
         name: FullName::new("default", &format!("job-{at:02}")),
         at: START.plus_micros(chance.within(0, 3 * HOUR)),
         pods,
-        form: if gang { Form::Gang { min, whole } } else { Form::Single },
+        gang: gang.then_some(Gang { min, whole }),
         template: template.into(),
         running_micros: Some(running),
         checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),

@@ -57,7 +57,7 @@ impl Text<'_> {
     fn lines<T>(
         self,
         what: &str,
-        header: &[&str],
+        header: &str,
         on_broken: OnBroken,
         understand: impl Fn(&Row) -> Result<T, String>,
         name: impl Fn(&T) -> &str,
@@ -80,15 +80,11 @@ impl Text<'_> {
         }
     }
 
-    fn rows(self, header: &[&str], on_broken: OnBroken) -> Result<(Vec<Row>, Broken), InputError> {
+    fn rows(self, header: &str, on_broken: OnBroken) -> Result<(Vec<Row>, Broken), InputError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
-        let found: Vec<String> = match reader.headers() {
-            Ok(headers) => headers.iter().map(str::to_owned).collect(),
-            Err(error) => return Err(self.wrong(1, error)),
-        };
-        if found != header {
-            let problem = format!("the columns are not {}", header.join(","));
-            return Err(self.wrong(1, format!("{problem}; this is another format, or the first line is missing")));
+        if !reader.headers().map_err(|error| self.wrong(1, error))?.iter().eq(header.split(',')) {
+            let problem = format!("the columns are not {header}; this is another format, or the first line is missing");
+            return Err(self.wrong(1, problem));
         }
         let mut broken = Broken::default();
         let mut rows = Vec::new();
@@ -105,7 +101,7 @@ impl Text<'_> {
                     let line = error.position().map_or(line, csv::Position::line);
                     let problem = match error.kind() {
                         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                            format!("has {len} columns; write {expected_len}: {}", header.join(","))
+                            format!("has {len} columns; write {expected_len}: {header}")
                         }
                         _ => error.to_string(),
                     };

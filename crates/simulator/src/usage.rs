@@ -7,10 +7,10 @@ use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_loader::request;
+use reprieve_scheduler::action::SOFT_EVICTION;
 
 use crate::job::Job;
-use crate::run::{Gang, JobRecord, Sample};
-use crate::submission::Form;
+use crate::run::{JobRecord, Sample};
 
 /// The label by which jobs of a scenario name their queue, whatever the policy.
 pub(crate) const QUEUE: &str = "reprieve.dev/queue";
@@ -55,12 +55,11 @@ impl Usage {
         let name = FullName::of(&pod.metadata);
         let before = self.pods.get(&name).cloned().unwrap_or_default();
         let known = self.pods.contains_key(&name);
-        let labels = pod.metadata.labels.as_ref();
         let node = pod.node_name.clone();
         let after = Counted {
             bound: node.is_some(),
             leaving: pod.metadata.deletion_timestamp.is_some(),
-            soft: labels.is_some_and(|labels| labels.contains_key(reprieve_scheduler::action::SOFT_EVICTION)),
+            soft: is_soft_evicted(pod),
             node,
             queue: queue_of(pod),
             amount: if known { before.amount } else { asked(pod, &self.resource) },
@@ -119,10 +118,7 @@ impl Usage {
             priority: submission.priority(),
             queue: queue_of(&submission.template),
             pods: submission.pods,
-            gang: match submission.form {
-                Form::Gang { min, whole } => Some(Gang { min, whole }),
-                Form::Single => None,
-            },
+            gang: submission.gang,
             each: asked(&submission.template, &self.resource),
             submitted: submission.at.0,
             started: job.first_started.map(|at| at.0),
@@ -139,6 +135,11 @@ fn offered(object: &Object, resource: &str) -> i64 {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let amounts = allocatable.and_then(|list| request::amounts(list, "status.allocatable").ok());
     amounts.and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
+}
+
+/// Whether a pod is labelled for another operator to delete it.
+pub(crate) fn is_soft_evicted(pod: &Pod) -> bool {
+    pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
 }
 
 fn asked(pod: &Pod, resource: &str) -> i64 {

@@ -35,8 +35,7 @@ use crate::api::Api;
 use crate::fault_injector::FaultInjector;
 use crate::faults::Fault;
 use crate::job::Job;
-use crate::run::{Preemption, Run};
-use crate::submission::Form;
+use crate::run::{Gang, Preemption, Run};
 use crate::timeline::Timeline;
 
 pub use self::setup::{SCHEDULER, Setup};
@@ -157,12 +156,9 @@ impl World {
         self.statistics.run.evictions.len()
     }
 
-    /// The gangs that are not done, each with how few of its members will do.
-    pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, usize)> {
-        self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| match job.submission.form {
-            Form::Gang { min, .. } => Some((job, min)),
-            Form::Single => None,
-        })
+    /// The gangs that are not done.
+    pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, Gang)> {
+        self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| Some((job, job.submission.gang?)))
     }
 
     /// The explanations since the last call, by the number of the preemption in the run.
@@ -278,13 +274,11 @@ impl World {
     /// Carries out what a step asks for.
     fn follow(&mut self, step: Step) {
         if let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) {
-            let job = self.jobs.part_of(&self.api, unit);
             let Statistics { run, reports, .. } = &mut self.statistics;
             reports.extend(step.report.map(|report| (run.preemptions.len(), report)));
             run.preemptions.push(Preemption {
                 at: self.timeline.now(),
                 unit: unit.to_string(),
-                job: job.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string()),
                 victims: victims.clone(),
                 placement: placement.clone(),
             });
@@ -322,15 +316,12 @@ impl World {
 
     /// How a request fails by a fault before it has changed anything, if it does.
     fn refusal(&mut self, about: &str) -> Option<ActionResult> {
-        if self.faults.strikes(Fault::LostRequest, about).is_some() {
-            Some(ActionResult::TimedOut)
-        } else if self.faults.strikes(Fault::Conflict, about).is_some() {
-            Some(ActionResult::Conflict)
-        } else if self.faults.strikes(Fault::Failure, about).is_some() {
-            Some(ActionResult::Forbidden("it is not your day".to_owned()))
-        } else {
-            None
-        }
+        let refusals = [
+            (Fault::LostRequest, ActionResult::TimedOut),
+            (Fault::Conflict, ActionResult::Conflict),
+            (Fault::Failure, ActionResult::Forbidden("it is not your day".to_owned())),
+        ];
+        refusals.into_iter().find_map(|(fault, refusal)| self.faults.strikes(fault, about).map(|_| refusal))
     }
 
     /// Carries out a request; its answer may be lost.

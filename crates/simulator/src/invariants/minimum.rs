@@ -5,6 +5,7 @@ use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Held;
 use super::standing::bound_members;
+use crate::run::Gang;
 use crate::world::World;
 
 pub(super) fn check(world: &World, step: &Step) -> Held {
@@ -13,7 +14,7 @@ pub(super) fn check(world: &World, step: &Step) -> Held {
     if matches!(world.setup.policy, Policy::YuniKorn) {
         return Ok(());
     }
-    for (_, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+    for (_, Gang { min, .. }) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
         let has = bound_members(world, unit);
         if has < min {
             return Err(format!("gang {name} needs {min} pods, and {has} have a place"));

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::meta::FullName;
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Held;
 use super::standing::fits;
+use crate::usage::is_soft_evicted;
 use crate::world::World;
 
 #[derive(Default)]
@@ -64,9 +65,6 @@ fn evicted(action: &Action) -> Option<&FullName> {
 }
 
 fn is_leaving(world: &World, pod: &FullName) -> bool {
-    world.scheduler().live().pod(pod).is_some_and(|pod| {
-        let labels = pod.metadata.labels.as_ref();
-        let soft = labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
-        pod.metadata.deletion_timestamp.is_some() || soft
-    })
+    let pod = world.scheduler().live().pod(pod);
+    pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some() || is_soft_evicted(pod))
 }

@@ -10,6 +10,7 @@ use reprieve_loader::request::{self, Amounts};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
 use super::Held;
+use crate::run::Gang;
 use crate::world::World;
 
 pub(super) fn check(world: &World, step: &Step) -> Held {
@@ -17,7 +18,7 @@ pub(super) fn check(world: &World, step: &Step) -> Held {
         return Ok(());
     };
     if let UnitName::Group(name) | UnitName::Job(name) = unit {
-        for (_, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+        for (_, Gang { min, .. }) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
             let bound = bound_members(world, unit);
             if bound + placement.len() < min {
                 return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));

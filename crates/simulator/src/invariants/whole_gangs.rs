@@ -8,7 +8,6 @@ use reprieve_scheduler::Step;
 use reprieve_scheduler::action::Action;
 
 use super::Held;
-use crate::submission::Form;
 use crate::world::World;
 
 pub(super) fn check(world: &World, step: &Step) -> Held {
@@ -23,7 +22,7 @@ pub(super) fn check(world: &World, step: &Step) -> Held {
     if evicted.is_empty() || !matches!(world.setup.policy, Policy::Kubernetes(_)) {
         return Ok(());
     }
-    for (job, _) in world.gangs().filter(|(job, _)| matches!(job.submission.form, Form::Gang { whole: true, .. })) {
+    for (job, _) in world.gangs().filter(|(_, gang)| gang.whole) {
         let pods = &job.parts[0].pods;
         let stays = |pod: &&FullName| {
             let pod = world.scheduler().live().pod(pod);

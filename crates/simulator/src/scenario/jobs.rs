@@ -10,7 +10,8 @@ use super::span::{Between, Spans};
 use super::{Class, JobSpec, Scenario, quantities};
 use crate::blueprint::template;
 use crate::chance::Chance;
-use crate::submission::{Form, Submission};
+use crate::run::Gang;
+use crate::submission::Submission;
 
 const SECOND: i64 = 1_000_000;
 
@@ -72,10 +73,7 @@ fn submission(job: &JobSpec, template: &Arc<Pod>, name: FullName, at: Timestamp,
         name,
         at,
         pods,
-        form: match job.gang {
-            Some(gang) => Form::Gang { min: gang.min.unwrap_or(pods), whole: gang.whole },
-            None => Form::Single,
-        },
+        gang: job.gang.map(|gang| Gang { min: gang.min.unwrap_or(pods), whole: gang.whole }),
         template: Arc::clone(template),
         running_micros: job.runs.map(|runs| runs.0.draw(chance)),
         checkpoint_micros: job.checkpoint.map(|span| span.0),

@@ -14,10 +14,11 @@ use super::{Broken, OnBroken, Row, SECOND, START, Text};
 use crate::blueprint::{Blueprint, template};
 use crate::chance::Chance;
 use crate::faults::Faults;
+use crate::run::Gang;
 use crate::scenario::node_objects;
-use crate::submission::{Form, Submission};
+use crate::submission::Submission;
 
-const JOBS: [&str; 4] = ["job", "submit_s", "gpus", "duration_s"];
+const JOBS: &str = "job,submit_s,gpus,duration_s";
 /// What a node has, where the nodes are made up.
 const GPUS_PER_NODE: i64 = 8;
 /// Each becomes a pod at worst.
@@ -39,7 +40,7 @@ pub fn jobs(
     on_broken: OnBroken,
     seed: u64,
 ) -> Result<(Blueprint, Broken), InputError> {
-    let (lines, mut broken) = list.lines("job", &JOBS, on_broken, job_line, |job| &job.name)?;
+    let (lines, mut broken) = list.lines("job", JOBS, on_broken, job_line, |job| &job.name)?;
     let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {
@@ -136,7 +137,7 @@ fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>
         name: FullName::new("default", &job.name),
         at: START.plus_micros(job.submitted * SECOND),
         pods,
-        form: if pods > 1 { Form::Gang { min: pods, whole: true } } else { Form::Single },
+        gang: (pods > 1).then_some(Gang { min: pods, whole: true }),
         template: template(priority, requests).into(),
         running_micros: Some(job.runs_seconds * SECOND),
         checkpoint_micros: Some(CHECKPOINT),

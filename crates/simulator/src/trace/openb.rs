@@ -16,22 +16,11 @@ use reprieve_translate::queue_tree::NeutralQueues;
 use super::{Broken, OnBroken, Row, SECOND, START, Text};
 use crate::blueprint::{Blueprint, template};
 use crate::faults::Faults;
-use crate::submission::{Form, Submission};
+use crate::submission::Submission;
 
-const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-const PODS: [&str; 11] = [
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
-];
+const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model";
+const PODS: &str =
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time";
 const MODEL: &str = "nvidia.com/gpu.product";
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
@@ -66,7 +55,7 @@ struct PodLine {
 /// The trace, and the lines of both files that were passed over.
 pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Blueprint, Broken), InputError> {
     let (nodes, mut broken) = node_list(nodes, on_broken)?;
-    let (lines, broken_pods) = pods.lines("pod", &PODS, on_broken, pod_line, |pod| &pod.name)?;
+    let (lines, broken_pods) = pods.lines("pod", PODS, on_broken, pod_line, |pod| &pod.name)?;
     broken.lines += broken_pods.lines;
     broken.first = broken.first.or(broken_pods.first);
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
@@ -101,7 +90,7 @@ fn made_up() -> Vec<String> {
 
 /// A list of nodes.
 pub(super) fn node_list(nodes: Text<'_>, on_broken: OnBroken) -> Result<(Vec<NodeLine>, Broken), InputError> {
-    nodes.lines("node", &NODES, on_broken, node_line, |node| &node.name)
+    nodes.lines("node", NODES, on_broken, node_line, |node| &node.name)
 }
 
 fn node_line(row: &Row) -> Result<NodeLine, String> {
@@ -182,7 +171,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
         name: FullName::new("default", &pod.name),
         at: START.plus_micros(pod.created * SECOND),
         pods: 1,
-        form: Form::Single,
+        gang: None,
         template: template.into(),
         running_micros: Some(pod.runs_seconds * SECOND),
         checkpoint_micros: None,

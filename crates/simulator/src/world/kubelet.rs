@@ -7,13 +7,12 @@ use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_loader::time::time;
-use reprieve_scheduler::action::SOFT_EVICTION;
 
 use super::World;
 use super::happening::{Happening, RESTART_MICROS};
 use crate::chance::Chance;
 use crate::faults::Fault;
-use crate::usage::Counted;
+use crate::usage::{Counted, is_soft_evicted};
 
 impl World {
     /// A pod was changed: one that is bound starts after a while, one that is deleted or labelled for eviction stops.
@@ -98,8 +97,4 @@ impl World {
         let back = chance.within(60_000_000, 600_000_000);
         self.timeline.after(back, Happening::NodeBack(Box::new(node)));
     }
-}
-
-fn is_soft_evicted(pod: &Pod) -> bool {
-    pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
 }
