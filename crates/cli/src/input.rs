@@ -19,20 +19,10 @@ use crate::output;
 pub enum Error {
     /// A file could not be read.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// A file could not be written.
     #[error("{}: cannot write this file: {error}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
     /// The result could not be printed.
     #[error("standard output: cannot write the result: {0}")]
     Output(io::Error),

@@ -21,6 +21,7 @@ use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
 use reprieve_report::decision::Report;
 use reprieve_report::report::report;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::asking::{AskingArgs, asked_by};
@@ -214,10 +215,6 @@ fn cycle(
         report.warnings.push(skipped(objects));
     }
     match args.output {
-        Output::Table => output::print(&render_cycle::cycle(&report, Detail::Short))?,
-        Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide))?,
-        Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?)?,
-        Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?)?,
         Output::Name => {
             note_warnings(&report.warnings, &report.assumed);
             print_names(report.heads.iter().flat_map(|head| &head.victims))?;
@@ -226,6 +223,7 @@ fn cycle(
             let problem = "--cycle: a PreemptionTest holds one decision; write -o table, wide, json, yaml or name";
             return Err(Error::Usage(problem.to_owned()));
         }
+        output => print_whole(output, &report, render_cycle::cycle)?,
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
@@ -277,10 +275,6 @@ fn skipped(objects: &Objects) -> String {
 
 fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
     match output {
-        Output::Table => output::print(&render::decision(report, Detail::Short)),
-        Output::Wide => output::print(&render::decision(report, Detail::Wide)),
-        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
-        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
         Output::Name => {
             note_warnings(&report.warnings, &report.assumed);
             print_names(report.answer.victims.iter())
@@ -295,6 +289,17 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
                 &report.assumed,
             )?)
         }
+        output => print_whole(output, report, render::decision),
+    }
+}
+
+/// Prints all that a report says.
+fn print_whole<R: Serialize>(output: Output, report: &R, table: fn(&R, Detail) -> String) -> Result<(), Error> {
+    match output {
+        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
+        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
+        Output::Wide => output::print(&table(report, Detail::Wide)),
+        Output::Table | Output::Name | Output::Test => output::print(&table(report, Detail::Short)),
     }
 }
 

@@ -72,51 +72,37 @@ pub struct Lost {
 /// The words for whoever no law spares, and yet nobody takes.
 const NO_LAW: [&str; 3] = ["Reprieved", "InVain", "NotReached"];
 
-/// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
+/// A way to ask: a policy, and whose accounts it needs, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Kubernetes,
-    KubeScheduler,
-    Kept(Keeper),
+struct Way {
+    title: &'static str,
+    keeper: Option<Keeper>,
 }
 
+const KUBERNETES: Way = Way { title: "Kubernetes", keeper: None };
+/// Policy Kubernetes without the cut.
+const KUBE_SCHEDULER: Way = Way { title: "kube-scheduler", keeper: None };
 const WAYS: [Way; 5] = [
-    Way::Kubernetes,
-    Way::KubeScheduler,
-    Way::Kept(Keeper::YuniKorn),
-    Way::Kept(Keeper::Koordinator),
-    Way::Kept(Keeper::Kueue),
+    KUBERNETES,
+    KUBE_SCHEDULER,
+    Way { title: "YuniKorn", keeper: Some(Keeper::YuniKorn) },
+    Way { title: "Koordinator", keeper: Some(Keeper::Koordinator) },
+    Way { title: "Kueue", keeper: Some(Keeper::Kueue) },
 ];
 
 impl Way {
-    fn title(self) -> &'static str {
-        match self {
-            Self::KubeScheduler => "kube-scheduler",
-            Self::Kubernetes | Self::Kept(_) => self.policy(),
-        }
-    }
-
     fn policy(self) -> &'static str {
-        match self {
-            Self::Kubernetes | Self::KubeScheduler => "Kubernetes",
-            Self::Kept(Keeper::YuniKorn) => "YuniKorn",
-            Self::Kept(Keeper::Koordinator) => "Koordinator",
-            Self::Kept(Keeper::Kueue) => "Kueue",
-        }
+        self.keeper.map_or(KUBERNETES.title, |_| self.title)
     }
 
     /// With the settings that the question came with, where they are this policy's.
     fn profile(self, asked: &Profile) -> Profile {
         let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
         let mut args = if is_own { asked.args.clone() } else { Map::new() };
-        match self {
-            Self::Kubernetes => {
-                args.remove("priorityCut");
-            }
-            Self::KubeScheduler => {
-                args.insert("priorityCut".to_owned(), false.into());
-            }
-            Self::Kept(_) => {}
+        if self == KUBERNETES {
+            args.remove("priorityCut");
+        } else if self == KUBE_SCHEDULER {
+            args.insert("priorityCut".to_owned(), false.into());
         }
         Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
     }
@@ -134,7 +120,7 @@ pub fn verdicts(objects: &Objects, asked: &TestSpec) -> Result<Vec<Verdict>, Inp
     let mut verdicts = Vec::new();
     for (&way, heard) in WAYS.iter().zip(&heard) {
         let base = first.filter(|(first, _)| *first != way);
-        let base = base.map(|(first, heard)| (format!("under {}", first.title()), heard));
+        let base = base.map(|(first, heard)| (format!("under {}", first.title), heard));
         verdicts.push(with.verdict(way, true, heard, base));
     }
     if has_tolerations(objects) {
@@ -175,15 +161,13 @@ impl Cluster {
     }
 
     fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
-        if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || !matches!(way, Way::Kept(_))) {
+        if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || way.keeper.is_none()) {
             return Ok(Heard { report: refusal.clone(), taken: BTreeSet::new(), spared: BTreeMap::new() });
         }
-        let mapped = match (way, &self.accounts) {
-            (Way::Kubernetes | Way::KubeScheduler, _) => {
-                Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() }
-            }
-            (Way::Kept(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
-            (Way::Kept(keeper), Some(accounts)) => {
+        let mapped = match (way.keeper, &self.accounts) {
+            (None, _) => Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() },
+            (Some(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
+            (Some(keeper), Some(accounts)) => {
                 accounts.translate_to(keeper, &self.objects, &self.plain, &self.loaded)?
             }
         };
@@ -239,10 +223,10 @@ impl Cluster {
                 .pods
                 .iter()
                 .any(|one| FullName::of(&one.object.metadata) == *pod && group_of(&one.object).is_some());
-        let (kind, name) = match way {
-            Way::Kept(Keeper::YuniKorn | Keeper::Koordinator) => ("Pod", Some(pod.clone())),
-            Way::Kept(Keeper::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
-            Way::Kubernetes | Way::KubeScheduler => match self.group_of(pod) {
+        let (kind, name) = match way.keeper {
+            Some(Keeper::YuniKorn | Keeper::Koordinator) => ("Pod", Some(pod.clone())),
+            Some(Keeper::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
+            None => match self.group_of(pod) {
                 Some(group) if !own_words => ("PodGroup", Some(group)),
                 _ => ("Pod", Some(pod.clone())),
             },
@@ -263,7 +247,7 @@ impl Cluster {
         heard: &Result<Heard, InputError>,
         base: Option<(String, &Heard)>,
     ) -> Verdict {
-        let policy = way.title();
+        let policy = way.title;
         match heard {
             Err(error) => Verdict { policy, tolerations, summary: error.problem.clone(), ..Verdict::default() },
             Ok(heard) => Verdict {

@@ -196,7 +196,6 @@ fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
         run.preemptions.push(Preemption {
             at: preemption.at,
             unit: format!("Pod ns/{preemptor}"),
-            job: None,
             victims: vec![FullName::new("ns", &victim)],
             placement: Vec::new(),
         });

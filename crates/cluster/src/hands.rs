@@ -12,6 +12,7 @@ use http::HeaderValue;
 use http::header::ACCEPT;
 use jiff::Timestamp as Clock;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -28,7 +29,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::warn;
 
 use crate::config::{ClientLimits, Configuration};
-use crate::error::problem;
+use crate::error::{has_code, problem};
 use crate::metrics::Metrics;
 use crate::turns::Turn;
 use crate::watch::get;
@@ -122,7 +123,8 @@ impl Hands {
             let answer = tokio::time::timeout(PATIENCE, Box::pin(self.request(action, &uids))).await;
             let result = match answer {
                 Ok(Ok(result)) => result,
-                Ok(Err(error)) if is_busy(&error) && attempt < ATTEMPTS => {
+                // The server has no time now, and nothing was done.
+                Ok(Err(error)) if has_code(&error, 429) && attempt < ATTEMPTS => {
                     tokio::time::sleep(pause).await;
                     pause *= 3;
                     continue;
@@ -333,19 +335,12 @@ type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    metadata: AnswerMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnswerMetadata {
-    #[serde(default)]
-    resource_version: String,
+    metadata: ListMeta,
 }
 
 impl Answer {
     fn version(&self) -> Option<u64> {
-        self.metadata.resource_version.parse().ok()
+        self.metadata.resource_version.as_ref()?.parse().ok()
     }
 }
 
@@ -367,11 +362,6 @@ fn difference(before: &Value, after: &Value) -> Option<Value> {
         }
         _ => Some(after.clone()),
     }
-}
-
-/// Whether the server said that it has no time now, so that nothing was done.
-fn is_busy(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 429)
 }
 
 fn failed(action: &Action, error: &kube::Error) -> ActionResult {

@@ -18,28 +18,8 @@ use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
-    policy: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PolicyLabels {
-    policy: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ActionLabels {
-    action: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-    group: &'static str,
-}
+/// The labels of a metric, each with its value.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// What tells those who wait from each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -52,13 +32,13 @@ pub struct PendingLabels {
 /// All metrics, one field each.
 pub struct Metrics {
     registry: Registry,
-    attempts: Family<AttemptLabels, Counter>,
+    attempts: Family<Labels<2>, Counter>,
     victims: Histogram,
     violations: Counter,
-    evaluation: Family<PolicyLabels, Histogram, fn() -> Histogram>,
+    evaluation: Family<Labels<1>, Histogram, fn() -> Histogram>,
     pending: Family<PendingLabels, Gauge>,
-    actions: Family<ActionLabels, Histogram, fn() -> Histogram>,
-    undecodable: Family<KindLabels, Gauge>,
+    actions: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    undecodable: Family<Labels<2>, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
     /// Decisions that failed by a fault of the scheduler.
@@ -143,8 +123,8 @@ impl Metrics {
             Verdict::Wait { .. } => ("waits", 0),
             Verdict::Unschedulable { .. } => ("unschedulable", 0),
         };
-        self.attempts.get_or_create(&AttemptLabels { policy, outcome }).inc();
-        self.evaluation.get_or_create(&PolicyLabels { policy }).observe(took.as_secs_f64());
+        self.attempts.get_or_create(&[("policy", policy), ("outcome", outcome)]).inc();
+        self.evaluation.get_or_create(&[("policy", policy)]).observe(took.as_secs_f64());
         if victims > 0 {
             self.victims.observe(victims as f64);
             self.violations.inc_by(u64::try_from(step.violations).unwrap_or(0));
@@ -153,7 +133,7 @@ impl Metrics {
 
     /// An action was carried out, or was not.
     pub fn acted(&self, action: &'static str, result: &'static str, took: Duration) {
-        self.actions.get_or_create(&ActionLabels { action, result }).observe(took.as_secs_f64());
+        self.actions.get_or_create(&[("action", action), ("result", result)]).observe(took.as_secs_f64());
     }
 
     /// How many wait.
@@ -187,7 +167,7 @@ impl Metrics {
     /// How many objects of a kind cannot be decoded.
     pub fn undecodable(&self, kind: Kind) -> Gauge {
         let Resource { kind, group, .. } = kind.resource();
-        self.undecodable.get_or_create_owned(&KindLabels { kind, group })
+        self.undecodable.get_or_create_owned(&[("kind", kind), ("group", group)])
     }
 
     /// Everything, as Prometheus reads it.

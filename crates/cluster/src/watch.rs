@@ -23,7 +23,7 @@ use tracing::{debug, warn};
 use self::line::{Told, told};
 use self::list::selector;
 use self::undecodable::LeftOut;
-use crate::error::problem;
+use crate::error::{has_code, problem};
 use crate::inbox::Inbox;
 use crate::messages::Input;
 use crate::slim::Slim;
@@ -147,7 +147,7 @@ impl Watch {
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {
             Ok(stream) => stream,
-            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
+            Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
             Err(error) => return Err(error),
         };
         let mut stream = std::pin::pin!(stream);
@@ -171,7 +171,7 @@ impl Watch {
                 }
                 Ok(Told::Undecodable(object)) => self.left_out.add(object),
                 Ok(Told::Nothing) => {}
-                Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
+                Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
                     warn!(kind = ?self.kind, error = problem(&error), "a line of the watch cannot be read; all are listed anew");
                     return Ok(End::Unreadable);

@@ -7,8 +7,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use reprieve_api::kinds::Object;
 use reprieve_api::source::InputError;
 use reprieve_engine::Timestamp;
+use reprieve_translate::queue_tree::NeutralQueues;
+
+use crate::blueprint::Blueprint;
+use crate::faults::Faults;
+use crate::submission::Submission;
 
 pub use jobs::jobs;
 pub use openb::openb;
@@ -50,6 +56,30 @@ pub enum OnBroken {
     Stop,
     /// It is counted and passed over.
     Skip,
+}
+
+/// A blueprint of these submissions, in their order, in which nothing goes wrong; it ends after so many seconds.
+fn blueprint(
+    list: Text<'_>,
+    objects: Vec<Object>,
+    queues: NeutralQueues,
+    mut submissions: Vec<(Submission, Option<String>)>,
+    made_up: Vec<String>,
+    seconds: i64,
+) -> Blueprint {
+    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    Blueprint {
+        name: list.file.to_owned(),
+        objects,
+        queues,
+        submissions,
+        start: START,
+        end: START.plus_micros(seconds * SECOND),
+        faults: Faults::default(),
+        soft_eviction_micros: 20 * SECOND,
+        made_up,
+        seed: 0,
+    }
 }
 
 impl Text<'_> {

@@ -96,12 +96,8 @@ impl Usage {
         self.on_node.get(node).into_iter().flatten().cloned().collect()
     }
 
-    pub fn node_lost(&mut self, node: &Object) {
-        self.capacity -= offered(node, &self.resource);
-    }
-
-    pub fn node_back(&mut self, node: &Object) {
-        self.capacity += offered(node, &self.resource);
+    pub fn offered(&self, node: &Object) -> i64 {
+        offered(node, &self.resource)
     }
 
     pub fn sample(&self, now: Timestamp) -> Sample {

@@ -200,7 +200,7 @@ impl World {
             Happening::Sync(job) => self.jobs.sync(&mut self.api, job, now),
             Happening::Collect(job) => self.jobs.collect(&mut self.api, job),
             Happening::NodeBack(node) => {
-                self.statistics.usage.node_back(&node);
+                self.statistics.usage.capacity += self.statistics.usage.offered(&node);
                 self.api.create(*node, now);
             }
             Happening::Sample => {
@@ -340,7 +340,7 @@ impl World {
             _ => None,
         };
         if let Some(evicted) = evicted.filter(|_| worked) {
-            self.process.knows(life, evicted);
+            self.process.known_evicted.insert((life, evicted));
         }
         result
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::undecodable::{Identity, Undecodable};
-use crate::error::Error;
+use crate::error::{Error, has_code};
 use crate::resources::QUEUES;
 use crate::slim::Slim;
 
@@ -90,7 +90,7 @@ pub(super) fn version(text: &str) -> u64 {
 
 /// Whether the API has no such kind.
 pub fn is_unknown_kind(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+    has_code(error, 404)
 }
 
 /// Whether there is no right to do it.

@@ -57,7 +57,8 @@ impl OneRound {
     }
 }
 
-fn evicted(action: &Action) -> Option<&FullName> {
+/// The pod that an action evicts.
+pub(super) fn evicted(action: &Action) -> Option<&FullName> {
     match action {
         Action::Evict { pod } | Action::SoftEvict { pod, .. } => Some(&pod.name),
         _ => None,

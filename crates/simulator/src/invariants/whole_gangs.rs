@@ -5,20 +5,13 @@ use std::collections::BTreeSet;
 use reprieve_api::meta::FullName;
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::Step;
-use reprieve_scheduler::action::Action;
 
 use super::Held;
+use super::one_round::evicted;
 use crate::world::World;
 
 pub(super) fn check(world: &World, step: &Step) -> Held {
-    let evicted: BTreeSet<&FullName> = step
-        .actions
-        .iter()
-        .filter_map(|(_, action)| match action {
-            Action::Evict { pod } => Some(&pod.name),
-            _ => None,
-        })
-        .collect();
+    let evicted: BTreeSet<&FullName> = step.actions.iter().filter_map(|(_, action)| evicted(action)).collect();
     if evicted.is_empty() || !matches!(world.setup.policy, Policy::Kubernetes(_)) {
         return Ok(());
     }
@@ -26,10 +19,7 @@ pub(super) fn check(world: &World, step: &Step) -> Held {
         let pods = &job.parts[0].pods;
         let stays = |pod: &&FullName| {
             let pod = world.scheduler().live().pod(pod);
-            pod.is_some_and(|pod| {
-                let bound = pod.node_name.is_some();
-                bound && pod.metadata.deletion_timestamp.is_none()
-            })
+            pod.is_some_and(|pod| pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none())
         };
         if pods.keys().any(|pod| evicted.contains(pod))
             && let Some(pod) = pods.keys().filter(stays).find(|pod| !evicted.contains(pod))

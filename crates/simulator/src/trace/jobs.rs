@@ -10,10 +10,9 @@ use reprieve_api::source::InputError;
 use reprieve_loader::queue_spec::Account;
 
 use super::openb::{GPU, name, node, node_list};
-use super::{Broken, OnBroken, Row, SECOND, START, Text};
+use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
 use crate::blueprint::{Blueprint, template};
 use crate::chance::Chance;
-use crate::faults::Faults;
 use crate::run::Gang;
 use crate::scenario::node_objects;
 use crate::submission::Submission;
@@ -59,28 +58,16 @@ pub fn jobs(
         }
     };
     let mut chance = Chance::new(seed);
-    let mut submissions: Vec<(Submission, Option<String>)> =
-        lines.iter().map(|line| submission(line, &mut chance)).collect();
-    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    let submissions = lines.iter().map(|line| submission(line, &mut chance)).collect();
     let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
     let queue = |name: &str| Account {
         name: name.to_owned(),
         guarantee: BTreeMap::from([(GPU.to_owned(), gpus / 2)]),
         ..Account::default()
     };
-    let blueprint = Blueprint {
-        name: list.file.to_owned(),
-        objects,
-        queues: TEAMS.into_iter().map(queue).collect(),
-        submissions,
-        start: START,
-        end: START.plus_micros((last * 2 + 86_400) * SECOND),
-        faults: Faults::default(),
-        soft_eviction_micros: 20 * SECOND,
-        made_up,
-        seed,
-    };
-    Ok((blueprint, broken))
+    let queues = TEAMS.into_iter().map(queue).collect();
+    let blueprint = blueprint(list, objects, queues, submissions, made_up, last * 2 + 86_400);
+    Ok((Blueprint { seed, ..blueprint }, broken))
 }
 
 /// What the trace does not say.

@@ -13,9 +13,8 @@ use reprieve_api::source::InputError;
 use reprieve_loader::queue_spec::Account;
 use reprieve_translate::queue_tree::NeutralQueues;
 
-use super::{Broken, OnBroken, Row, SECOND, START, Text};
+use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
 use crate::blueprint::{Blueprint, template};
-use crate::faults::Faults;
 use crate::submission::Submission;
 
 const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model";
@@ -59,21 +58,8 @@ pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Bl
     broken.lines += broken_pods.lines;
     broken.first = broken.first.or(broken_pods.first);
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
-    let mut submissions: Vec<(Submission, Option<String>)> = lines.iter().map(submission).collect();
-    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
-    let blueprint = Blueprint {
-        name: pods.file.to_owned(),
-        objects: nodes.iter().map(node).collect(),
-        queues: queues(&lines, &nodes),
-        submissions,
-        start: START,
-        end: START.plus_micros((last + 86_400) * SECOND),
-        faults: Faults::default(),
-        soft_eviction_micros: 20 * SECOND,
-        made_up: made_up(),
-        seed: 0,
-    };
-    Ok((blueprint, broken))
+    let (objects, submissions) = (nodes.iter().map(node).collect(), lines.iter().map(submission).collect());
+    Ok((blueprint(pods, objects, queues(&lines, &nodes), submissions, made_up(), last + 86_400), broken))
 }
 
 fn made_up() -> Vec<String> {

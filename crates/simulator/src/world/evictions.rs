@@ -12,7 +12,7 @@ impl World {
     pub(super) fn count_evictions(&mut self, action: &Action) {
         match action {
             Action::Evict { pod } | Action::SoftEvict { pod, .. } => self.pod_evicted(&pod.name, &pod.uid),
-            Action::Admit { workload, .. } => self.process.admitted(&workload.uid),
+            Action::Admit { workload, .. } => *self.process.admissions.entry(workload.uid.clone()).or_default() += 1,
             Action::EvictWorkload { workload, preemptor, .. } => self.workload_evicted(&workload.name, preemptor),
             _ => {}
         }

@@ -49,12 +49,14 @@ impl World {
         self.timeline.after(micros, Happening::Stop { pod, uid });
     }
 
+    fn pod(&self, name: &FullName, uid: &str) -> Option<&Arc<Pod>> {
+        self.api.pod(name).filter(|pod| pod.metadata.uid.as_deref() == Some(uid))
+    }
+
     /// A pod has started, unless it is gone or being deleted.
     pub(super) fn start(&mut self, name: &FullName, uid: &str) {
         let now = self.timeline.now();
-        let same =
-            |pod: &&Arc<Pod>| pod.metadata.uid.as_deref() == Some(uid) && pod.metadata.deletion_timestamp.is_none();
-        if self.api.pod(name).filter(same).is_none() {
+        if self.pod(name, uid).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()) {
             return;
         }
         self.api.change(name, |pod| {
@@ -67,14 +69,14 @@ impl World {
 
     /// A pod has stopped.
     pub(super) fn stop(&mut self, pod: &FullName, uid: &str) {
-        if self.api.pod(pod).is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+        if self.pod(pod, uid).is_some() {
             self.api.remove(&Key::new(Kind::Pod, pod.clone()));
         }
     }
 
     /// Another operator deletes a pod that was labelled for it.
     pub(super) fn evict_softly(&mut self, pod: &FullName, uid: &str) {
-        if self.api.pod(pod).is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+        if self.pod(pod, uid).is_some() {
             self.api.delete(pod, self.timeline.now());
         }
     }
@@ -87,7 +89,7 @@ impl World {
         }
         let at = usize::try_from(chance.below(nodes.len() as u64)).expect("it is an index");
         let node = nodes[at].clone();
-        self.statistics.usage.node_lost(&node);
+        self.statistics.usage.capacity -= self.statistics.usage.offered(&node);
         self.api.remove(&node.key());
         let on_it: Vec<FullName> = self.statistics.usage.pods_on(&node.key().name.name);
         for pod in on_it {

@@ -24,9 +24,9 @@ pub(crate) struct Process {
     /// Whether an event was lost since the last list.
     pub lost: bool,
     /// By life and uid: evictions that the scheduler was told had worked.
-    known_evicted: BTreeSet<(u64, String)>,
+    pub known_evicted: BTreeSet<(u64, String)>,
     /// By the uid of a workload: how often it was admitted.
-    admissions: BTreeMap<String, u32>,
+    pub admissions: BTreeMap<String, u32>,
 }
 
 impl Process {
@@ -86,22 +86,12 @@ impl Process {
         self.undelivered == 0 && !self.lost
     }
 
-    /// A workload was admitted.
-    pub fn admitted(&mut self, workload: &str) {
-        *self.admissions.entry(workload.to_owned()).or_default() += 1;
-    }
-
     /// What tells an admission of a workload from those before.
     pub fn turn_of(&self, workload: &str) -> String {
         format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
     }
 
-    /// The scheduler of this life has the answer that a pod, or a turn of a workload, was evicted.
-    pub fn knows(&mut self, life: u64, evicted: String) {
-        self.known_evicted.insert((life, evicted));
-    }
-
-    /// Whether the scheduler that runs now has that answer.
+    /// Whether the scheduler that runs now has the answer that a pod, or a turn of a workload, was evicted.
     pub fn knows_evicted(&self, uid: &str) -> bool {
         self.known_evicted.contains(&(self.life, uid.to_owned()))
     }
