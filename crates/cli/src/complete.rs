@@ -4,16 +4,21 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::Kind;
+use reprieve_api::kinds::{Kind, Need, Reader};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::Pod;
 use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_report::plural::count;
 
-/// The command that exports all that a decision under policy Kubernetes reads.
-pub const EXPORT_ALL: &str =
-    "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
+/// The command that exports all that a decision under policy Kubernetes reads and every cluster serves.
+pub fn export_all() -> String {
+    let resources = Kind::STORED.iter().map(|kind| kind.resource());
+    let served = resources.filter(|resource| resource.reader == Reader::All || resource.need == Need::Completes);
+    let plurals: Vec<&str> = served.map(|resource| resource.plural).collect();
+    format!("kubectl get {} -A -o yaml", plurals.join(","))
+}
+
 const EXPORT_NODES: &str = "kubectl get nodes -o yaml";
 const EXPORT_PODS: &str = "kubectl get pods -A -o yaml";
 const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";

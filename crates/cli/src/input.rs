@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::complete::EXPORT_ALL;
+use crate::complete::export_all;
 use indicatif::ProgressBar;
 use reprieve_api::controlled::Controlled;
 use reprieve_api::object_set::Objects;
@@ -51,7 +51,7 @@ pub struct Input {
 pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     let mut input = Input::default();
     let mut first = true;
-    each_document(paths, &format!("put there the output of: {EXPORT_ALL}"), |document| {
+    each_document(paths, &format!("put there the output of: {}", export_all()), |document| {
         let before = all(&input.objects);
         let test = document.read(&mut input.objects)?;
         let holds_object = test.is_some() || all(&input.objects) > before;
@@ -68,8 +68,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     })?;
     if input.test.is_none() && input.objects.is_empty() {
         let (files, kinds) = (names(paths), skipped(&input.objects));
-        let problem =
-            format!("{files}: there is no object that a decision reads, only {kinds}; add the output of: {EXPORT_ALL}");
+        let problem = format!("{files}: there is no object that a decision reads, only {kinds}");
+        let problem = format!("{problem}; add the output of: {}", export_all());
         return Err(InputError::new(problem).into());
     }
     Ok(input)

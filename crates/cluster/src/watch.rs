@@ -28,7 +28,7 @@ use crate::inbox::Inbox;
 use crate::messages::Input;
 use crate::slim::Slim;
 
-pub use self::list::{Listed, get, is_unknown_kind, list, list_all, probe};
+pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
 
 /// Room for a line that is kept for the next.
 const LONG_LINE: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl Watch {
                     self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects, version }));
                     self.follow(version).await;
                 }
-                Err(error) if is_unknown_kind(&error) => {
+                Err(error) if is_dispensable(self.kind, &error) => {
                     self.pulse.beat();
                     self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
                     tokio::time::sleep(LONGEST_PAUSE).await;
