@@ -39,7 +39,7 @@ impl Claimed {
 
     /// The units that the victims belong to.
     pub fn units(&self, cluster: &Cluster<'_>) -> Vec<usize> {
-        let units: BTreeSet<usize> = self.victims.iter().filter_map(|&pod| cluster.unit_of(pod)).collect();
+        let units: BTreeSet<usize> = self.victims.iter().filter_map(|&pod| cluster.unit_of[pod]).collect();
         units.into_iter().collect()
     }
 }
@@ -68,7 +68,7 @@ pub fn unlawful_victims(cluster: &Cluster<'_>, asker: &Asker, claimed: &Claimed)
         complaints.push(Complaint::NoVictim);
     }
     for &pod in &claimed.victims {
-        if cluster.unit_of(pod).is_none() {
+        if cluster.unit_of[pod].is_none() {
             complaints.push(Complaint::VictimNotBound { pod: cluster.pod_name(pod) });
         }
     }

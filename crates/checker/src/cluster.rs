@@ -31,7 +31,8 @@ pub struct Cluster<'o> {
     pub groups: BTreeMap<FullName, Group>,
     /// What yields whole: every bound pod is in exactly one.
     pub units: Vec<Unit>,
-    unit_of: Vec<Option<usize>>,
+    /// By pod: its unit, if it is bound.
+    pub unit_of: Vec<Option<usize>>,
     namespaces: BTreeMap<String, Labels>,
 }
 
@@ -142,11 +143,6 @@ impl<'o> Cluster<'o> {
     /// What a complaint calls a node.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].name.clone()
-    }
-
-    /// The unit of a bound pod.
-    pub fn unit_of(&self, pod: usize) -> Option<usize> {
-        self.unit_of[pod]
     }
 
     /// Whether nobody may be taken in a namespace.

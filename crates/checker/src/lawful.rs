@@ -34,7 +34,7 @@ pub fn spared(cluster: &Cluster<'_>, asker: &Asker, unit: usize) -> Option<Compl
 
 /// A lower pod on the node whose class nobody defined: it rules the node out. (Rule 3 of the tolerations.)
 pub fn unknown_class_on(cluster: &Cluster<'_>, asker: &Asker, node: usize) -> Option<Complaint> {
-    let lower = |pod: usize| cluster.unit_of(pod).is_some_and(|unit| cluster.units[unit].priority < asker.priority);
+    let lower = |pod: usize| cluster.unit_of[pod].is_some_and(|unit| cluster.units[unit].priority < asker.priority);
     let pod = (0..cluster.pods.len()).find(|&pod| {
         cluster.pods[pod].node == Some(node) && cluster.classes.lacks(cluster.pods[pod].class()) && lower(pod)
     })?;
@@ -58,7 +58,7 @@ pub fn pods_of(cluster: &Cluster<'_>, units: &[usize]) -> Vec<usize> {
 fn leaving(cluster: &Cluster<'_>, asker: &Asker, node: usize) -> Option<Complaint> {
     let leaves = |&at: &usize| {
         let pod = &cluster.pods[at];
-        let lower = cluster.unit_of(at).is_some_and(|unit| cluster.units[unit].priority < asker.priority);
+        let lower = cluster.unit_of[at].is_some_and(|unit| cluster.units[unit].priority < asker.priority);
         pod.node == Some(node) && pod.preempted && lower
     };
     let pod = (0..cluster.pods.len()).find(leaves)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::SignedDuration;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -22,6 +23,8 @@ use reprieve_translate::tolerations::{has_tolerations, without_tolerations};
 use reprieve_translate::translation::Keeper;
 use serde::Serialize;
 use serde_json::Map;
+
+use crate::render::span;
 
 /// What one policy says.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -67,6 +70,16 @@ pub struct Lost {
     pub gpus: i64,
     /// How long they ran, added up, in seconds.
     pub seconds: i64,
+}
+
+impl Lost {
+    /// Pods, GPUs, and how long the pods ran; nothing where no pod is lost.
+    pub fn words(self) -> Vec<String> {
+        let Self { pods, gpus, seconds } = self;
+        let ran = span(SignedDuration::from_secs(seconds));
+        let words = [count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), ran];
+        if pods == 0 { Vec::new() } else { words.into() }
+    }
 }
 
 /// The words for whoever no law spares, and yet nobody takes.

@@ -17,7 +17,6 @@ use kube::Client;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use reprieve_api::kinds::{Kind, Object};
-use reprieve_engine::Timestamp;
 use reprieve_loader::time::timestamp;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects;
@@ -98,9 +97,9 @@ impl Hands {
         if let Some(turn) = &mut turn {
             turn.come().await;
         }
-        if self.dry_run && is_change(action) {
+        let assumed = action.changes().is_some();
+        if self.dry_run && (assumed || matches!(action, Action::CreateWorkload { .. })) {
             // INVARIANT: what is assumed and never shows stays assumed, so that nothing is decided twice.
-            let assumed = action.changes().is_some();
             return assumed.then_some(ActionResult::Ok { version: u64::MAX });
         }
         if let (Action::Evict { .. } | Action::SoftEvict { .. }, Some(evictions)) = (action, &self.evictions) {
@@ -227,7 +226,7 @@ impl Hands {
             return Ok(ActionResult::Conflict);
         }
         let mut after = before.clone();
-        if !effects::apply(action, &mut after, now()) {
+        if !effects::apply(action, &mut after, timestamp(Clock::now())) {
             return Ok(ActionResult::Conflict);
         }
         let Some(Value::Object(mut patch)) = difference(&value_of(&before), &value_of(&after)) else {
@@ -306,17 +305,8 @@ impl Hands {
     }
 }
 
-/// Whether an action changes something in the API.
-fn is_change(action: &Action) -> bool {
-    action.changes().is_some() || matches!(action, Action::CreateWorkload { .. })
-}
-
 fn pods(pod: &Target) -> String {
     Kind::Pod.resource().path(Some(&pod.name.namespace))
-}
-
-fn now() -> Timestamp {
-    timestamp(Clock::now())
 }
 
 fn value_of(object: &Object) -> Value {

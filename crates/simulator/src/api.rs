@@ -19,7 +19,8 @@ pub struct Api {
     objects: BTreeMap<Key, Object>,
     /// By the uid of an owner: what it owns.
     owned: BTreeMap<String, BTreeSet<Key>>,
-    version: u64,
+    /// The version of the last change.
+    pub version: u64,
     uids: u64,
     changes: Vec<Event>,
 }
@@ -28,11 +29,6 @@ impl Api {
     /// What changed since this was last asked.
     pub fn take_changes(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.changes)
-    }
-
-    /// The version of the last change.
-    pub fn version(&self) -> u64 {
-        self.version
     }
 
     /// All objects of a kind, as a list request gives them.

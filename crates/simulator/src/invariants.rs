@@ -14,8 +14,6 @@ mod rest;
 mod standing;
 mod whole_gangs;
 
-use std::fmt;
-
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Step;
 
@@ -38,12 +36,6 @@ pub struct Violation {
     pub at: Timestamp,
     /// What is wrong.
     pub problem: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.problem)
-    }
 }
 
 /// The invariants, and what those remember that compare what is with what was.
@@ -70,7 +62,7 @@ impl Invariants {
 
     /// Looks at the world after a moment has passed.
     fn at_moment(&mut self, world: &World) -> Result<(), Violation> {
-        let is_changed = std::mem::replace(&mut self.looked, world.api.version()) != world.api.version();
+        let is_changed = std::mem::replace(&mut self.looked, world.api.version) != world.api.version;
         if is_changed {
             named("capacity", world, capacity::check(world))?;
             named("ceilings", world, ceilings::check(world))?;

@@ -9,7 +9,7 @@ pub mod span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -26,7 +26,7 @@ use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{self, Blueprint};
 use crate::faults::Faults;
 use span::{Numbers, Span, Spans};
 
@@ -203,11 +203,6 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The policies that it is meant for, with their settings.
     pub fn profiles(&self) -> &[Profile] {
         &self.spec.profiles
@@ -293,12 +288,7 @@ impl NodeTemplate {
             labels.entry("kubernetes.io/hostname".to_owned()).or_insert_with(|| name.clone());
             let mut allocatable = quantities(&self.allocatable);
             allocatable.entry("pods".to_owned()).or_insert_with(|| Quantity("110".to_owned()));
-            let taints = (!self.taints.is_empty()).then(|| self.taints.clone());
-            Object::from(Node {
-                metadata: ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() },
-                spec: taints.map(|taints| NodeSpec { taints: Some(taints), ..NodeSpec::default() }),
-                status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
-            })
+            blueprint::node(&name, labels, &self.taints, allocatable)
         };
         (0..self.count).map(node).collect()
     }

@@ -33,10 +33,9 @@ pub(crate) struct Usage {
 /// How a pod is counted.
 #[derive(Clone, Default)]
 pub(crate) struct Counted {
-    pub bound: bool,
     pub leaving: bool,
     pub soft: bool,
-    node: Option<String>,
+    pub node: Option<String>,
     queue: Option<String>,
     amount: i64,
     over: bool,
@@ -55,32 +54,30 @@ impl Usage {
         let name = FullName::of(&pod.metadata);
         let before = self.pods.get(&name).cloned().unwrap_or_default();
         let known = self.pods.contains_key(&name);
-        let node = pod.node_name.clone();
         let after = Counted {
-            bound: node.is_some(),
             leaving: pod.metadata.deletion_timestamp.is_some(),
             soft: is_soft_evicted(pod),
-            node,
+            node: pod.node_name.clone(),
             queue: queue_of(pod),
             amount: if known { before.amount } else { asked(pod, &self.resource) },
             over: pod.is_finished(),
         };
         self.remove(&name);
-        if after.bound && !after.over {
+        if after.node.is_some() && !after.over {
             self.used += after.amount;
             *self.by_queue.entry(after.queue.clone().unwrap_or_default()).or_default() += after.amount;
         }
         if let Some(node) = &after.node {
             self.on_node.entry(node.clone()).or_default().insert(name.clone());
         }
-        self.pending += usize::from(!after.bound);
+        self.pending += usize::from(after.node.is_none());
         self.pods.insert(name, after);
         before
     }
 
     pub fn remove(&mut self, name: &FullName) {
         let Some(counted) = self.pods.remove(name) else { return };
-        if counted.bound && !counted.over {
+        if counted.node.is_some() && !counted.over {
             self.used -= counted.amount;
             *self.by_queue.entry(counted.queue.unwrap_or_default()).or_default() -= counted.amount;
         }
@@ -89,7 +86,7 @@ impl Usage {
         {
             pods.remove(name);
         }
-        self.pending -= usize::from(!counted.bound);
+        self.pending -= usize::from(counted.node.is_none());
     }
 
     pub fn pods_on(&self, node: &str) -> Vec<FullName> {

@@ -180,7 +180,7 @@ impl World {
         match happening {
             Happening::Arrive(at) => self.jobs.arrive(self.setup.submissions[at].clone(), &mut self.api, now),
             Happening::Deliver(life, event) => {
-                self.process.arrived();
+                self.process.undelivered -= 1;
                 self.process.observe(life, event, now);
             }
             Happening::Wake(life) => self.process.observe(life, Event::Timer, now),
@@ -303,7 +303,7 @@ impl World {
 
     /// A request reaches the API server, or is lost on its way; then its answer is under way.
     fn perform(&mut self, life: u64, id: ActionId, action: &Action) {
-        self.process.arrived();
+        self.process.undelivered -= 1;
         let about = self.faults.about(|| about(action));
         let result = match self.refusal(&about) {
             Some(refusal) => refusal,

@@ -26,7 +26,7 @@ impl Accounted {
         let name = FullName::of(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let taken = world.scheduler().live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
-        if taken == pod.metadata.deletion_timestamp.is_some() || !taken {
+        if !taken || pod.metadata.deletion_timestamp.is_some() {
             self.suspected.remove(&uid);
             return Ok(());
         }

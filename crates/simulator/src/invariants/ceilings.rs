@@ -17,7 +17,9 @@ pub(super) fn check(world: &World) -> Held {
     }
     let loaded = load(&world.objects(), Strictness::Live).map_err(|error| error.to_string())?;
     let queues = loaded.snapshot.queues();
-    for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn(world)) {
+    // There the root's ceiling is what the nodes offer, and nodes may vanish.
+    let is_yunikorn = matches!(world.setup.policy, Policy::YuniKorn);
+    for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn) {
         for (at, (used, ceiling)) in queues.used(id).iter().zip(&queues.get(id).ceiling).enumerate() {
             if *ceiling != UNDEFINED && used > ceiling {
                 let queue = loaded.names.queue(id);
@@ -26,9 +28,4 @@ pub(super) fn check(world: &World) -> Held {
         }
     }
     Ok(())
-}
-
-/// There the root's ceiling is what the nodes offer, and nodes may vanish.
-fn is_yunikorn(world: &World) -> bool {
-    matches!(world.setup.policy, Policy::YuniKorn)
 }

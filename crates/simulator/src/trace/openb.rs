@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeStatus,
-};
+use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
@@ -14,7 +11,7 @@ use reprieve_loader::queue_spec::Account;
 use reprieve_translate::queue_tree::NeutralQueues;
 
 use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
-use crate::blueprint::{Blueprint, template};
+use crate::blueprint::{self, Blueprint, template};
 use crate::submission::Submission;
 
 const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model";
@@ -111,11 +108,7 @@ pub(super) fn node(line: &NodeLine) -> Object {
     if !line.model.is_empty() {
         labels.insert(MODEL.to_owned(), line.model.clone());
     }
-    Object::from(Node {
-        metadata: ObjectMeta { name: Some(line.name.clone()), labels: Some(labels), ..ObjectMeta::default() },
-        spec: None,
-        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
-    })
+    blueprint::node(&line.name, labels, &[], allocatable)
 }
 
 fn pod_line(row: &Row) -> Result<PodLine, String> {

@@ -20,7 +20,7 @@ impl World {
         let name = FullName::of(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let node = pod.node_name.as_ref().map(|node| Key::new(Kind::Node, FullName::new("", node)));
-        if let Some(node) = node.filter(|_| !before.bound) {
+        if let Some(node) = node.filter(|_| before.node.is_none()) {
             let (pod, uid) = (name.clone(), uid.clone());
             if self.api.get(&node).is_none() {
                 // Bound to a node that is gone: the collector of such pods takes it away.
@@ -91,8 +91,7 @@ impl World {
         let node = nodes[at].clone();
         self.statistics.usage.capacity -= self.statistics.usage.offered(&node);
         self.api.remove(&node.key());
-        let on_it: Vec<FullName> = self.statistics.usage.pods_on(&node.key().name.name);
-        for pod in on_it {
+        for pod in self.statistics.usage.pods_on(&node.key().name.name) {
             self.api.remove(&Key::new(Kind::Pod, pod));
         }
         self.spread_news();

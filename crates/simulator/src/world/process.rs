@@ -20,7 +20,7 @@ pub(crate) struct Process {
     /// When it was last started.
     pub started: Timestamp,
     /// How many events, requests and answers are under way.
-    undelivered: u64,
+    pub undelivered: u64,
     /// Whether an event was lost since the last list.
     pub lost: bool,
     /// By life and uid: evictions that the scheduler was told had worked.
@@ -67,11 +67,6 @@ impl Process {
     pub fn put_under_way(&mut self, timeline: &mut Timeline<Happening>, micros: i64, what: Happening) {
         self.undelivered += 1;
         timeline.after(micros, what);
-    }
-
-    /// What was under way has come.
-    pub fn arrived(&mut self) {
-        self.undelivered -= 1;
     }
 
     /// The scheduler of this life observes something; one that was killed does not.
