@@ -12,7 +12,7 @@ use reprieve_api::read::{Document, documents};
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::PreemptionTest;
 
-use crate::output;
+use crate::progress;
 
 /// Why nothing came of a command.
 #[derive(Debug, thiserror::Error)]
@@ -170,7 +170,7 @@ fn each_document(
         let is_folder = found.len() > 1 || found.first() != Some(path);
         for path in found {
             let text = text_of(&path)?;
-            let bar = progress(text.len() as u64, &path);
+            let bar = reading(text.len() as u64, &path);
             let documents = documents(&name(&path), &text);
             if !is_folder {
                 why = without_object(&text, &documents);
@@ -199,10 +199,10 @@ fn without_object(text: &str, documents: &[Document<'_>]) -> &'static str {
 }
 
 /// Shown only once it takes longer than a blink.
-fn progress(bytes: u64, path: &Path) -> ProgressBar {
+fn reading(bytes: u64, path: &Path) -> ProgressBar {
     if bytes < 1 << 20 {
         return ProgressBar::hidden();
     }
-    let bar = output::bar(bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+    let bar = progress::bar(bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
     bar.with_message(format!("reading {}", path.display()))
 }

@@ -2,10 +2,7 @@
 //! pass for a decision.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 
 use crate::input::Error;
 
@@ -34,17 +31,6 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
-}
-
-/// A bar that shows how far it is, where somebody is watching.
-pub fn bar(length: u64, template: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 /// Prints a line to standard error. A failure is ignored: there is no other place to report it.

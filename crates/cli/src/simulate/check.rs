@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::args::{Output, SimulateArgs, WithFaults};
 use crate::input::Error;
 use crate::output;
+use crate::progress;
 use crate::render::table;
 
 /// How many runs a violation is shrunk in.
@@ -55,8 +56,10 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         WithFaults::None => &[None],
         WithFaults::Some => &[Some(some)],
     };
-    let progress =
-        output::bar(args.campaign.seeds * (policies.len() * faults.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
+    let progress = progress::bar(
+        args.campaign.seeds * (policies.len() * faults.len()) as u64,
+        "{msg} {wide_bar} {pos}/{len} {eta}",
+    );
     let mut all = Vec::new();
     for policy in policies {
         for &faults in faults {

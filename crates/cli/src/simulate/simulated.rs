@@ -12,7 +12,7 @@ use reprieve_simulator::summary::{Summary, summary};
 use reprieve_simulator::world::{Setup, World};
 
 use crate::input::Error;
-use crate::output;
+use crate::progress;
 use crate::render::span;
 use crate::report::Explained;
 
@@ -35,7 +35,7 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> 
         let setup = Setup { explains, ..blueprint.setup(policy(profile)?)? };
         setups.push((label(profile, profiles), setup));
     }
-    let bar = output::bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
+    let bar = progress::bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
     let start = blueprint.start;
     let mut simulated = Vec::new();
     for (at, (label, setup)) in setups.into_iter().enumerate() {

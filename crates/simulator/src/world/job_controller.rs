@@ -195,10 +195,10 @@ impl JobController {
         for pod in pods {
             let owner = self.owners.remove(pod);
             api.remove(&Key::new(Kind::Pod, pod.clone()));
-            if let Some((job, _)) = owner.filter(|(job, _)| self.jobs[*job].is_done()) {
-                if let Some(group) = self.jobs[job].submission.group(&self.policy) {
-                    api.remove(&group.key());
-                }
+            if let Some((job, _)) = owner.filter(|(job, _)| self.jobs[*job].is_done())
+                && let Some(group) = self.jobs[job].submission.group(&self.policy)
+            {
+                api.remove(&group.key());
             }
         }
     }
