@@ -26,9 +26,8 @@ use serde_json::Value;
 
 use crate::asking::{AskingArgs, asked_by};
 use crate::input::{self, Error, Input};
-use crate::output;
 use crate::render::{self, Detail};
-use crate::render_cycle;
+use crate::{output, render_cycle};
 
 /// What `reprieve plan` is told.
 #[derive(Debug, Args)]

@@ -54,7 +54,7 @@ pub struct World {
     jobs: JobController,
     has_budgets: bool,
     faults: FaultInjector,
-    statistics: Statistics,
+    pub(crate) statistics: Statistics,
     stopwatch: Box<dyn Fn() -> u64>,
 }
 
@@ -149,11 +149,6 @@ impl World {
             objects.push(object, &source);
         }
         objects
-    }
-
-    /// How many pods were evicted.
-    pub(crate) fn evictions(&self) -> usize {
-        self.statistics.run.evictions.len()
     }
 
     /// The gangs that are not done.

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use super::args::{Output, SimulateArgs, WithFaults};
 use crate::input::Error;
-use crate::output;
-use crate::progress;
 use crate::render::table;
+use crate::{output, progress};
 
 /// How many runs a violation is shrunk in.
 const SHRINKING_RUNS: usize = 300;

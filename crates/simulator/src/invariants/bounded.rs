@@ -8,7 +8,7 @@ const PER_JOB: usize = 8;
 
 pub(super) fn check(world: &World) -> Held {
     let pods: usize = world.setup.submissions.iter().map(|submission| submission.pods).sum();
-    let evictions = world.evictions();
+    let evictions = world.statistics.run.evictions.len();
     match world.setup.faults.is_none() && evictions > PER_JOB * pods {
         true => Err(format!("{evictions} evictions among {pods} pods")),
         false => Ok(()),

@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::usage::Usage;
 
 /// What is counted while a cluster runs.
-pub(super) struct Statistics {
+pub(crate) struct Statistics {
     pub run: Run,
     pub usage: Usage,
     /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
