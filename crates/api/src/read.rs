@@ -489,11 +489,11 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
     };
-    match (group, kind) {
-        ("", "Pod") => (!is_set("/spec/nodeName")).then_some("Pod"),
-        ("scheduling.k8s.io", "PodGroup") => Some("PodGroup"),
-        ("scheduling.sigs.k8s.io", "PodGroup") => Some("JobGroup"),
-        ("kueue.x-k8s.io", "Workload") => (!is_set("/status/admission")).then_some("KueueWorkload"),
+    match Kind::stored(group, kind)? {
+        Kind::Pod => (!is_set("/spec/nodeName")).then_some("Pod"),
+        Kind::PodGroup => Some("PodGroup"),
+        Kind::JobGroup => Some("JobGroup"),
+        Kind::KueueWorkload => (!is_set("/status/admission")).then_some("KueueWorkload"),
         _ => None,
     }
 }

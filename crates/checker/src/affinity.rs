@@ -6,19 +6,17 @@ use crate::selector::selects;
 use crate::standing::Standing;
 use crate::term::Term;
 
-impl Term {
-    fn is_about(&self, cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
-        let namespace = &pod.name.namespace;
-        let namespace_fits = self.namespaces.contains(namespace)
-            || selects(self.namespace_selector.as_ref(), &cluster.namespace_labels(namespace));
-        namespace_fits && selects(self.selector.as_ref(), &pod.labels)
-    }
+fn is_about(term: &Term, cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
+    let namespace = &pod.name.namespace;
+    let namespace_fits = term.namespaces.iter().flatten().any(|name| name == namespace)
+        || selects(term.namespace_selector.as_ref(), &cluster.namespace_labels(namespace));
+    namespace_fits && selects(term.label_selector.as_ref(), &pod.labels)
+}
 
-    /// Whether two nodes are in one domain of the term.
-    fn joins(&self, cluster: &Cluster<'_>, one: usize, other: usize) -> bool {
-        let value = |node: usize| cluster.nodes[node].labels.get(&self.topology_key);
-        value(one).is_some() && value(one) == value(other)
-    }
+/// Whether two nodes are in one domain of the term.
+fn joins(term: &Term, cluster: &Cluster<'_>, one: usize, other: usize) -> bool {
+    let value = |node: usize| cluster.nodes[node].labels.get(&term.topology_key);
+    value(one).is_some() && value(one) == value(other)
 }
 
 /// What keeps the pod off the node, by its own terms or by those of the pods that stand.
@@ -29,15 +27,15 @@ pub fn affinity(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: us
     let incoming = &cluster.pods[pod];
     for term in &incoming.anti_affinity {
         for (other, there) in standing.all() {
-            if term.joins(cluster, node, there) && term.is_about(cluster, &cluster.pods[other]) {
-                return Err(Misfit::AntiAffinity { to: cluster.pods[other].name.to_string() });
+            if joins(term, cluster, node, there) && is_about(term, cluster, &cluster.pods[other]) {
+                return Err(Misfit::AntiAffinity { to: cluster.pod_name(other) });
             }
         }
     }
     for (other, there) in standing.all() {
         for term in &cluster.pods[other].anti_affinity {
-            if term.joins(cluster, node, there) && term.is_about(cluster, incoming) {
-                return Err(Misfit::AntiAffinityOf { pod: cluster.pods[other].name.to_string() });
+            if joins(term, cluster, node, there) && is_about(term, cluster, incoming) {
+                return Err(Misfit::AntiAffinityOf { pod: cluster.pod_name(other) });
             }
         }
     }
@@ -55,7 +53,7 @@ fn affinity_is_met(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node:
     if !terms.iter().all(|term| cluster.nodes[node].labels.contains_key(&term.topology_key)) {
         return false;
     }
-    let meets_all = |pod: &PodFacts| terms.iter().all(|term| term.is_about(cluster, pod));
+    let meets_all = |pod: &PodFacts| terms.iter().all(|term| is_about(term, cluster, pod));
     let matching: Vec<usize> =
         standing.all().filter(|&(other, _)| meets_all(&cluster.pods[other])).map(|(_, there)| there).collect();
     let none_anywhere = !matching
@@ -64,5 +62,5 @@ fn affinity_is_met(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node:
     if none_anywhere {
         return meets_all(incoming);
     }
-    terms.iter().all(|term| matching.iter().any(|&there| term.joins(cluster, node, there)))
+    terms.iter().all(|term| matching.iter().any(|&there| joins(term, cluster, node, there)))
 }

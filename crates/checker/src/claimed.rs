@@ -39,7 +39,7 @@ impl Claimed {
 
     /// The units that the victims belong to.
     pub fn units(&self, cluster: &Cluster<'_>) -> Vec<usize> {
-        let units: BTreeSet<usize> = self.victims.iter().filter_map(|&pod| cluster.unit_of(pod)).collect();
+        let units: BTreeSet<usize> = self.victims.iter().filter_map(|&pod| cluster.unit_of[pod]).collect();
         units.into_iter().collect()
     }
 }
@@ -48,7 +48,7 @@ impl Claimed {
 pub fn names(cluster: &Cluster<'_>, pods: &[usize]) -> Vec<String> {
     let mut pods = pods.to_vec();
     pods.sort_unstable();
-    pods.iter().map(|&pod| cluster.pods[pod].name.to_string()).collect()
+    pods.iter().map(|&pod| cluster.pod_name(pod)).collect()
 }
 
 /// What is wrong with an answer about a preemptor that is not to be placed: it must be refused, with no victim and no nomination.
@@ -56,7 +56,7 @@ pub fn must_be_refused(cluster: &Cluster<'_>, claimed: &Claimed, outcome: Outcom
     let mut complaints: Vec<Complaint> = needless_victims(cluster, claimed).into_iter().collect();
     complaints.extend(wrong_nominations(cluster, claimed, &[]));
     if outcome != OutcomeName::Unschedulable {
-        complaints.push(Complaint::NotToBePlaced { pod: cluster.pods[pod].name.to_string() });
+        complaints.push(Complaint::NotToBePlaced { pod: cluster.pod_name(pod) });
     }
     complaints
 }
@@ -68,8 +68,8 @@ pub fn unlawful_victims(cluster: &Cluster<'_>, asker: &Asker, claimed: &Claimed)
         complaints.push(Complaint::NoVictim);
     }
     for &pod in &claimed.victims {
-        if cluster.unit_of(pod).is_none() {
-            complaints.push(Complaint::VictimNotBound { pod: cluster.pods[pod].name.to_string() });
+        if cluster.unit_of[pod].is_none() {
+            complaints.push(Complaint::VictimNotBound { pod: cluster.pod_name(pod) });
         }
     }
     for unit in claimed.units(cluster) {
@@ -77,8 +77,8 @@ pub fn unlawful_victims(cluster: &Cluster<'_>, asker: &Asker, claimed: &Claimed)
         let (taken, left): (Vec<usize>, Vec<usize>) =
             cluster.units[unit].pods.iter().partition(|pod| claimed.victims.contains(pod));
         if let (Some(&taken), Some(&left)) = (taken.first(), left.first()) {
-            let named = |pod: usize| cluster.pods[pod].name.to_string();
-            complaints.push(Complaint::TakenInPart { taken: named(taken), left: named(left) });
+            let (taken, left) = (cluster.pod_name(taken), cluster.pod_name(left));
+            complaints.push(Complaint::TakenInPart { taken, left });
         }
     }
     complaints
@@ -103,6 +103,6 @@ pub fn needless_victims(cluster: &Cluster<'_>, claimed: &Claimed) -> Option<Comp
 
 /// The nominations are exactly these.
 pub fn wrong_nominations(cluster: &Cluster<'_>, claimed: &Claimed, expected: &[(usize, usize)]) -> Option<Complaint> {
-    let named = |&(pod, node): &(usize, usize)| (cluster.pods[pod].name.to_string(), cluster.nodes[node].name.clone());
+    let named = |&(pod, node): &(usize, usize)| (cluster.pod_name(pod), cluster.node_name(node));
     (claimed.placement != expected).then(|| Complaint::Nominations { expected: expected.iter().map(named).collect() })
 }

@@ -31,7 +31,8 @@ pub struct Cluster<'o> {
     pub groups: BTreeMap<FullName, Group>,
     /// What yields whole: every bound pod is in exactly one.
     pub units: Vec<Unit>,
-    unit_of: Vec<Option<usize>>,
+    /// By pod: its unit, if it is bound.
+    pub unit_of: Vec<Option<usize>>,
     namespaces: BTreeMap<String, Labels>,
 }
 
@@ -134,9 +135,19 @@ impl<'o> Cluster<'o> {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// The unit of a bound pod.
-    pub fn unit_of(&self, pod: usize) -> Option<usize> {
-        self.unit_of[pod]
+    /// What a complaint calls a pod.
+    pub fn pod_name(&self, pod: usize) -> String {
+        self.pods[pod].name.to_string()
+    }
+
+    /// What a complaint calls a node.
+    pub fn node_name(&self, node: usize) -> String {
+        self.nodes[node].name.clone()
+    }
+
+    /// Whether nobody may be taken in a namespace.
+    pub fn is_protected(&self, namespace: &str) -> bool {
+        self.namespace_labels(namespace).get("reprieve.dev/protected").is_some_and(|is| is == "true")
     }
 
     /// A namespace's labels; every namespace carries its own name.

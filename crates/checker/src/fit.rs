@@ -74,7 +74,7 @@ fn welcome(cluster: &Cluster<'_>, pod: usize, node: usize) -> Result<(), Misfit>
 fn room(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
     let offered = |resource: &String| cluster.nodes[node].allocatable.get(resource).copied().unwrap_or(0);
     let held = |resource: &String| -> i128 {
-        standing.on(node).iter().map(|&other| cluster.pods[other].holds.get(resource).copied().unwrap_or(0)).sum()
+        standing.on[node].iter().map(|&other| cluster.pods[other].holds.get(resource).copied().unwrap_or(0)).sum()
     };
     let asked = || cluster.pods[pod].asks.iter().filter(|(_, amount)| **amount > 0);
     let is_beyond = |(resource, amount): &(&String, &i128)| *resource != "pods" && **amount > offered(resource);
@@ -90,7 +90,7 @@ fn room(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> 
 /// Same port, same protocol, and the same address or all addresses on either side. (Rule 9.)
 fn ports(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
     for wanted in host_ports(&cluster.pods[pod]) {
-        for taken in standing.on(node).iter().flat_map(|&other| host_ports(&cluster.pods[other])) {
+        for taken in standing.on[node].iter().flat_map(|&other| host_ports(&cluster.pods[other])) {
             let same_address = wanted.ip == taken.ip || wanted.ip == "0.0.0.0" || taken.ip == "0.0.0.0";
             if wanted.port == taken.port && wanted.protocol == taken.protocol && same_address {
                 return Err(Misfit::HostPort { port: wanted.port });

@@ -47,7 +47,7 @@ pub fn judge(
     let ask = Ask { cluster, claimed, asker, group, running, domains, standing, priority_cut };
     for &(pod, _) in &claimed.placement {
         if !ask.asker.pods.contains(&pod) {
-            return Some(vec![Complaint::NotOfThePreemptor { pod: cluster.pods[pod].name.to_string() }]);
+            return Some(vec![Complaint::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
         }
     }
     Some(match outcome {
@@ -95,11 +95,7 @@ impl Ask<'_> {
         complaints.extend(self.misfit(&gone));
         complaints.extend(self.too_few());
         for &(_, node) in &self.claimed.placement {
-            if let Some(pod) = unknown_class_on(self.cluster, &self.asker, node) {
-                let pod = self.cluster.pods[pod].name.to_string();
-                let node = self.cluster.nodes[node].name.clone();
-                complaints.push(Complaint::UnknownClassOnNode { node, pod });
-            }
+            complaints.extend(unknown_class_on(self.cluster, &self.asker, node));
         }
         if self.putting_back_never_helps() {
             let stands = |standing: &Standing| self.misfit(standing).is_none();
@@ -156,8 +152,8 @@ impl Ask<'_> {
         let mut standing = standing.clone();
         for &(pod, node) in &self.claimed.placement {
             if let Err(misfit) = fits(self.cluster, &standing, &self.asker, pod, node) {
-                let pod = self.cluster.pods[pod].name.to_string();
-                return Some(Complaint::DoesNotFit { pod, node: self.cluster.nodes[node].name.clone(), misfit });
+                let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
+                return Some(Complaint::DoesNotFit { pod, node, misfit });
             }
             standing.put(pod, node);
         }
@@ -196,8 +192,7 @@ impl Ask<'_> {
         self.asker.pods.iter().copied().filter(|&member| !is_placed(member)).find_map(|member| {
             let fitting = |&&node: &&usize| fits(self.cluster, &standing, &self.asker, member, node).is_ok();
             let &node = nodes.iter().find(fitting)?;
-            let pod = self.cluster.pods[member].name.to_string();
-            Some(Complaint::MemberLeftOut { pod, node: self.cluster.nodes[node].name.clone() })
+            Some(Complaint::MemberLeftOut { pod: self.cluster.pod_name(member), node: self.cluster.node_name(node) })
         })
     }
 
@@ -222,7 +217,7 @@ impl Ask<'_> {
     fn may_not_preempt(&self) -> Option<Complaint> {
         let never = |&&pod: &&usize| !self.group.preempts || !self.cluster.pods[pod].preempts;
         let pod = self.asker.pods.iter().find(never)?;
-        Some(Complaint::MayNotPreempt { pod: self.cluster.pods[*pod].name.to_string() })
+        Some(Complaint::MayNotPreempt { pod: self.cluster.pod_name(*pod) })
     }
 
     /// Rule 20.
@@ -232,7 +227,7 @@ impl Ask<'_> {
             pod.priority != self.group.priority || pod.preempts != self.group.preempts
         };
         let pod = self.running.iter().chain(&self.asker.pods).find(differs)?;
-        Some(Complaint::MembersDiffer { pod: self.cluster.pods[*pod].name.to_string() })
+        Some(Complaint::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }
 
     fn putting_back_never_helps(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::standing::Standing;
 /// Why a unit may not be taken; nothing if it may.
 pub fn spared(cluster: &Cluster<'_>, asker: &Asker, unit: usize) -> Option<Complaint> {
     let unit = &cluster.units[unit];
-    let named = |pod: usize| cluster.pods[pod].name.to_string();
+    let named = |pod: usize| cluster.pod_name(pod);
     if let Some(&pod) = unit.pods.iter().find(|pod| asker.pods.contains(pod)) {
         return Some(Complaint::OwnVictim { pod: named(pod) });
     }
@@ -20,11 +20,7 @@ pub fn spared(cluster: &Cluster<'_>, asker: &Asker, unit: usize) -> Option<Compl
         let pod = &cluster.pods[at];
         if cluster.classes.lacks(pod.class()) {
             Some(Complaint::VictimOfUnknownClass { pod: named(at) })
-        } else if cluster
-            .namespace_labels(&pod.name.namespace)
-            .get("reprieve.dev/protected")
-            .is_some_and(|is| is == "true")
-        {
+        } else if cluster.is_protected(&pod.name.namespace) {
             Some(Complaint::VictimProtected { pod: named(at) })
         } else if cluster.classes.opted_out(pod.class()) {
             Some(Complaint::VictimOptedOut { pod: named(at) })
@@ -36,12 +32,13 @@ pub fn spared(cluster: &Cluster<'_>, asker: &Asker, unit: usize) -> Option<Compl
     })
 }
 
-/// The lower pod on a node whose class nobody defined: it rules the node out. (Rule 3 of the tolerations.)
-pub fn unknown_class_on(cluster: &Cluster<'_>, asker: &Asker, node: usize) -> Option<usize> {
-    let lower = |pod: usize| cluster.unit_of(pod).is_some_and(|unit| cluster.units[unit].priority < asker.priority);
-    (0..cluster.pods.len()).find(|&pod| {
+/// A lower pod on the node whose class nobody defined: it rules the node out. (Rule 3 of the tolerations.)
+pub fn unknown_class_on(cluster: &Cluster<'_>, asker: &Asker, node: usize) -> Option<Complaint> {
+    let lower = |pod: usize| cluster.unit_of[pod].is_some_and(|unit| cluster.units[unit].priority < asker.priority);
+    let pod = (0..cluster.pods.len()).find(|&pod| {
         cluster.pods[pod].node == Some(node) && cluster.classes.lacks(cluster.pods[pod].class()) && lower(pod)
-    })
+    })?;
+    Some(Complaint::UnknownClassOnNode { node: cluster.node_name(node), pod: cluster.pod_name(pod) })
 }
 
 /// The lawful units with a pod on one of the nodes: all that landing there could take.
@@ -61,11 +58,11 @@ pub fn pods_of(cluster: &Cluster<'_>, units: &[usize]) -> Vec<usize> {
 fn leaving(cluster: &Cluster<'_>, asker: &Asker, node: usize) -> Option<Complaint> {
     let leaves = |&at: &usize| {
         let pod = &cluster.pods[at];
-        let lower = cluster.unit_of(at).is_some_and(|unit| cluster.units[unit].priority < asker.priority);
+        let lower = cluster.unit_of[at].is_some_and(|unit| cluster.units[unit].priority < asker.priority);
         pod.node == Some(node) && pod.preempted && lower
     };
     let pod = (0..cluster.pods.len()).find(leaves)?;
-    Some(Complaint::UnderWay { pod: cluster.pods[pod].name.to_string(), node: cluster.nodes[node].name.clone() })
+    Some(Complaint::UnderWay { pod: cluster.pod_name(pod), node: cluster.node_name(node) })
 }
 
 /// The preemption for a pod that is under way: on its nominated node, unless that node is hopeless. (Rule 3 of the pods.)

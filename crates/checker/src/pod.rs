@@ -12,9 +12,9 @@ use crate::cluster::Cluster;
 use crate::complaint::Complaint;
 use crate::fit::{Asker, fits, is_hopeless};
 use crate::lawful::{pods_of, potential_victims, under_way_for_pod, unknown_class_on};
+use crate::members::putting_back_never_helps;
 use crate::obstacle::{is_gang_refused, is_unsupported};
 use crate::reprieve::{Taken, reprieve, start};
-use crate::spread::constraints;
 use crate::standing::Standing;
 
 /// What is wrong with an answer about one pod.
@@ -59,8 +59,7 @@ impl Ask<'_> {
         if let Some(nominated) = nominated.filter(|&nominated| nominated != node && !self.asker.resize)
             && self.fits(self.standing, nominated)
         {
-            let node = self.cluster.nodes[nominated].name.clone();
-            complaints.push(Complaint::NominatedNodePassedOver { node });
+            complaints.push(Complaint::NominatedNodePassedOver { node: self.cluster.node_name(nominated) });
         }
         complaints
     }
@@ -73,22 +72,18 @@ impl Ask<'_> {
         let Some(node) = self.place(&mut complaints) else { return complaints };
         let gone = self.standing.without(&self.claimed.victims);
         complaints.extend(self.misfit(&gone, node));
-        if self.putting_back_never_helps() {
+        if self.asker.resize || putting_back_never_helps(&self.cluster.pods[self.pod]) {
             let stands = |standing: &Standing| self.fits(standing, node);
             complaints.extend(spare_victims(self.cluster, self.claimed, &gone, &stands));
         }
-        let node_name = &self.cluster.nodes[node].name;
         for unit in self.claimed.units(self.cluster) {
             let pods = &self.cluster.units[unit].pods;
             if !pods.iter().any(|&pod| self.cluster.pods[pod].node == Some(node)) {
-                let pods = names(self.cluster, pods);
-                complaints.push(Complaint::VictimElsewhere { pods, node: node_name.clone() });
+                let (pods, node) = (names(self.cluster, pods), self.cluster.node_name(node));
+                complaints.push(Complaint::VictimElsewhere { pods, node });
             }
         }
-        if let Some(pod) = unknown_class_on(self.cluster, self.asker, node) {
-            let pod = self.cluster.pods[pod].name.to_string();
-            complaints.push(Complaint::UnknownClassOnNode { node: node_name.clone(), pod });
-        }
+        complaints.extend(unknown_class_on(self.cluster, self.asker, node));
         complaints.extend(self.not_the_best(node));
         complaints
     }
@@ -116,7 +111,7 @@ impl Ask<'_> {
         complaints.extend(under_way_for_pod(self.cluster, self.standing, self.asker, self.pod));
         if let Some((node, taken)) = self.best() {
             let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
-            complaints.push(Complaint::LawfulPlan { node: self.cluster.nodes[node].name.clone(), victims });
+            complaints.push(Complaint::LawfulPlan { node: self.cluster.node_name(node), victims });
         }
         complaints
     }
@@ -128,7 +123,7 @@ impl Ask<'_> {
             return self.cluster.pods[self.pod].node;
         }
         for &(pod, _) in self.claimed.placement.iter().filter(|(pod, _)| *pod != self.pod) {
-            complaints.push(Complaint::NotOfThePreemptor { pod: self.cluster.pods[pod].name.to_string() });
+            complaints.push(Complaint::NotOfThePreemptor { pod: self.cluster.pod_name(pod) });
         }
         let node = self.claimed.placement.iter().find(|(pod, _)| *pod == self.pod).map(|&(_, node)| node);
         if node.is_none() {
@@ -143,8 +138,8 @@ impl Ask<'_> {
 
     fn misfit(&self, standing: &Standing, node: usize) -> Option<Complaint> {
         let misfit = fits(self.cluster, standing, self.asker, self.pod, node).err()?;
-        let pod = self.cluster.pods[self.pod].name.to_string();
-        Some(Complaint::DoesNotFit { pod, node: self.cluster.nodes[node].name.clone(), misfit })
+        let (pod, node) = (self.cluster.pod_name(self.pod), self.cluster.node_name(node));
+        Some(Complaint::DoesNotFit { pod, node, misfit })
     }
 
     /// The nodes that it may land on: all, or its own if it grows.
@@ -155,20 +150,12 @@ impl Ask<'_> {
 
     fn fits_now(&self) -> Option<Complaint> {
         let node = self.nodes().into_iter().find(|&node| self.fits(self.standing, node))?;
-        let pod = self.cluster.pods[self.pod].name.to_string();
-        Some(Complaint::FitsNow { pod, node: self.cluster.nodes[node].name.clone() })
+        Some(Complaint::FitsNow { pod: self.cluster.pod_name(self.pod), node: self.cluster.node_name(node) })
     }
 
     fn may_not_preempt(&self) -> Option<Complaint> {
         let facts = &self.cluster.pods[self.pod];
         (!facts.preempts).then(|| Complaint::MayNotPreempt { pod: facts.name.to_string() })
-    }
-
-    /// Where pods attract or must be spread, putting one back can make room for another, and a victim of an early moment may turn
-    /// out spare at the end.
-    fn putting_back_never_helps(&self) -> bool {
-        let facts = &self.cluster.pods[self.pod];
-        self.asker.resize || (facts.affinity.is_empty() && constraints(facts).is_empty())
     }
 
     /// What landing on the node would take; nothing if it is no candidate. (Rules 8 and 11 to 16.)
@@ -202,11 +189,11 @@ impl Ask<'_> {
         let expected = self.taken_on(node).map(|taken| pods_of(self.cluster, &taken.victims)).unwrap_or_default();
         let expected = names(self.cluster, &expected);
         if expected != names(self.cluster, &self.claimed.victims) {
-            complaints.push(Complaint::WrongVictims { node: self.cluster.nodes[node].name.clone(), expected });
+            complaints.push(Complaint::WrongVictims { node: self.cluster.node_name(node), expected });
         }
         if let Some((best, taken)) = self.best().filter(|(best, _)| *best != node) {
             let victims = names(self.cluster, &pods_of(self.cluster, &taken.victims));
-            complaints.push(Complaint::WrongNode { best: self.cluster.nodes[best].name.clone(), victims });
+            complaints.push(Complaint::WrongNode { best: self.cluster.node_name(best), victims });
         }
         complaints
     }

@@ -15,7 +15,8 @@ pub fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
     let Some(selector) = selector else { return false };
     let mut wanted = selector.match_labels.iter().flatten();
     let mut requirements = selector.match_expressions.iter().flatten();
-    wanted.all(|(key, value)| labels.get(key) == Some(value)) && requirements.all(|required| meets(required, labels))
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && requirements.all(|required| meets(&required.operator, labels.get(&required.key), &required.values))
 }
 
 /// Whether a selector asks for nothing.
@@ -48,10 +49,9 @@ pub fn with_keys(
     Some(selector)
 }
 
-fn meets(required: &LabelSelectorRequirement, labels: &Labels) -> bool {
-    let value = labels.get(&required.key);
-    let listed = value.is_some_and(|value| required.values.iter().flatten().any(|one| one == value));
-    match required.operator.as_str() {
+fn meets(operator: &str, value: Option<&String>, values: &Option<Vec<String>>) -> bool {
+    let listed = value.is_some_and(|value| values.iter().flatten().any(|one| one == value));
+    match operator {
         "In" => listed,
         "NotIn" => !listed,
         "Exists" => value.is_some(),
@@ -83,20 +83,15 @@ fn term_allows(term: &NodeSelectorTerm, name: &str, labels: &Labels) -> bool {
 
 fn node_meets(required: &NodeSelectorRequirement, labels: &Labels) -> bool {
     let value = labels.get(&required.key);
-    let listed = value.is_some_and(|value| required.values.iter().flatten().any(|one| one == value));
     let compare = |holds: fn(i64, i64) -> bool| {
         let bound = required.values.iter().flatten().next().and_then(|bound| bound.parse().ok());
         let value = value.and_then(|value| value.parse().ok());
         matches!((value, bound), (Some(value), Some(bound)) if holds(value, bound))
     };
     match required.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
         "Gt" => compare(|value, bound| value > bound),
         "Lt" => compare(|value, bound| value < bound),
-        _ => false,
+        operator => meets(operator, value, &required.values),
     }
 }
 

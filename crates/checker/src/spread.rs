@@ -36,7 +36,7 @@ pub fn spread(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usiz
             if !keys.iter().all(|key| labels.contains_key(*key)) || !counts(cluster, incoming, constraint, there) {
                 continue;
             }
-            let count = standing.on(there).iter().map(|&other| &cluster.pods[other]).filter(|other| {
+            let count = standing.on[there].iter().map(|&other| &cluster.pods[other]).filter(|other| {
                 other.name.namespace == incoming.name.namespace
                     && !other.terminating
                     && !selector.as_ref().is_some_and(is_empty)

@@ -6,7 +6,8 @@ use crate::cluster::Cluster;
 #[derive(Clone)]
 pub struct Standing {
     node_of: Vec<Option<usize>>,
-    on: Vec<Vec<usize>>,
+    /// By node: its pods.
+    pub on: Vec<Vec<usize>>,
 }
 
 impl Standing {
@@ -15,11 +16,6 @@ impl Standing {
         let nobody = Self { node_of: vec![None; cluster.pods.len()], on: vec![Vec::new(); cluster.nodes.len()] };
         let all: Vec<usize> = (0..cluster.pods.len()).collect();
         nobody.with_back(cluster, &all)
-    }
-
-    /// The pods on a node.
-    pub fn on(&self, node: usize) -> &[usize] {
-        &self.on[node]
     }
 
     /// All pods that stand somewhere, and where.

@@ -3,17 +3,15 @@
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
-use jiff::SignedDuration;
 use reprieve_api::fields;
 use reprieve_api::test_file::{PreemptorRef, TestSpec};
-use reprieve_report::plural::count;
 use serde_json::json;
 
 use crate::asking::{AskingArgs, asked_by};
 use crate::input::{Error, Input};
 use crate::output;
-use crate::render::{span, table};
-use crate::verdicts::{Lost, Verdict, verdicts};
+use crate::render::table;
+use crate::verdicts::{Verdict, verdicts};
 
 /// What `reprieve compare` is told.
 #[derive(Debug, Args)]
@@ -80,17 +78,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
 
 fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String]) -> String {
     let rows = verdicts.iter().map(|verdict| {
-        let Lost { pods, gpus, seconds } = verdict.lost;
-        let lost = if pods == 0 {
-            "-".to_owned()
-        } else {
-            format!(
-                "{}, {}, {}",
-                count(pods, "pod", "pods"),
-                count(gpus as usize, "GPU", "GPUs"),
-                span(SignedDuration::from_secs(seconds))
-            )
-        };
+        let lost = verdict.lost.words();
         let victims = match verdict.victims.as_slice() {
             [] => "-".to_owned(),
             few if few.len() <= 4 => few.join(", "),
@@ -103,7 +91,7 @@ fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String])
             if verdict.tolerations { "on" } else { "off" }.to_owned(),
             outcome,
             victims,
-            lost,
+            if lost.is_empty() { "-".to_owned() } else { lost.join(", ") },
             why,
         ]
     });

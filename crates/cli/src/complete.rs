@@ -3,17 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::Kind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::kinds::{Kind, Need, Reader};
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::pod::Pod;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source};
+use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_report::plural::count;
 
-/// The command that exports all that a decision under policy Kubernetes reads.
-pub const EXPORT_ALL: &str =
-    "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
+/// The command that exports all that a decision under policy Kubernetes reads and every cluster serves.
+pub fn export_all() -> String {
+    let resources = Kind::STORED.iter().map(|kind| kind.resource());
+    let served = resources.filter(|resource| resource.reader == Reader::All || resource.need == Need::Completes);
+    let plurals: Vec<&str> = served.map(|resource| resource.plural).collect();
+    format!("kubectl get {} -A -o yaml", plurals.join(","))
+}
+
 const EXPORT_NODES: &str = "kubectl get nodes -o yaml";
 const EXPORT_PODS: &str = "kubectl get pods -A -o yaml";
 const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";
@@ -70,9 +75,7 @@ pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> 
 
 /// Whether the pod is on a node and has not ended.
 fn is_running(pod: &Pod) -> bool {
-    let is_bound = pod.node_name.as_deref().is_some_and(|node| !node.is_empty());
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    is_bound && !matches!(phase, Some("Succeeded" | "Failed"))
+    pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) && !pod.is_finished()
 }
 
 /// An object that names a class.
@@ -86,51 +89,42 @@ struct Naming<'o> {
 
 /// By class: the objects that name it. Pods that have ended no longer count.
 fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
-    let mut all: Vec<Naming<'_>> = Vec::new();
-    for pod in &objects.pods {
-        let phase = pod.object.status.as_ref().and_then(|status| status.phase.as_deref());
-        let class = pod.object.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
-        if let Some(class) = class.filter(|_| !matches!(phase, Some("Succeeded" | "Failed"))) {
-            let name = FullName::of(&pod.object.metadata);
-            all.push(Naming { kind: Kind::Pod, name, source: &pod.source, field: "spec.priorityClassName", class });
-        }
+    let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();
+    let own = "spec.priorityClassName";
+    for pod in objects.pods.iter().filter(|pod| !pod.object.is_finished()) {
+        let class = pod.object.spec.as_ref().and_then(|spec| spec.priority_class_name.as_ref());
+        add(&mut named, Kind::Pod, &pod.object.metadata, &pod.source, own, class);
     }
     for group in &objects.pod_groups {
-        if let Some(class) = group.object.spec.priority_class_name.as_deref() {
-            let name = FullName::of(&group.object.metadata);
-            all.push(Naming {
-                kind: Kind::PodGroup,
-                name,
-                source: &group.source,
-                field: "spec.priorityClassName",
-                class,
-            });
-        }
+        let class = group.object.spec.priority_class_name.as_ref();
+        add(&mut named, Kind::PodGroup, &group.object.metadata, &group.source, own, class);
     }
     for workload in &objects.workloads {
-        let spec = &workload.object.spec;
-        let fields = [
-            ("spec.priorityClassName", &spec.priority_class_name),
-            ("spec.preemptionPriorityClassName", &spec.preemption_priority_class_name),
-        ];
-        for (field, class) in fields {
-            if let Some(class) = class.as_deref() {
-                let name = FullName::of(&workload.object.metadata);
-                all.push(Naming { kind: Kind::Workload, name, source: &workload.source, field, class });
-            }
+        let (metadata, spec) = (&workload.object.metadata, &workload.object.spec);
+        let yielding = ("spec.preemptionPriorityClassName", &spec.preemption_priority_class_name);
+        for (field, class) in [(own, &spec.priority_class_name), yielding] {
+            add(&mut named, Kind::Workload, metadata, &workload.source, field, class.as_ref());
         }
     }
     for workload in &objects.kueue_workloads {
-        let classes = workload.object.spec.pod_sets.iter().filter_map(|set| set.template.spec.as_ref());
-        if let Some(class) = classes.filter_map(|spec| spec.priority_class_name.as_deref()).next() {
-            let name = FullName::of(&workload.object.metadata);
-            let field = "spec.podSets[].template.spec.priorityClassName";
-            all.push(Naming { kind: Kind::KueueWorkload, name, source: &workload.source, field, class });
-        }
-    }
-    let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();
-    for naming in all.into_iter().filter(|naming| !naming.class.is_empty() && !BUILT_IN.contains(&naming.class)) {
-        named.entry(naming.class).or_default().push(naming);
+        let specs = workload.object.spec.pod_sets.iter().filter_map(|set| set.template.spec.as_ref());
+        let class = specs.filter_map(|spec| spec.priority_class_name.as_ref()).next();
+        let field = "spec.podSets[].template.spec.priorityClassName";
+        add(&mut named, Kind::KueueWorkload, &workload.object.metadata, &workload.source, field, class);
     }
     named
+}
+
+/// Adds an object that names a class, unless every cluster has the class.
+fn add<'o>(
+    named: &mut BTreeMap<&'o str, Vec<Naming<'o>>>,
+    kind: Kind,
+    metadata: &ObjectMeta,
+    source: &'o Source,
+    field: &'static str,
+    class: Option<&'o String>,
+) {
+    if let Some(class) = class.filter(|class| !class.is_empty() && !BUILT_IN.contains(&class.as_str())) {
+        named.entry(class).or_default().push(Naming { kind, name: FullName::of(metadata), source, field, class });
+    }
 }

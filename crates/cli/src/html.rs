@@ -2,10 +2,8 @@
 
 use maud::{Markup, html};
 use reprieve_api::test_file::PreemptorRef;
-use reprieve_report::plural::count;
 
-use crate::render::span;
-use crate::verdicts::{Lost, Verdict};
+use crate::verdicts::Verdict;
 use crate::web;
 
 /// The whole page.
@@ -24,15 +22,10 @@ pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String])
 }
 
 fn row(verdict: &Verdict) -> Markup {
-    let Lost { pods, gpus, seconds } = verdict.lost;
-    let lost = match pods {
-        0 => Vec::new(),
-        _ => vec![
-            count(pods, "pod", "pods"),
-            format!("{gpus} {}", if gpus == 1 { "GPU" } else { "GPUs" }),
-            format!("{} of work", span(jiff::SignedDuration::from_secs(seconds))),
-        ],
-    };
+    let mut lost = verdict.lost.words();
+    if let Some(ran) = lost.last_mut() {
+        ran.push_str(" of work");
+    }
     let mut why =
         if verdict.difference.is_empty() { vec![verdict.summary.clone()] } else { verdict.difference.clone() };
     why.extend(verdict.violations());

@@ -1,37 +1,28 @@
 //! Files, folders and standard input become objects. A bar shows how far it is when that takes long and somebody is watching.
 
 use std::fs;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::complete::EXPORT_ALL;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::complete::export_all;
+use indicatif::ProgressBar;
 use reprieve_api::controlled::Controlled;
 use reprieve_api::object_set::Objects;
 use reprieve_api::read::{Document, documents};
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::PreemptionTest;
 
+use crate::progress;
+
 /// Why nothing came of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// A file could not be written.
     #[error("{}: cannot write this file: {error}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
     /// The result could not be printed.
     #[error("standard output: cannot write the result: {0}")]
     Output(io::Error),
@@ -60,7 +51,7 @@ pub struct Input {
 pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     let mut input = Input::default();
     let mut first = true;
-    each_document(paths, &format!("put there the output of: {EXPORT_ALL}"), |document| {
+    each_document(paths, &format!("put there the output of: {}", export_all()), |document| {
         let before = all(&input.objects);
         let test = document.read(&mut input.objects)?;
         let holds_object = test.is_some() || all(&input.objects) > before;
@@ -77,8 +68,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     })?;
     if input.test.is_none() && input.objects.is_empty() {
         let (files, kinds) = (names(paths), skipped(&input.objects));
-        let problem =
-            format!("{files}: there is no object that a decision reads, only {kinds}; add the output of: {EXPORT_ALL}");
+        let problem = format!("{files}: there is no object that a decision reads, only {kinds}");
+        let problem = format!("{problem}; add the output of: {}", export_all());
         return Err(InputError::new(problem).into());
     }
     Ok(input)
@@ -107,7 +98,8 @@ pub fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| name(path)).collect::<Vec<_>>().join(", ")
 }
 
-fn name(path: &Path) -> String {
+/// The file by name.
+pub fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
@@ -178,7 +170,7 @@ fn each_document(
         let is_folder = found.len() > 1 || found.first() != Some(path);
         for path in found {
             let text = text_of(&path)?;
-            let bar = progress(text.len() as u64, &path);
+            let bar = reading(text.len() as u64, &path);
             let documents = documents(&name(&path), &text);
             if !is_folder {
                 why = without_object(&text, &documents);
@@ -206,14 +198,11 @@ fn without_object(text: &str, documents: &[Document<'_>]) -> &'static str {
     }
 }
 
-/// Shown only on a terminal, and only once it takes longer than a blink.
-fn progress(bytes: u64, path: &Path) -> ProgressBar {
-    if !io::stderr().is_terminal() || bytes < 1 << 20 {
+/// Shown only once it takes longer than a blink.
+fn reading(bytes: u64, path: &Path) -> ProgressBar {
+    if bytes < 1 << 20 {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(bytes).with_message(format!("reading {}", path.display()));
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
+    let bar = progress::bar(bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+    bar.with_message(format!("reading {}", path.display()))
 }

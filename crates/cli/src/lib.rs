@@ -11,6 +11,7 @@ pub mod input;
 pub mod output;
 pub mod picture;
 pub mod plan;
+mod progress;
 pub mod render;
 pub mod render_cycle;
 pub mod report;

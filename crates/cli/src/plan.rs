@@ -8,8 +8,7 @@ use reprieve_api::fields;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
 use reprieve_api::record::record;
-use reprieve_api::source::InputError;
-use reprieve_api::source::UnknownField;
+use reprieve_api::source::{InputError, UnknownField};
 use reprieve_api::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use reprieve_engine::Outcome;
 use reprieve_engine::laws::Law;
@@ -17,19 +16,18 @@ use reprieve_engine::policy::Policy;
 use reprieve_loader::load::{Loaded, load_as};
 use reprieve_loader::question::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::submit::submit;
-use reprieve_loader::time::parse_time;
-use reprieve_loader::time::timestamp;
+use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
 use reprieve_report::decision::Report;
 use reprieve_report::report::report;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::asking::{AskingArgs, asked_by};
 use crate::input::{self, Error, Input};
-use crate::output;
 use crate::render::{self, Detail};
-use crate::render_cycle;
+use crate::{output, render_cycle};
 
 /// What `reprieve plan` is told.
 #[derive(Debug, Args)]
@@ -216,10 +214,6 @@ fn cycle(
         report.warnings.push(skipped(objects));
     }
     match args.output {
-        Output::Table => output::print(&render_cycle::cycle(&report, Detail::Short))?,
-        Output::Wide => output::print(&render_cycle::cycle(&report, Detail::Wide))?,
-        Output::Json => output::line(&serde_json::to_string_pretty(&report).map_err(unprintable)?)?,
-        Output::Yaml => output::print(&serde_saphyr::to_string(&report).map_err(unprintable)?)?,
         Output::Name => {
             note_warnings(&report.warnings, &report.assumed);
             print_names(report.heads.iter().flat_map(|head| &head.victims))?;
@@ -228,6 +222,7 @@ fn cycle(
             let problem = "--cycle: a PreemptionTest holds one decision; write -o table, wide, json, yaml or name";
             return Err(Error::Usage(problem.to_owned()));
         }
+        output => print_whole(output, &report, render_cycle::cycle)?,
     }
     let preempts = report.heads.iter().any(|head| !head.victims.is_empty());
     Ok(if preempts { 2 } else { 0 })
@@ -279,10 +274,6 @@ fn skipped(objects: &Objects) -> String {
 
 fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
     match output {
-        Output::Table => output::print(&render::decision(report, Detail::Short)),
-        Output::Wide => output::print(&render::decision(report, Detail::Wide)),
-        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
-        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
         Output::Name => {
             note_warnings(&report.warnings, &report.assumed);
             print_names(report.answer.victims.iter())
@@ -297,6 +288,17 @@ fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, sp
                 &report.assumed,
             )?)
         }
+        output => print_whole(output, report, render::decision),
+    }
+}
+
+/// Prints all that a report says.
+fn print_whole<R: Serialize>(output: Output, report: &R, table: fn(&R, Detail) -> String) -> Result<(), Error> {
+    match output {
+        Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
+        Output::Yaml => output::print(&serde_saphyr::to_string(report).map_err(unprintable)?),
+        Output::Wide => output::print(&table(report, Detail::Wide)),
+        Output::Table | Output::Name | Output::Test => output::print(&table(report, Detail::Short)),
     }
 }
 

@@ -42,6 +42,13 @@ impl Part {
     ) -> Self {
         Self { header: header.into(), rows: rows.collect(), colour }
     }
+
+    /// The same without the last column, where no row has anything in it.
+    fn without_last(mut self) -> Self {
+        self.header.pop();
+        self.rows.iter_mut().for_each(|row| drop(row.pop()));
+        self
+    }
 }
 
 /// The whole decision.
@@ -147,26 +154,19 @@ fn carry_out(actions: &[ActionReport]) -> Part {
 }
 
 fn flavors(flavors: &[FlavorReport]) -> Part {
-    let row = |flavor: &FlavorReport| {
-        let taken = if flavor.chosen { "taken" } else { "" };
+    let rows = flavors.iter().map(|flavor| {
+        let short = flavor.short.iter().map(|(resource, amount)| format!("{amount} {resource}"));
         vec![
             flavor.name.clone(),
             flavor.pod_set.to_string(),
             flavor.mode.clone(),
             flavor.borrowing_level.to_string(),
-            taken.to_owned(),
+            if flavor.chosen { "taken" } else { "" }.to_owned(),
+            short.collect::<Vec<_>>().join(", "),
         ]
-    };
-    if flavors.iter().all(|flavor| flavor.short.is_empty()) {
-        return Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", ""], flavors.iter().map(row), None);
-    }
-    let rows = flavors.iter().map(|flavor| {
-        let short = flavor.short.iter().map(|(resource, amount)| format!("{amount} {resource}"));
-        let mut row = row(flavor);
-        row.push(short.collect::<Vec<_>>().join(", "));
-        row
     });
-    Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None)
+    let part = Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None);
+    if flavors.iter().all(|flavor| flavor.short.is_empty()) { part.without_last() } else { part }
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Part {
@@ -268,7 +268,6 @@ fn queue_tree(queues: &[QueueReport]) -> Part {
 
 /// The same for quotas that are lent: the bar ends where the queue's own does, and whatever is beyond is borrowed.
 fn quota_tree(queues: &[QuotaReport]) -> Part {
-    let shares = queues.iter().any(|queue| queue.share.is_some());
     let rows = queues.iter().flat_map(|queue| {
         let name = format!("{}{}", "  ".repeat(queue.depth), queue.name);
         let row = move |(at, cell): (usize, &CellReport)| {
@@ -282,7 +281,7 @@ fn quota_tree(queues: &[QuotaReport]) -> Part {
                 (Some(before), Some(after)) if before != after => format!("{before} → {after}"),
                 (share, _) => share.clone().unwrap_or_default(),
             };
-            let mut row = vec![
+            vec![
                 if at == 0 { name.clone() } else { String::new() },
                 format!("{} of {}", cell.resource, cell.flavor),
                 cell.nominal.text.clone(),
@@ -290,16 +289,13 @@ fn quota_tree(queues: &[QuotaReport]) -> Part {
                 change(&cell.lent, &cell.lent_after),
                 format!("{} {}", bar(&cell.used), cell.used.text),
                 format!("{} {}", bar(&cell.after), cell.after.text),
-            ];
-            row.extend(shares.then(|| if at == 0 { share } else { String::new() }));
-            row
+                if at == 0 { share } else { String::new() },
+            ]
         };
         queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    if shares {
-        return Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
-    }
-    Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER"], rows, None)
+    let part = Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+    if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 
 /// `####|##..`: what is used, with a stroke where the guarantee ends.

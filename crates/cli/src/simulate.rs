@@ -6,8 +6,6 @@ mod page;
 mod show;
 mod simulated;
 
-use std::path::Path;
-
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::Profile;
 use reprieve_loader::question::policy;
@@ -16,7 +14,7 @@ use reprieve_simulator::scenario::{Scenario, moment};
 use reprieve_simulator::trace::{self, Broken, OnBroken, Text};
 
 use self::args::Format;
-use crate::input::{self, Error};
+use crate::input::{self, Error, name};
 
 pub use self::args::{Output, SimulateArgs};
 pub use self::page::page;
@@ -76,10 +74,6 @@ fn read(args: &SimulateArgs) -> Result<(Blueprint, Vec<Profile>, Broken), Error>
         _ => trace::jobs(list, nodes, on_broken, args.seed)?,
     };
     Ok((blueprint, Vec::new(), broken))
-}
-
-fn name(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// The policies by name, with the settings that the scenario has for them.

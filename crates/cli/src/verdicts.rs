@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::SignedDuration;
 use reprieve_api::membership::group_of;
 use reprieve_api::meta::FullName;
 use reprieve_api::object_set::Objects;
@@ -24,8 +24,10 @@ use reprieve_translate::translation::Keeper;
 use serde::Serialize;
 use serde_json::Map;
 
+use crate::render::span;
+
 /// What one policy says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The policy.
@@ -70,54 +72,50 @@ pub struct Lost {
     pub seconds: i64,
 }
 
+impl Lost {
+    /// Pods, GPUs, and how long the pods ran; nothing where no pod is lost.
+    pub fn words(self) -> Vec<String> {
+        let Self { pods, gpus, seconds } = self;
+        let ran = span(SignedDuration::from_secs(seconds));
+        let words = [count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), ran];
+        if pods == 0 { Vec::new() } else { words.into() }
+    }
+}
+
 /// The words for whoever no law spares, and yet nobody takes.
 const NO_LAW: [&str; 3] = ["Reprieved", "InVain", "NotReached"];
 
-/// The ways to ask. kube-scheduler is policy Kubernetes without the cut.
+/// A way to ask: a policy, and whose accounts it needs, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Kubernetes,
-    KubeScheduler,
-    Kept(Keeper),
+struct Way {
+    title: &'static str,
+    keeper: Option<Keeper>,
 }
 
+const KUBERNETES: Way = Way { title: "Kubernetes", keeper: None };
+/// Policy Kubernetes without the cut.
+const KUBE_SCHEDULER: Way = Way { title: "kube-scheduler", keeper: None };
 const WAYS: [Way; 5] = [
-    Way::Kubernetes,
-    Way::KubeScheduler,
-    Way::Kept(Keeper::YuniKorn),
-    Way::Kept(Keeper::Koordinator),
-    Way::Kept(Keeper::Kueue),
+    KUBERNETES,
+    KUBE_SCHEDULER,
+    Way { title: "YuniKorn", keeper: Some(Keeper::YuniKorn) },
+    Way { title: "Koordinator", keeper: Some(Keeper::Koordinator) },
+    Way { title: "Kueue", keeper: Some(Keeper::Kueue) },
 ];
 
 impl Way {
-    fn title(self) -> &'static str {
-        match self {
-            Self::KubeScheduler => "kube-scheduler",
-            Self::Kubernetes | Self::Kept(_) => self.policy(),
-        }
-    }
-
     fn policy(self) -> &'static str {
-        match self {
-            Self::Kubernetes | Self::KubeScheduler => "Kubernetes",
-            Self::Kept(Keeper::YuniKorn) => "YuniKorn",
-            Self::Kept(Keeper::Koordinator) => "Koordinator",
-            Self::Kept(Keeper::Kueue) => "Kueue",
-        }
+        self.keeper.map_or(KUBERNETES.title, |_| self.title)
     }
 
     /// With the settings that the question came with, where they are this policy's.
     fn profile(self, asked: &Profile) -> Profile {
         let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
         let mut args = if is_own { asked.args.clone() } else { Map::new() };
-        match self {
-            Self::Kubernetes => {
-                args.remove("priorityCut");
-            }
-            Self::KubeScheduler => {
-                args.insert("priorityCut".to_owned(), false.into());
-            }
-            Self::Kept(_) => {}
+        if self == KUBERNETES {
+            args.remove("priorityCut");
+        } else if self == KUBE_SCHEDULER {
+            args.insert("priorityCut".to_owned(), false.into());
         }
         Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
     }
@@ -135,7 +133,7 @@ pub fn verdicts(objects: &Objects, asked: &TestSpec) -> Result<Vec<Verdict>, Inp
     let mut verdicts = Vec::new();
     for (&way, heard) in WAYS.iter().zip(&heard) {
         let base = first.filter(|(first, _)| *first != way);
-        let base = base.map(|(first, heard)| (format!("under {}", first.title()), heard));
+        let base = base.map(|(first, heard)| (format!("under {}", first.title), heard));
         verdicts.push(with.verdict(way, true, heard, base));
     }
     if has_tolerations(objects) {
@@ -161,7 +159,6 @@ struct Cluster {
 /// What a policy answered, by pod.
 struct Heard {
     report: Report,
-    now: Timestamp,
     taken: BTreeSet<String>,
     /// By pod: the law that spares it.
     spared: BTreeMap<String, &'static str>,
@@ -177,16 +174,13 @@ impl Cluster {
     }
 
     fn ask(&self, way: Way, asked: &TestSpec) -> Result<Heard, InputError> {
-        if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || !matches!(way, Way::Kept(_))) {
-            let (report, now) = (refusal.clone(), refusal.now);
-            return Ok(Heard { report, now, taken: BTreeSet::new(), spared: BTreeMap::new() });
+        if let (Some(refusal), true) = (&self.refusal, self.accounts.is_some() || way.keeper.is_none()) {
+            return Ok(Heard { report: refusal.clone(), taken: BTreeSet::new(), spared: BTreeMap::new() });
         }
-        let mapped = match (way, &self.accounts) {
-            (Way::Kubernetes | Way::KubeScheduler, _) => {
-                Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() }
-            }
-            (Way::Kept(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
-            (Way::Kept(keeper), Some(accounts)) => {
+        let mapped = match (way.keeper, &self.accounts) {
+            (None, _) => Mapped { objects: self.plain.objects.clone(), workload_of: BTreeMap::new() },
+            (Some(_), None) => return Err(InputError::new("the cluster has no queues or quotas")),
+            (Some(keeper), Some(accounts)) => {
                 accounts.translate_to(keeper, &self.objects, &self.plain, &self.loaded)?
             }
         };
@@ -219,7 +213,7 @@ impl Cluster {
             let of_workload = unit.unit.workload.iter().flat_map(pods);
             spared.extend(unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, unit.law)));
         }
-        Ok(Heard { report, now: time(question.now).unwrap_or_default(), taken, spared })
+        Ok(Heard { report, taken, spared })
     }
 
     /// A job or a workload asks as a group; where a policy knows only pods, as its first pending one; under Kueue all ask as
@@ -242,10 +236,10 @@ impl Cluster {
                 .pods
                 .iter()
                 .any(|one| FullName::of(&one.object.metadata) == *pod && group_of(&one.object).is_some());
-        let (kind, name) = match way {
-            Way::Kept(Keeper::YuniKorn | Keeper::Koordinator) => ("Pod", Some(pod.clone())),
-            Way::Kept(Keeper::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
-            Way::Kubernetes | Way::KubeScheduler => match self.group_of(pod) {
+        let (kind, name) = match way.keeper {
+            Some(Keeper::YuniKorn | Keeper::Koordinator) => ("Pod", Some(pod.clone())),
+            Some(Keeper::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
+            None => match self.group_of(pod) {
                 Some(group) if !own_words => ("PodGroup", Some(group)),
                 _ => ("Pod", Some(pod.clone())),
             },
@@ -266,20 +260,12 @@ impl Cluster {
         heard: &Result<Heard, InputError>,
         base: Option<(String, &Heard)>,
     ) -> Verdict {
-        let verdict = Verdict {
-            policy: way.title(),
-            tolerations,
-            outcome: None,
-            victims: Vec::new(),
-            lost: Lost::default(),
-            summary: String::new(),
-            law: None,
-            budgets: Vec::new(),
-            difference: Vec::new(),
-        };
+        let policy = way.title;
         match heard {
-            Err(error) => Verdict { summary: error.problem.clone(), ..verdict },
+            Err(error) => Verdict { policy, tolerations, summary: error.problem.clone(), ..Verdict::default() },
             Ok(heard) => Verdict {
+                policy,
+                tolerations,
                 outcome: Some(heard.report.answer.outcome),
                 victims: heard.taken.iter().cloned().collect(),
                 lost: self.lost(heard),
@@ -290,15 +276,13 @@ impl Cluster {
                     none if none.is_empty() => heard.spares_all(),
                     some => some,
                 },
-                ..verdict
             },
         }
     }
 
-    /// Those of these names that are pods.
-    fn pods<'n>(&self, names: &'n BTreeSet<String>) -> impl Iterator<Item = PodId> + use<'_, 'n> {
-        let named = names.iter().filter_map(|name| name.split_once('/'));
-        named.filter_map(|(namespace, name)| self.loaded.names.pod_id(&FullName::new(namespace, name)))
+    /// The pods of these names; a workload without pods has none.
+    fn pods(&self, names: &BTreeSet<String>) -> impl Iterator<Item = PodId> {
+        self.loaded.names.pod_ids().filter(|&pod| names.contains(&self.loaded.names.pod(pod).to_string()))
     }
 
     fn lost(&self, heard: &Heard) -> Lost {
@@ -311,7 +295,7 @@ impl Cluster {
             let pod = snapshot.pod(id);
             let requests = snapshot.requests(pod.shape);
             lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
-            lost.seconds += time(pod.start).map_or(0, |start| heard.now.duration_since(start).as_secs().max(0));
+            lost.seconds += time(pod.start).map_or(0, |start| heard.report.now.duration_since(start).as_secs().max(0));
         }
         lost
     }

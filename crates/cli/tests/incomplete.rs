@@ -68,7 +68,7 @@ impl Folder {
 }
 
 const ALL: &str =
-    "kubectl get nodes,pods,priorityclasses,poddisruptionbudgets,namespaces,limitranges,runtimeclasses -A -o yaml";
+    "kubectl get nodes,namespaces,priorityclasses,limitranges,runtimeclasses,poddisruptionbudgets,pods -A -o yaml";
 
 #[test]
 fn a_file_without_any_object_is_an_error_that_names_it() {

@@ -60,7 +60,6 @@ fn evicting(name: &str) -> Run {
         preemptions: vec![Preemption {
             at: Timestamp(HOUR),
             unit: format!("Pod {preemptor}"),
-            job: Some(preemptor),
             victims: vec![FullName::new("ns", name)],
             placement: Vec::new(),
         }],
@@ -197,7 +196,6 @@ fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
         run.preemptions.push(Preemption {
             at: preemption.at,
             unit: format!("Pod ns/{preemptor}"),
-            job: None,
             victims: vec![FullName::new("ns", &victim)],
             placement: Vec::new(),
         });

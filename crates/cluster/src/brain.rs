@@ -16,13 +16,13 @@ use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, Verdict};
 use tracing::{error, info, warn};
 
-use crate::absent::spell_out;
 use crate::audit::Audit;
 use crate::bindings::Bindings;
 use crate::hands::Uids;
 use crate::inbox::Inbox;
 use crate::messages::Input;
 use crate::metrics::{Metrics, PendingLabels};
+use crate::slim::spell_out;
 
 /// How long a profile acts while others want to.
 const TURN: Duration = Duration::from_millis(200);
@@ -153,8 +153,9 @@ impl Brain {
                 self.requests.under_way -= 1;
                 self.pages.remove(&(profile, action));
                 self.requests.deeds.remove(&(profile, action));
-                if let Some(result) = result {
-                    self.done(profile, action, result);
+                let shown = result.and_then(|result| self.bindings.answered((profile, action), result, Instant::now()));
+                if let Some(result) = shown {
+                    self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
                 }
             }
             Input::Stop => self.stopping = Some(Instant::now()),
@@ -187,12 +188,6 @@ impl Brain {
                 let labels = object.metadata_mut().labels.get_or_insert_default();
                 labels.insert(PROTECTED.to_owned(), "true".to_owned());
             }
-        }
-    }
-
-    fn done(&mut self, profile: usize, action: ActionId, result: ActionResult) {
-        if let Some(result) = self.bindings.answered((profile, action), result, Instant::now()) {
-            self.profiles[profile].scheduler.observe(Event::Done { action, result }, now());
         }
     }
 

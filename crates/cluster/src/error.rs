@@ -63,6 +63,11 @@ impl Error {
     }
 }
 
+/// Whether the API server answered with this code.
+pub fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}
+
 /// What an error of the client means, and what to do.
 pub fn problem(error: &kube::Error) -> String {
     match error {

@@ -1,6 +1,9 @@
 //! Carries out what the scheduler asks for: each action is a request, with preconditions that let it fail rather than change an object
 //! that is not what it was taken for.
 
+#[cfg(test)]
+pub mod tests;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +12,11 @@ use http::HeaderValue;
 use http::header::ACCEPT;
 use jiff::Timestamp as Clock;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use reprieve_api::kinds::{Kind, Object};
-use reprieve_engine::Timestamp;
 use reprieve_loader::time::timestamp;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects;
@@ -25,7 +28,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::warn;
 
 use crate::config::{ClientLimits, Configuration};
-use crate::error::problem;
+use crate::error::{has_code, problem};
 use crate::metrics::Metrics;
 use crate::turns::Turn;
 use crate::watch::get;
@@ -94,9 +97,9 @@ impl Hands {
         if let Some(turn) = &mut turn {
             turn.come().await;
         }
-        if self.dry_run && is_change(action) {
+        let assumed = action.changes().is_some();
+        if self.dry_run && (assumed || matches!(action, Action::CreateWorkload { .. })) {
             // INVARIANT: what is assumed and never shows stays assumed, so that nothing is decided twice.
-            let assumed = action.changes().is_some();
             return assumed.then_some(ActionResult::Ok { version: u64::MAX });
         }
         if let (Action::Evict { .. } | Action::SoftEvict { .. }, Some(evictions)) = (action, &self.evictions) {
@@ -119,7 +122,8 @@ impl Hands {
             let answer = tokio::time::timeout(PATIENCE, Box::pin(self.request(action, &uids))).await;
             let result = match answer {
                 Ok(Ok(result)) => result,
-                Ok(Err(error)) if is_busy(&error) && attempt < ATTEMPTS => {
+                // The server has no time now, and nothing was done.
+                Ok(Err(error)) if has_code(&error, 429) && attempt < ATTEMPTS => {
                     tokio::time::sleep(pause).await;
                     pause *= 3;
                     continue;
@@ -222,7 +226,7 @@ impl Hands {
             return Ok(ActionResult::Conflict);
         }
         let mut after = before.clone();
-        if !effects::apply(action, &mut after, now()) {
+        if !effects::apply(action, &mut after, timestamp(Clock::now())) {
             return Ok(ActionResult::Conflict);
         }
         let Some(Value::Object(mut patch)) = difference(&value_of(&before), &value_of(&after)) else {
@@ -301,17 +305,8 @@ impl Hands {
     }
 }
 
-/// Whether an action changes something in the API.
-fn is_change(action: &Action) -> bool {
-    action.changes().is_some() || matches!(action, Action::CreateWorkload { .. })
-}
-
 fn pods(pod: &Target) -> String {
     Kind::Pod.resource().path(Some(&pod.name.namespace))
-}
-
-fn now() -> Timestamp {
-    timestamp(Clock::now())
 }
 
 fn value_of(object: &Object) -> Value {
@@ -330,19 +325,12 @@ type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    metadata: AnswerMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnswerMetadata {
-    #[serde(default)]
-    resource_version: String,
+    metadata: ListMeta,
 }
 
 impl Answer {
     fn version(&self) -> Option<u64> {
-        self.metadata.resource_version.parse().ok()
+        self.metadata.resource_version.as_ref()?.parse().ok()
     }
 }
 
@@ -364,11 +352,6 @@ fn difference(before: &Value, after: &Value) -> Option<Value> {
         }
         _ => Some(after.clone()),
     }
-}
-
-/// Whether the server said that it has no time now, so that nothing was done.
-fn is_busy(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 429)
 }
 
 fn failed(action: &Action, error: &kube::Error) -> ActionResult {
@@ -420,50 +403,5 @@ fn result_name(result: &ActionResult) -> &'static str {
         ActionResult::NotFound => "not_found",
         ActionResult::Forbidden(_) => "forbidden",
         ActionResult::TimedOut => "unknown",
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use kube::client::Body;
-    use tower::BoxError;
-
-    use super::*;
-
-    /// Hands whose API server never answers, and their client.
-    pub fn unanswered(max_in_flight: u32) -> (Client, Hands) {
-        let silence = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
-        let client = Client::new(tower::service_fn(silence), "default");
-        let limits = json!({"maxInFlight": max_in_flight});
-        let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration", "clientLimits": limits});
-        let config: Configuration = serde_json::from_value(config).expect("a configuration");
-        let hands = Hands::new(client.clone(), &config, "me", false, Arc::new(Metrics::new()));
-        (client, hands)
-    }
-
-    #[test]
-    fn a_patch_has_only_what_differs() {
-        for (before, after, patch) in [
-            (json!({"a": 1}), json!({"a": 1}), None),
-            (
-                json!({"a": 1, "b": {"c": 1, "d": 2}}),
-                json!({"a": 1, "b": {"c": 3, "d": 2}}),
-                Some(json!({"b": {"c": 3}})),
-            ),
-            (json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
-            (json!({"a": [1, 2]}), json!({"a": [1]}), Some(json!({"a": [1]}))),
-            (json!({}), json!({"a": {"b": 1}}), Some(json!({"a": {"b": 1}}))),
-        ] {
-            assert_eq!(difference(&before, &after), patch);
-        }
-    }
-
-    #[tokio::test]
-    async fn while_much_is_done_little_is_said() {
-        for (most, free, words) in [(25, 25, 5), (25, 13, 5), (25, 12, 1), (1, 1, 1), (1, 0, 1), (100, 50, 20)] {
-            let (_, hands) = unanswered(most);
-            let _busy = hands.in_flight.acquire_many(most - free).await.expect("so many");
-            assert_eq!(hands.words().await, words, "{free} of {most} are free");
-        }
     }
 }

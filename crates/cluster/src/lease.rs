@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use tracing::{info, warn};
 
 use crate::config::LeaderElection;
-use crate::error::problem;
+use crate::error::{has_code, problem};
 
 /// The lease, from one replica's point of view.
 pub struct Lease {
@@ -101,7 +101,7 @@ impl Lease {
             let spec = self.mine(now, None);
             return match self.leases.create(&PostParams::default(), &Object { metadata, spec: Some(spec) }).await {
                 Ok(_) => Ok(Asked::Held),
-                Err(error) if is_conflict(&error) => Ok(Asked::Anothers("another".to_owned())),
+                Err(error) if has_code(&error, 409) => Ok(Asked::Anothers("another".to_owned())),
                 Err(error) => Err(error),
             };
         };
@@ -137,8 +137,4 @@ impl Lease {
             ..before
         }
     }
-}
-
-fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
 }

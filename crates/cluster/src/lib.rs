@@ -5,7 +5,6 @@
 
 #![warn(missing_docs)]
 
-mod absent;
 mod audit;
 mod bindings;
 mod brain;

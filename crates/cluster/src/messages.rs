@@ -12,13 +12,8 @@ pub enum Input {
     Page { profile: usize, action: ActionId, objects: Vec<Object> },
     /// That was all of it, as of this version.
     Listed { profile: usize, action: ActionId, kind: Kind, version: u64 },
-    /// An action of a profile was carried out, or was not.
-    Done {
-        profile: usize,
-        action: ActionId,
-        /// `None` where nothing was done, nor will be.
-        result: Option<ActionResult>,
-    },
+    /// An action of a profile was carried out, or was not; no result where nothing was done, nor will be.
+    Done { profile: usize, action: ActionId, result: Option<ActionResult> },
     /// Nothing more is to be begun.
     Stop,
 }

@@ -12,34 +12,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use reprieve_api::kinds::{Kind, Resource};
 use reprieve_scheduler::{Step, Verdict};
 
 use crate::watch::Pulse;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
-    policy: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PolicyLabels {
-    policy: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ActionLabels {
-    action: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-    group: &'static str,
-}
+/// The labels of a metric, each with its value.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// What tells those who wait from each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -52,13 +32,13 @@ pub struct PendingLabels {
 /// All metrics, one field each.
 pub struct Metrics {
     registry: Registry,
-    attempts: Family<AttemptLabels, Counter>,
+    attempts: Family<Labels<2>, Counter>,
     victims: Histogram,
     violations: Counter,
-    evaluation: Family<PolicyLabels, Histogram, fn() -> Histogram>,
+    evaluation: Family<Labels<1>, Histogram, fn() -> Histogram>,
     pending: Family<PendingLabels, Gauge>,
-    actions: Family<ActionLabels, Histogram, fn() -> Histogram>,
-    undecodable: Family<KindLabels, Gauge>,
+    actions: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    undecodable: Family<Labels<2>, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
     /// Decisions that failed by a fault of the scheduler.
@@ -76,65 +56,61 @@ fn millis_to_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
 }
 
+/// Registers a metric, and hands it to whoever counts.
+fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// The same for a metric in seconds.
+fn add_timed<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("reprieve");
-        let metrics = Self {
-            attempts: Family::default(),
-            victims: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]),
-            violations: Counter::default(),
-            evaluation: Family::new_with_constructor(micros_to_seconds),
-            pending: Family::default(),
-            actions: Family::new_with_constructor(millis_to_seconds),
-            undecodable: Family::default(),
-            age: Gauge::default(),
-            leader: Gauge::default(),
-            faults: Counter::default(),
-            pulses: Mutex::default(),
-            serving: AtomicBool::new(false),
-            registry: Registry::default(),
-        };
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What was built", build);
         let preemption = registry.sub_registry_with_prefix("preemption");
-        preemption.register("attempts", "Decisions by policy and outcome", metrics.attempts.clone());
-        preemption.register("victims", "Pods or workloads that yield in one preemption", metrics.victims.clone());
-        preemption.register(
-            "pdb_violations",
-            "Victims taken although a PodDisruptionBudget asks to spare them",
-            metrics.violations.clone(),
-        );
-        preemption.register_with_unit(
-            "evaluation_duration",
-            "How long a decision takes",
-            Unit::Seconds,
-            metrics.evaluation.clone(),
-        );
-        registry.register("pending_units", "Units that wait, by profile, queue and reason", metrics.pending.clone());
-        registry.register_with_unit(
-            "action_duration",
-            "How long the API server takes for an action",
-            Unit::Seconds,
-            metrics.actions.clone(),
-        );
-        registry.register_with_unit(
-            "snapshot_age",
-            "How long ago the API server last said anything about the kind it has been silent about the longest",
-            Unit::Seconds,
-            metrics.age.clone(),
-        );
-        registry.register(
-            "undecodable_objects",
-            "Objects that cannot be decoded and are left out",
-            metrics.undecodable.clone(),
-        );
-        registry.register("leader", "Whether this replica schedules", metrics.leader.clone());
-        registry.register(
-            "decision_faults",
-            "Decisions that failed by a fault of the scheduler",
-            metrics.faults.clone(),
-        );
-        Self { registry, ..metrics }
+        let few_to_many = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+        let victims = Histogram::new(few_to_many);
+        let violated = "Victims taken although a PodDisruptionBudget asks to spare them";
+        let deciding = Family::new_with_constructor(micros_to_seconds as fn() -> Histogram);
+        let acting = Family::new_with_constructor(millis_to_seconds as fn() -> Histogram);
+        let silent =
+            "How long ago the API server last said anything about the kind it has been silent about the longest";
+        Self {
+            attempts: add(preemption, "attempts", "Decisions by policy and outcome", Family::default()),
+            victims: add(preemption, "victims", "Pods or workloads that yield in one preemption", victims),
+            violations: add(preemption, "pdb_violations", violated, Counter::default()),
+            evaluation: add_timed(preemption, "evaluation_duration", "How long a decision takes", deciding),
+            pending: add(
+                &mut registry,
+                "pending_units",
+                "Units that wait, by profile, queue and reason",
+                Family::default(),
+            ),
+            actions: add_timed(&mut registry, "action_duration", "How long the API server takes for an action", acting),
+            age: add_timed(&mut registry, "snapshot_age", silent, Gauge::default()),
+            undecodable: add(
+                &mut registry,
+                "undecodable_objects",
+                "Objects that cannot be decoded and are left out",
+                Family::default(),
+            ),
+            leader: add(&mut registry, "leader", "Whether this replica schedules", Gauge::default()),
+            faults: add(
+                &mut registry,
+                "decision_faults",
+                "Decisions that failed by a fault of the scheduler",
+                Counter::default(),
+            ),
+            pulses: Mutex::default(),
+            serving: AtomicBool::new(false),
+            registry,
+        }
     }
 
     /// A step was taken.
@@ -147,8 +123,8 @@ impl Metrics {
             Verdict::Wait { .. } => ("waits", 0),
             Verdict::Unschedulable { .. } => ("unschedulable", 0),
         };
-        self.attempts.get_or_create(&AttemptLabels { policy, outcome }).inc();
-        self.evaluation.get_or_create(&PolicyLabels { policy }).observe(took.as_secs_f64());
+        self.attempts.get_or_create(&[("policy", policy), ("outcome", outcome)]).inc();
+        self.evaluation.get_or_create(&[("policy", policy)]).observe(took.as_secs_f64());
         if victims > 0 {
             self.victims.observe(victims as f64);
             self.violations.inc_by(u64::try_from(step.violations).unwrap_or(0));
@@ -157,7 +133,7 @@ impl Metrics {
 
     /// An action was carried out, or was not.
     pub fn acted(&self, action: &'static str, result: &'static str, took: Duration) {
-        self.actions.get_or_create(&ActionLabels { action, result }).observe(took.as_secs_f64());
+        self.actions.get_or_create(&[("action", action), ("result", result)]).observe(took.as_secs_f64());
     }
 
     /// How many wait.
@@ -191,7 +167,7 @@ impl Metrics {
     /// How many objects of a kind cannot be decoded.
     pub fn undecodable(&self, kind: Kind) -> Gauge {
         let Resource { kind, group, .. } = kind.resource();
-        self.undecodable.get_or_create_owned(&KindLabels { kind, group })
+        self.undecodable.get_or_create_owned(&[("kind", kind), ("group", group)])
     }
 
     /// Everything, as Prometheus reads it.

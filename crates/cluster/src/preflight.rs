@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::config::{Configuration, LeaderElection};
 use crate::error::Error;
 use crate::resources::kinds;
-use crate::watch::{is_unknown_kind, probe};
+use crate::watch::{is_dispensable, is_unknown_kind, probe};
 
 /// A right: verb, group, resource, subresource, namespace and name.
 type Right = (&'static str, &'static str, &'static str, &'static str, Option<(String, Option<String>)>);
@@ -28,11 +28,14 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
         let resource = kind.resource();
         match found {
             Ok(()) => {}
-            Err(error) if is_unknown_kind(&error) && *kind == Kind::PodGroup => {
-                warn!("the cluster has no PodGroups of {}: pods are scheduled one by one", resource.api_version());
-            }
             Err(error) if is_unknown_kind(&error) && resource.need != Need::Required => {
                 warn!("the cluster has no {} of {}: none are applied", resource.kind, resource.api_version());
+            }
+            Err(error) if is_dispensable(*kind, &error) => {
+                let (plural, version) = (resource.plural, resource.api_version());
+                warn!(
+                    "no right to list {plural} of {version}: none are applied; bind the ClusterRole reprieve-run of deploy/manifests"
+                );
             }
             Err(error) if is_unknown_kind(&error) => missing.push(format!(
                 "  {}.{} is not installed: kubectl apply -f deploy/crds/{}.{}.yaml",
@@ -121,4 +124,72 @@ async fn allowed(client: &Client, (verb, group, resource, subresource, place): &
     let answer = reviews.create(&PostParams::default(), &review).await;
     let answer = answer.map_err(|error| Error::api("asking for one's own rights", &error))?;
     Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use kube::client::Body;
+    use reprieve_engine::policy::kubernetes::Kubernetes;
+    use serde_json::{Value, json};
+    use tower::BoxError;
+
+    use super::*;
+
+    /// Checks a cluster in which the objects at this path must not be listed, and everything else is allowed.
+    async fn check_without(forbidden: &'static str) -> Result<(), Error> {
+        let answer = move |request: http::Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let (code, body) = match path.as_str() {
+                path if path == forbidden => (StatusCode::FORBIDDEN, failure(403)),
+                "/version" => (StatusCode::OK, version()),
+                "/api/v1/namespaces/reprieve-system" => {
+                    (StatusCode::OK, json!({"metadata": {"name": "reprieve-system"}}))
+                }
+                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
+                    (StatusCode::CREATED, json!({"spec": {}, "status": {"allowed": true}}))
+                }
+                _ => (StatusCode::OK, json!({"metadata": {}, "items": []})),
+            };
+            let mut response = http::Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = code;
+            async move { Ok::<_, BoxError>(response) }
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
+        let config: Configuration = serde_json::from_value(config).expect("a configuration");
+        check(&client, &config, &[Policy::Kubernetes(Kubernetes::default())], false).await
+    }
+
+    fn failure(code: u16) -> Value {
+        json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "not allowed", "code": code})
+    }
+
+    fn version() -> Value {
+        let fields = [
+            "major",
+            "minor",
+            "gitVersion",
+            "gitCommit",
+            "gitTreeState",
+            "buildDate",
+            "goVersion",
+            "compiler",
+            "platform",
+        ];
+        fields.map(|field| (field.to_owned(), json!("1"))).into_iter().collect::<serde_json::Map<_, _>>().into()
+    }
+
+    #[tokio::test]
+    async fn without_the_right_to_list_an_optional_kind_the_scheduler_starts() {
+        for path in ["none", "/apis/scheduling.k8s.io/v1beta1/workloads", "/apis/scheduling.k8s.io/v1beta1/podgroups"] {
+            assert!(check_without(path).await.is_ok(), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_the_right_to_list_a_required_kind_the_scheduler_does_not_start() {
+        let error = check_without("/api/v1/pods").await.expect_err("pods are required").to_string();
+        assert!(error.contains("pods: not allowed"), "{error}");
+    }
 }

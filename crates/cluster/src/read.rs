@@ -4,9 +4,9 @@ use reprieve_api::kinds::{Kind, Object};
 use reprieve_api::object_set::Objects;
 use reprieve_api::source::Source;
 
-use crate::absent::spell_out;
 use crate::client::Cluster;
 use crate::error::Error;
+use crate::slim::spell_out;
 use crate::watch::list_all;
 
 /// All objects of the cluster that a decision reads, and a warning for each kind that could not be read but is not needed. Nothing is

@@ -101,6 +101,16 @@ fn slim_node(node: &mut Node) {
     }
 }
 
+/// Says what the API means by a field that is left out, where a file means something else by it: a ClusterQueue without a selector takes
+/// nobody, which Kueue reads as null.
+pub fn spell_out(object: &mut Object) {
+    if let Object::ClusterQueue(queue) = object
+        && queue.spec.namespace_selector.is_none()
+    {
+        Arc::make_mut(queue).spec.namespace_selector = Some(None);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

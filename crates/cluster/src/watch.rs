@@ -23,12 +23,12 @@ use tracing::{debug, warn};
 use self::line::{Told, told};
 use self::list::selector;
 use self::undecodable::LeftOut;
-use crate::error::problem;
+use crate::error::{has_code, problem};
 use crate::inbox::Inbox;
 use crate::messages::Input;
 use crate::slim::Slim;
 
-pub use self::list::{Listed, get, is_unknown_kind, list, list_all, probe};
+pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
 
 /// Room for a line that is kept for the next.
 const LONG_LINE: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl Watch {
                     self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects, version }));
                     self.follow(version).await;
                 }
-                Err(error) if is_unknown_kind(&error) => {
+                Err(error) if is_dispensable(self.kind, &error) => {
                     self.pulse.beat();
                     self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
                     tokio::time::sleep(LONGEST_PAUSE).await;
@@ -147,7 +147,7 @@ impl Watch {
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {
             Ok(stream) => stream,
-            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
+            Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
             Err(error) => return Err(error),
         };
         let mut stream = std::pin::pin!(stream);
@@ -171,7 +171,7 @@ impl Watch {
                 }
                 Ok(Told::Undecodable(object)) => self.left_out.add(object),
                 Ok(Told::Nothing) => {}
-                Err(kube::Error::Api(status)) if status.code == 410 => return Ok(End::Forgotten),
+                Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
                     warn!(kind = ?self.kind, error = problem(&error), "a line of the watch cannot be read; all are listed anew");
                     return Ok(End::Unreadable);

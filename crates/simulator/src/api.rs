@@ -19,7 +19,8 @@ pub struct Api {
     objects: BTreeMap<Key, Object>,
     /// By the uid of an owner: what it owns.
     owned: BTreeMap<String, BTreeSet<Key>>,
-    version: u64,
+    /// The version of the last change.
+    pub version: u64,
     uids: u64,
     changes: Vec<Event>,
 }
@@ -28,11 +29,6 @@ impl Api {
     /// What changed since this was last asked.
     pub fn take_changes(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.changes)
-    }
-
-    /// The version of the last change.
-    pub fn version(&self) -> u64 {
-        self.version
     }
 
     /// All objects of a kind, as a list request gives them.
@@ -72,8 +68,7 @@ impl Api {
 
     /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        let from = Key::new(Kind::Pod, FullName { namespace: String::new(), name: String::new() });
-        self.objects.range(from..).filter_map(|(_, object)| match object {
+        self.of_kind(Kind::Pod).filter_map(|object| match object {
             Object::Pod(pod) => Some(pod),
             _ => None,
         })
@@ -204,23 +199,14 @@ impl Api {
 
     /// A request about a pod that must be the one that is meant; `exact`: in the very version. What leaves it as it is makes no version.
     fn request(&mut self, target: &Target, exact: bool, change: impl FnOnce(&mut Pod) -> bool) -> ActionResult {
-        let Some(object) = self.pod(&target.name).map(|pod| Object::Pod(Arc::clone(pod))) else {
+        let known = self.pod(&target.name).map(|pod| (Pod::clone(pod), Object::Pod(Arc::clone(pod))));
+        let Some((mut pod, before)) = known.filter(|(_, before)| before.uid() == target.uid) else {
             return ActionResult::NotFound;
         };
-        if object.uid() != target.uid {
-            return ActionResult::NotFound;
-        }
-        if exact && object.version() != target.version {
+        if (exact && before.version() != target.version) || !change(&mut pod) {
             return ActionResult::Conflict;
         }
-        let Object::Pod(before) = &object else { unreachable!("it is a pod") };
-        let mut pod = Pod::clone(before);
-        if !change(&mut pod) {
-            return ActionResult::Conflict;
-        }
-        if pod == **before {
-            return ActionResult::Ok { version: object.version() };
-        }
-        ActionResult::Ok { version: self.store(Object::from(pod)) }
+        let after = Object::from(pod);
+        ActionResult::Ok { version: if after == before { before.version() } else { self.store(after) } }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, ResourceRequirements, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::{Kind, Object, Reader};
@@ -141,6 +141,22 @@ fn offered(nodes: &[Object]) -> Amounts {
         }
     }
     offered
+}
+
+/// A node of these labels that offers so much.
+pub(crate) fn node(
+    name: &str,
+    labels: BTreeMap<String, String>,
+    taints: &[Taint],
+    allocatable: BTreeMap<String, Quantity>,
+) -> Object {
+    let spec = NodeSpec { taints: Some(taints.to_vec()), ..NodeSpec::default() };
+    let labels = Some(labels).filter(|labels| !labels.is_empty());
+    Object::from(Node {
+        metadata: ObjectMeta { name: Some(name.to_owned()), labels, ..ObjectMeta::default() },
+        spec: Some(spec).filter(|_| !taints.is_empty()),
+        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
+    })
 }
 
 /// A pod that asks for so much and has this priority.

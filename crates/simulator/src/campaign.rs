@@ -1,8 +1,8 @@
 //! Random clusters, each from a seed, in which everything goes wrong.
 
-use k8s_openapi::api::core::v1::{Node, NodeStatus};
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
@@ -18,10 +18,11 @@ use reprieve_translate::to_koordinator::elastic_quotas;
 use reprieve_translate::to_yunikorn::config_map;
 use serde_json::json;
 
-use crate::blueprint::template;
+use crate::blueprint::{self, template};
 use crate::chance::Chance;
 use crate::faults::Faults;
-use crate::submission::{Form, Submission};
+use crate::run::Gang;
+use crate::submission::Submission;
 use crate::world::Setup;
 
 /// The policies that a campaign goes through.
@@ -83,11 +84,7 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
 fn node(name: &str, gpus: i64) -> Object {
     let amounts = [("cpu", "64".to_owned()), (GPU, gpus.to_string()), ("pods", "20".to_owned())];
     let allocatable = amounts.map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).into_iter().collect();
-    Object::from(Node {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        spec: None,
-        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
-    })
+    blueprint::node(name, BTreeMap::new(), &[], allocatable)
 }
 
 /// Two teams that share the cluster, in the words of the policy.
@@ -167,7 +164,7 @@ fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submi
         name: FullName::new("default", &format!("job-{at:02}")),
         at: START.plus_micros(chance.within(0, 3 * HOUR)),
         pods,
-        form: if gang { Form::Gang { min, whole } } else { Form::Single },
+        gang: gang.then_some(Gang { min, whole }),
         template: template.into(),
         running_micros: Some(running),
         checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),

@@ -12,7 +12,8 @@ pub(crate) struct FaultInjector {
     faults: Faults,
     /// How often it was asked about each.
     asked: BTreeMap<(Fault, u64), u64>,
-    struck: u64,
+    /// How many faults there were.
+    pub struck: u64,
 }
 
 impl FaultInjector {
@@ -38,11 +39,6 @@ impl FaultInjector {
         let strikes = chance.happens(rate);
         self.struck += u64::from(strikes);
         strikes.then_some(chance)
-    }
-
-    /// How many faults there were.
-    pub fn struck(&self) -> u64 {
-        self.struck
     }
 }
 

@@ -14,31 +14,18 @@ mod rest;
 mod standing;
 mod whole_gangs;
 
-use std::fmt;
-
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::Step;
 
+use self::accounted::Accounted;
+use self::evicted_once::EvictedOnce;
+use self::in_step::InStep;
+use self::one_round::OneRound;
 use crate::run::Run;
 use crate::world::{Setup, World};
 
-/// Something that must hold.
-trait Invariant {
-    /// What it is called.
-    fn name(&self) -> &'static str;
-    /// Looks at a step of the scheduler, before its actions are carried out.
-    fn at_step(&mut self, _world: &World, _step: &Step) -> Result<(), String> {
-        Ok(())
-    }
-    /// Looks at the world after a moment has passed.
-    fn at_moment(&mut self, _world: &World) -> Result<(), String> {
-        Ok(())
-    }
-    /// Looks at the world in the end.
-    fn at_end(&mut self, _world: &World) -> Result<(), String> {
-        Ok(())
-    }
-}
+/// Whether an invariant holds; an error says what is wrong.
+type Held = Result<(), String>;
 
 /// What did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,54 +38,67 @@ pub struct Violation {
     pub problem: String,
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.problem)
+/// The invariants, and what those remember that compare what is with what was.
+#[derive(Default)]
+struct Invariants {
+    evicted_once: EvictedOnce,
+    one_round: OneRound,
+    accounted: Accounted,
+    in_step: InStep,
+    /// The version of the API that was looked at last.
+    looked: u64,
+}
+
+impl Invariants {
+    /// Looks at a step of the scheduler, before its actions are carried out.
+    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), Violation> {
+        named("whole gangs", world, whole_gangs::check(world, step))?;
+        named("minimum", world, minimum::check(world, step))?;
+        named("standing plan", world, standing::check(world, step))?;
+        named("evicted once", world, self.evicted_once.check(world, step))?;
+        named("one round", world, self.one_round.check(world, step))?;
+        named("lawful victims", world, lawful::check(world, step))
     }
+
+    /// Looks at the world after a moment has passed.
+    fn at_moment(&mut self, world: &World) -> Result<(), Violation> {
+        let is_changed = std::mem::replace(&mut self.looked, world.api.version) != world.api.version;
+        if is_changed {
+            named("capacity", world, capacity::check(world))?;
+            named("ceilings", world, ceilings::check(world))?;
+        }
+        named("accounted for", world, self.accounted.check(world))?;
+        named("in step", world, self.in_step.check(world, is_changed))
+    }
+}
+
+/// Looks at the world in the end.
+fn at_end(world: &World) -> Result<(), Violation> {
+    named("bounded evictions", world, bounded::check(world))?;
+    named("rest", world, rest::check(world))
+}
+
+fn named(invariant: &'static str, world: &World, held: Held) -> Result<(), Violation> {
+    held.map_err(|problem| Violation { invariant, at: world.now(), problem })
 }
 
 /// Runs a setup to its end, and checks every invariant after every step.
 pub fn check(setup: Setup) -> Result<Run, Violation> {
-    let mut invariants: Vec<Box<dyn Invariant>> = vec![
-        Box::new(capacity::Capacity::default()),
-        Box::new(ceilings::Ceilings::default()),
-        Box::new(whole_gangs::WholeGangs),
-        Box::new(minimum::Minimum),
-        Box::new(standing::Standing),
-        Box::new(evicted_once::EvictedOnce::default()),
-        Box::new(one_round::OneRound::default()),
-        Box::new(lawful::Lawful),
-        Box::new(accounted::Accounted::default()),
-        Box::new(in_step::InStep::default()),
-        Box::new(bounded::Bounded),
-        Box::new(rest::Rest),
-    ];
+    let mut invariants = Invariants::default();
     let mut world = World::new(setup, Box::new(|| 0));
-    let mut violation = None;
-    let mut ask = |at: Timestamp,
-                   question: &mut dyn FnMut(&mut dyn Invariant) -> Result<(), String>,
-                   violation: &mut Option<Violation>| {
-        for invariant in &mut invariants {
-            if let (Err(problem), None) = (question(invariant.as_mut()), &violation) {
-                *violation = Some(Violation { invariant: invariant.name(), at, problem });
-            }
-        }
-    };
     loop {
+        let mut held = Ok(());
         let goes_on = world.pass(|world, step| {
-            ask(world.now(), &mut |invariant| invariant.at_step(world, step), &mut violation);
+            if held.is_ok() {
+                held = invariants.at_step(world, step);
+            }
         });
+        held?;
         if !goes_on {
             break;
         }
-        ask(world.now(), &mut |invariant| invariant.at_moment(&world), &mut violation);
-        if let Some(violation) = violation {
-            return Err(violation);
-        }
+        invariants.at_moment(&world)?;
     }
-    ask(world.now(), &mut |invariant| invariant.at_end(&world), &mut violation);
-    match violation {
-        Some(violation) => Err(violation),
-        None => Ok(world.finish()),
-    }
+    at_end(&world)?;
+    Ok(world.finish())
 }

@@ -6,7 +6,7 @@ use reprieve_api::meta::FullName;
 use reprieve_engine::Timestamp;
 
 use crate::run::Ran;
-use crate::submission::{Form, Submission};
+use crate::submission::Submission;
 
 /// A job that was submitted.
 pub(crate) struct Job {
@@ -23,6 +23,7 @@ pub(crate) struct Job {
 }
 
 /// Pods that start, stop and start anew together.
+#[derive(Default)]
 pub(crate) struct Part {
     /// By pod: whether it runs.
     pub pods: BTreeMap<FullName, bool>,
@@ -40,37 +41,19 @@ pub(crate) struct Part {
 
 impl Job {
     pub fn new(submission: Submission) -> Self {
-        let n = match submission.form {
-            Form::Gang { .. } => 1,
-            Form::Single => submission.pods,
-        };
-        let part = || Part {
-            pods: BTreeMap::new(),
-            turn: 0,
-            saved_micros: 0,
-            running_since: None,
-            done: false,
-            broken: false,
-            was_preempted: false,
-        };
-        let parts = (0..n).map(|_| part()).collect();
+        let n = if submission.gang.is_some() { 1 } else { submission.pods };
+        let parts = (0..n).map(|_| Part::default()).collect();
         Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
     }
 
     /// The members that a part has.
     pub fn members(&self, part: usize) -> std::ops::Range<usize> {
-        match self.submission.form {
-            Form::Gang { .. } => 0..self.submission.pods,
-            Form::Single => part..part + 1,
-        }
+        if self.submission.gang.is_some() { 0..self.submission.pods } else { part..part + 1 }
     }
 
     /// A pod runs. After how many microseconds its part will be done, if it began by that and ever is.
     pub fn started(&mut self, part: usize, pod: &FullName, now: Timestamp) -> Option<i64> {
-        let needed = match self.submission.form {
-            Form::Gang { min, .. } => min,
-            Form::Single => 1,
-        };
+        let needed = self.submission.gang.map_or(1, |gang| gang.min);
         let state = &mut self.parts[part];
         *state.pods.get_mut(pod)? = true;
         let running = state.pods.values().filter(|runs| **runs).count();

@@ -86,7 +86,7 @@ pub struct Ran {
     pub to: Option<i64>,
 }
 
-/// How the pods of a job belong together.
+/// How the pods of a job belong together: they run together or not at all, and start anew together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Gang {
     /// How few will do.
@@ -120,8 +120,6 @@ pub struct Preemption {
     pub at: Timestamp,
     /// For whom.
     pub unit: String,
-    /// Its job.
-    pub job: Option<String>,
     /// Who yields.
     pub victims: Vec<FullName>,
     /// Where the preemptor lands.

@@ -9,26 +9,24 @@ pub mod span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::object_set::Objects;
 use reprieve_api::read::documents;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source};
+use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_api::test_file::Profile;
 use reprieve_engine::Timestamp;
 use reprieve_loader::queue_spec::Account;
 use reprieve_loader::request;
-use reprieve_loader::time::parse_time;
-use reprieve_loader::time::timestamp;
+use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{self, Blueprint};
 use crate::faults::Faults;
 use span::{Numbers, Span, Spans};
 
@@ -205,11 +203,6 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The policies that it is meant for, with their settings.
     pub fn profiles(&self) -> &[Profile] {
         &self.spec.profiles
@@ -280,15 +273,9 @@ fn refuse_pods(objects: &Objects) -> Result<(), InputError> {
         let problem = format!("a {what} is made by a job; write it under spec.jobs, with arrivals at 0s");
         Err(InputError::new(problem).at(source))
     };
-    if let Some(pod) = objects.pods.first() {
-        return refuse(&pod.source, "Pod");
-    }
-    if let Some(group) = objects.pod_groups.first() {
-        return refuse(&group.source, "PodGroup");
-    }
-    if let Some(group) = objects.job_groups.first() {
-        return refuse(&group.source, "PodGroup");
-    }
+    objects.pods.first().map_or(Ok(()), |pod| refuse(&pod.source, "Pod"))?;
+    objects.pod_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
+    objects.job_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
     objects.kueue_workloads.first().map_or(Ok(()), |workload| refuse(&workload.source, "Workload"))
 }
 
@@ -301,12 +288,7 @@ impl NodeTemplate {
             labels.entry("kubernetes.io/hostname".to_owned()).or_insert_with(|| name.clone());
             let mut allocatable = quantities(&self.allocatable);
             allocatable.entry("pods".to_owned()).or_insert_with(|| Quantity("110".to_owned()));
-            let taints = (!self.taints.is_empty()).then(|| self.taints.clone());
-            Object::from(Node {
-                metadata: ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() },
-                spec: taints.map(|taints| NodeSpec { taints: Some(taints), ..NodeSpec::default() }),
-                status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
-            })
+            blueprint::node(&name, labels, &self.taints, allocatable)
         };
         (0..self.count).map(node).collect()
     }
@@ -333,11 +315,7 @@ impl Class {
 }
 
 /// INVARIANT: checked to be numbers or text.
-fn texts(amounts: &Amounts) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    amounts.iter().map(|(resource, amount)| (resource.clone(), text(amount))).collect()
-}
-
 fn quantities(amounts: &Amounts) -> BTreeMap<String, Quantity> {
-    texts(amounts).into_iter().map(|(resource, amount)| (resource, Quantity(amount))).collect()
+    let quantity = |value: &Value| Quantity(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    amounts.iter().map(|(resource, amount)| (resource.clone(), quantity(amount))).collect()
 }

@@ -41,7 +41,7 @@ pub fn shrink(setup: Setup, kept: Vec<usize>, violation: Violation, mut runs: us
 
 impl Shrunk {
     fn leave_out_faults(&mut self, runs: &mut usize) {
-        for kind in Fault::ALL {
+        for &kind in Fault::ALL {
             let mut smaller = self.setup.clone();
             *smaller.faults.rate(kind) = 0;
             self.take_if_violated(smaller, None, runs);

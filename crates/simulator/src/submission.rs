@@ -15,6 +15,8 @@ use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 
+use crate::run::Gang;
+
 /// The label by which a pod of policy Koordinator names its job.
 const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
@@ -30,8 +32,8 @@ pub struct Submission {
     pub at: Timestamp,
     /// How many pods it has.
     pub pods: usize,
-    /// How they belong together.
-    pub form: Form,
+    /// How they belong together; `None` where each runs and starts anew on its own.
+    pub gang: Option<Gang>,
     /// What each of them is like; many submissions are alike.
     pub template: Arc<Pod>,
     /// How long it runs; `None` is for ever.
@@ -44,34 +46,21 @@ pub struct Submission {
     pub stop_micros: i64,
 }
 
-/// How the pods of a submission belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// They run together or not at all, and start anew together.
-    Gang {
-        /// How few will do.
-        min: usize,
-        /// Whether they yield only all together.
-        whole: bool,
-    },
-    /// Each runs on its own, and starts anew on its own.
-    Single,
-}
-
 impl Submission {
     /// The priority of its pods.
     pub fn priority(&self) -> i32 {
         self.template.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
     }
 
+    fn metadata(&self) -> ObjectMeta {
+        let FullName { namespace, name } = self.name.clone();
+        ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() }
+    }
+
     /// The object that makes a gang of its pods, if its policy knows one.
     pub(crate) fn group(&self, policy: &Policy) -> Option<Object> {
-        let Form::Gang { min, whole } = self.form else { return None };
-        let metadata = ObjectMeta {
-            namespace: Some(self.name.namespace.clone()),
-            name: Some(self.name.name.clone()),
-            ..ObjectMeta::default()
-        };
+        let Gang { min, whole } = self.gang?;
+        let metadata = self.metadata();
         match policy {
             Policy::Kubernetes(_) => {
                 let gang = GangSchedulingPolicy { min_count: i32::try_from(min).unwrap_or(i32::MAX) };
@@ -107,12 +96,7 @@ impl Submission {
         spec.scheduler_name = Some(scheduler.to_owned());
         let parallelism = i32::try_from(self.pods).unwrap_or(i32::MAX);
         Some(Object::from(Job {
-            metadata: ObjectMeta {
-                namespace: Some(self.name.namespace.clone()),
-                name: Some(self.name.name.clone()),
-                labels: Some(queue.iter().cloned().collect()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { labels: Some(queue.iter().cloned().collect()), ..self.metadata() },
             spec: Some(BatchSpec {
                 suspend: Some(queue.is_some()),
                 parallelism: Some(parallelism),
@@ -135,7 +119,7 @@ impl Submission {
         pod.metadata.name = Some(name);
         let spec = pod.spec_mut();
         spec.scheduler_name = Some(scheduler.to_owned());
-        if let Form::Gang { .. } = self.form {
+        if self.gang.is_some() {
             match policy {
                 Policy::Kubernetes(_) => {
                     let pod_group_name = Some(self.name.name.clone());

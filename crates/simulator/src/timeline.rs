@@ -1,7 +1,6 @@
 //! Virtual time: what will happen, in order. Of two things at one moment, the one that was arranged first comes first.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use reprieve_engine::Timestamp;
 
@@ -9,19 +8,14 @@ use reprieve_engine::Timestamp;
 pub struct Timeline<T> {
     now: Timestamp,
     arranged: u64,
-    coming: BinaryHeap<Reverse<Coming<T>>>,
-}
-
-struct Coming<T> {
-    at: Timestamp,
-    number: u64,
-    what: T,
+    /// By time, then by the number of the arrangement.
+    coming: BTreeMap<(Timestamp, u64), T>,
 }
 
 impl<T> Timeline<T> {
     /// Time begins.
     pub fn new(now: Timestamp) -> Self {
-        Self { now, arranged: 0, coming: BinaryHeap::new() }
+        Self { now, arranged: 0, coming: BTreeMap::new() }
     }
 
     /// What time it is.
@@ -31,9 +25,8 @@ impl<T> Timeline<T> {
 
     /// Arranges for something at a time; what lies in the past happens now.
     pub fn at(&mut self, at: Timestamp, what: T) {
-        let (at, number) = (at.max(self.now), self.arranged);
+        self.coming.insert((at.max(self.now), self.arranged), what);
         self.arranged += 1;
-        self.coming.push(Reverse(Coming { at, number, what }));
     }
 
     /// Arranges for something after so many microseconds.
@@ -43,33 +36,13 @@ impl<T> Timeline<T> {
 
     /// The time of what comes next.
     pub fn next_at(&self) -> Option<Timestamp> {
-        self.coming.peek().map(|Reverse(coming)| coming.at)
+        self.coming.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Time passes until the next thing happens.
     pub fn next(&mut self) -> Option<T> {
-        let Reverse(coming) = self.coming.pop()?;
-        self.now = coming.at;
-        Some(coming.what)
+        let ((at, _), what) = self.coming.pop_first()?;
+        self.now = at;
+        Some(what)
     }
 }
-
-impl<T> Ord for Coming<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
-impl<T> PartialOrd for Coming<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> PartialEq for Coming<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T> Eq for Coming<T> {}

@@ -3,11 +3,18 @@
 mod jobs;
 mod openb;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use reprieve_api::kinds::Object;
 use reprieve_api::source::InputError;
 use reprieve_engine::Timestamp;
+use reprieve_translate::queue_tree::NeutralQueues;
+
+use crate::blueprint::Blueprint;
+use crate::faults::Faults;
+use crate::submission::Submission;
 
 pub use jobs::jobs;
 pub use openb::openb;
@@ -17,12 +24,6 @@ const START: Timestamp = Timestamp(1_767_225_600_000_000);
 const SECOND: i64 = 1_000_000;
 /// Longer than any trace; more would not add up in microseconds.
 const MOST_SECONDS: i64 = 100_000_000_000;
-
-/// A table that was read.
-struct Rows {
-    rows: Vec<Row>,
-    broken: Broken,
-}
 
 /// A line, with its number.
 struct Row {
@@ -57,15 +58,41 @@ pub enum OnBroken {
     Skip,
 }
 
+/// A blueprint of these submissions, in their order, in which nothing goes wrong; it ends after so many seconds.
+fn blueprint(
+    list: Text<'_>,
+    objects: Vec<Object>,
+    queues: NeutralQueues,
+    mut submissions: Vec<(Submission, Option<String>)>,
+    made_up: Vec<String>,
+    seconds: i64,
+) -> Blueprint {
+    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    Blueprint {
+        name: list.file.to_owned(),
+        objects,
+        queues,
+        submissions,
+        start: START,
+        end: START.plus_micros(seconds * SECOND),
+        faults: Faults::default(),
+        soft_eviction_micros: 20 * SECOND,
+        made_up,
+        seed: 0,
+    }
+}
+
 impl Text<'_> {
-    /// What the lines say, each understood on its own.
+    /// What the lines say, each understood on its own: at least one, and no two of the same name.
     fn lines<T>(
         self,
-        header: &[&str],
+        what: &str,
+        header: &str,
         on_broken: OnBroken,
         understand: impl Fn(&Row) -> Result<T, String>,
+        name: impl Fn(&T) -> &str,
     ) -> Result<(Vec<T>, Broken), InputError> {
-        let Rows { rows, mut broken } = self.rows(header, on_broken)?;
+        let (rows, mut broken) = self.rows(header, on_broken)?;
         let mut understood = Vec::with_capacity(rows.len());
         for row in rows {
             match understand(&row) {
@@ -73,18 +100,21 @@ impl Text<'_> {
                 Err(problem) => broken.add(self.wrong(row.line, problem), on_broken)?,
             }
         }
-        Ok((understood, broken))
+        if understood.is_empty() {
+            return Err(InputError::new(format!("{}: has no line that can be used", self.file)));
+        }
+        let mut names = BTreeSet::new();
+        match understood.iter().map(name).find(|name| !names.insert(*name)) {
+            Some(twice) => Err(InputError::new(format!("{}: {what} {twice:?} is there twice", self.file))),
+            None => Ok((understood, broken)),
+        }
     }
 
-    fn rows(self, header: &[&str], on_broken: OnBroken) -> Result<Rows, InputError> {
+    fn rows(self, header: &str, on_broken: OnBroken) -> Result<(Vec<Row>, Broken), InputError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
-        let found: Vec<String> = match reader.headers() {
-            Ok(headers) => headers.iter().map(str::to_owned).collect(),
-            Err(error) => return Err(self.wrong(1, error)),
-        };
-        if found != header {
-            let problem = format!("the columns are not {}", header.join(","));
-            return Err(self.wrong(1, format!("{problem}; this is another format, or the first line is missing")));
+        if !reader.headers().map_err(|error| self.wrong(1, error))?.iter().eq(header.split(',')) {
+            let problem = format!("the columns are not {header}; this is another format, or the first line is missing");
+            return Err(self.wrong(1, problem));
         }
         let mut broken = Broken::default();
         let mut rows = Vec::new();
@@ -92,7 +122,7 @@ impl Text<'_> {
         loop {
             let line = reader.position().line();
             match reader.read_record(&mut record) {
-                Ok(false) => return Ok(Rows { rows, broken }),
+                Ok(false) => return Ok((rows, broken)),
                 Ok(true) => {
                     let line = record.position().map_or(line, csv::Position::line);
                     rows.push(Row { line, record: record.clone() });
@@ -101,7 +131,7 @@ impl Text<'_> {
                     let line = error.position().map_or(line, csv::Position::line);
                     let problem = match error.kind() {
                         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                            format!("has {len} columns; write {expected_len}: {}", header.join(","))
+                            format!("has {len} columns; write {expected_len}: {header}")
                         }
                         _ => error.to_string(),
                     };
@@ -113,10 +143,6 @@ impl Text<'_> {
 
     fn wrong(self, line: u64, problem: impl fmt::Display) -> InputError {
         InputError::new(format!("{}: line {line}: {problem}", self.file))
-    }
-
-    fn empty(self) -> InputError {
-        InputError::new(format!("{}: has no line that can be used", self.file))
     }
 }
 

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
+use reprieve_engine::Timestamp;
 use reprieve_loader::request;
+use reprieve_scheduler::action::SOFT_EVICTION;
 
 use crate::job::Job;
-use crate::run::{Gang, JobRecord};
-use crate::submission::Form;
+use crate::run::{JobRecord, Sample};
 
 /// The label by which jobs of a scenario name their queue, whatever the policy.
 pub(crate) const QUEUE: &str = "reprieve.dev/queue";
@@ -17,10 +18,11 @@ pub(crate) const QUEUE: &str = "reprieve.dev/queue";
 const GPU: &str = "nvidia.com/gpu";
 
 /// How full the cluster is.
+#[derive(Default)]
 pub(crate) struct Usage {
     /// What it is counted in: GPUs, or cpu where no node has any.
-    resource: String,
-    capacity: i64,
+    pub resource: String,
+    pub capacity: i64,
     used: i64,
     pending: usize,
     pods: BTreeMap<FullName, Counted>,
@@ -31,10 +33,9 @@ pub(crate) struct Usage {
 /// How a pod is counted.
 #[derive(Clone, Default)]
 pub(crate) struct Counted {
-    pub bound: bool,
     pub leaving: bool,
     pub soft: bool,
-    node: Option<String>,
+    pub node: Option<String>,
     queue: Option<String>,
     amount: i64,
     over: bool,
@@ -45,23 +46,7 @@ impl Usage {
         let has_gpus = objects.iter().any(|object| offered(object, GPU) > 0);
         let resource = if has_gpus { GPU } else { "cpu" }.to_owned();
         let capacity = objects.iter().map(|object| offered(object, &resource)).sum();
-        Self {
-            resource,
-            capacity,
-            used: 0,
-            pending: 0,
-            pods: BTreeMap::new(),
-            on_node: BTreeMap::new(),
-            by_queue: BTreeMap::new(),
-        }
-    }
-
-    pub fn resource(&self) -> &str {
-        &self.resource
-    }
-
-    pub fn capacity(&self) -> i64 {
-        self.capacity
+        Self { resource, capacity, ..Self::default() }
     }
 
     /// A pod as it is now; what it was is told.
@@ -69,33 +54,30 @@ impl Usage {
         let name = FullName::of(&pod.metadata);
         let before = self.pods.get(&name).cloned().unwrap_or_default();
         let known = self.pods.contains_key(&name);
-        let labels = pod.metadata.labels.as_ref();
-        let node = pod.node_name.clone();
         let after = Counted {
-            bound: node.is_some(),
             leaving: pod.metadata.deletion_timestamp.is_some(),
-            soft: labels.is_some_and(|labels| labels.contains_key(reprieve_scheduler::action::SOFT_EVICTION)),
-            node,
+            soft: is_soft_evicted(pod),
+            node: pod.node_name.clone(),
             queue: queue_of(pod),
             amount: if known { before.amount } else { asked(pod, &self.resource) },
             over: pod.is_finished(),
         };
         self.remove(&name);
-        if after.bound && !after.over {
+        if after.node.is_some() && !after.over {
             self.used += after.amount;
             *self.by_queue.entry(after.queue.clone().unwrap_or_default()).or_default() += after.amount;
         }
         if let Some(node) = &after.node {
             self.on_node.entry(node.clone()).or_default().insert(name.clone());
         }
-        self.pending += usize::from(!after.bound);
+        self.pending += usize::from(after.node.is_none());
         self.pods.insert(name, after);
         before
     }
 
     pub fn remove(&mut self, name: &FullName) {
         let Some(counted) = self.pods.remove(name) else { return };
-        if counted.bound && !counted.over {
+        if counted.node.is_some() && !counted.over {
             self.used -= counted.amount;
             *self.by_queue.entry(counted.queue.unwrap_or_default()).or_default() -= counted.amount;
         }
@@ -104,24 +86,21 @@ impl Usage {
         {
             pods.remove(name);
         }
-        self.pending -= usize::from(!counted.bound);
+        self.pending -= usize::from(counted.node.is_none());
     }
 
     pub fn pods_on(&self, node: &str) -> Vec<FullName> {
         self.on_node.get(node).into_iter().flatten().cloned().collect()
     }
 
-    pub fn node_lost(&mut self, node: &Object) {
-        self.capacity -= offered(node, &self.resource);
+    pub fn offered(&self, node: &Object) -> i64 {
+        offered(node, &self.resource)
     }
 
-    pub fn node_back(&mut self, node: &Object) {
-        self.capacity += offered(node, &self.resource);
-    }
-
-    pub fn sample(&self) -> (i64, usize, usize, Vec<(String, i64)>) {
+    pub fn sample(&self, now: Timestamp) -> Sample {
         let by_queue = self.by_queue.iter().map(|(queue, used)| (queue.clone(), *used)).collect();
-        (self.used, self.pods.len() - self.pending, self.pending, by_queue)
+        let running = self.pods.len() - self.pending;
+        Sample { at: now.0, used: self.used, running, pending: self.pending, by_queue }
     }
 
     /// What happened to a job.
@@ -132,10 +111,7 @@ impl Usage {
             priority: submission.priority(),
             queue: queue_of(&submission.template),
             pods: submission.pods,
-            gang: match submission.form {
-                Form::Gang { min, whole } => Some(Gang { min, whole }),
-                Form::Single => None,
-            },
+            gang: submission.gang,
             each: asked(&submission.template, &self.resource),
             submitted: submission.at.0,
             started: job.first_started.map(|at| at.0),
@@ -152,6 +128,11 @@ fn offered(object: &Object, resource: &str) -> i64 {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let amounts = allocatable.and_then(|list| request::amounts(list, "status.allocatable").ok());
     amounts.and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
+}
+
+/// Whether a pod is labelled for another operator to delete it.
+pub(crate) fn is_soft_evicted(pod: &Pod) -> bool {
+    pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
 }
 
 fn asked(pod: &Pod, resource: &str) -> i64 {

@@ -35,8 +35,7 @@ use crate::api::Api;
 use crate::fault_injector::FaultInjector;
 use crate::faults::Fault;
 use crate::job::Job;
-use crate::run::{Preemption, Run};
-use crate::submission::Form;
+use crate::run::{Gang, Preemption, Run};
 use crate::timeline::Timeline;
 
 pub use self::setup::{SCHEDULER, Setup};
@@ -48,14 +47,14 @@ const TIMEOUT_MICROS: i64 = 10_000_000;
 
 /// The virtual cluster.
 pub struct World {
-    setup: Setup,
+    pub(crate) setup: Setup,
     timeline: Timeline<Happening>,
     pub(crate) api: Api,
-    process: Process,
+    pub(crate) process: Process,
     jobs: JobController,
     has_budgets: bool,
     faults: FaultInjector,
-    statistics: Statistics,
+    pub(crate) statistics: Statistics,
     stopwatch: Box<dyn Fn() -> u64>,
 }
 
@@ -99,11 +98,6 @@ impl World {
     pub fn progress(&self) -> u64 {
         let (now, start, end) = (self.now().0, self.setup.start.0, self.setup.end.0);
         u64::try_from((now - start).saturating_mul(1000) / (end - start).max(1)).unwrap_or(0)
-    }
-
-    /// The setup.
-    pub fn setup(&self) -> &Setup {
-        &self.setup
     }
 
     /// Lets the next moment pass, and tells of every step of the scheduler in it; `false` when it is over.
@@ -157,47 +151,9 @@ impl World {
         objects
     }
 
-    /// All objects, as the scheduler takes them to be.
-    pub(crate) fn seen_by_scheduler(&self) -> Objects {
-        self.process.scheduler.live().everything()
-    }
-
-    /// How often the scheduler was started before.
-    pub(crate) fn life(&self) -> u64 {
-        self.process.life
-    }
-
-    /// When the scheduler was last started.
-    pub(crate) fn last_restart(&self) -> Timestamp {
-        self.process.started
-    }
-
-    /// Whether the scheduler that lives now has had the answer that this pod was evicted.
-    pub(crate) fn knows_evicted(&self, uid: &str) -> bool {
-        self.process.knows_evicted(uid)
-    }
-
-    /// What tells an admission of a workload from those before.
-    pub(crate) fn turn_of(&self, workload: &str) -> String {
-        self.process.turn_of(workload)
-    }
-
-    /// How many pods were evicted.
-    pub(crate) fn evictions(&self) -> usize {
-        self.statistics.run.evictions.len()
-    }
-
-    /// Whether nothing is under way between the scheduler and the API.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.process.is_at_rest()
-    }
-
-    /// The gangs that are not done, each with how few of its members will do.
-    pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, usize)> {
-        self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| match job.submission.form {
-            Form::Gang { min, .. } => Some((job, min)),
-            Form::Single => None,
-        })
+    /// The gangs that are not done.
+    pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, Gang)> {
+        self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| Some((job, job.submission.gang?)))
     }
 
     /// The explanations since the last call, by the number of the preemption in the run.
@@ -210,7 +166,7 @@ impl World {
         // Where nothing happens any more, what runs and what waits goes on doing so.
         let over = self.jobs.jobs.iter().all(Job::is_done);
         let ended = if over { self.timeline.now().min(self.setup.end) } else { self.setup.end };
-        self.statistics.run.counts.faults = self.faults.struck();
+        self.statistics.run.counts.faults = self.faults.struck;
         self.statistics.finish(&self.jobs.jobs, ended)
     }
 
@@ -219,7 +175,7 @@ impl World {
         match happening {
             Happening::Arrive(at) => self.jobs.arrive(self.setup.submissions[at].clone(), &mut self.api, now),
             Happening::Deliver(life, event) => {
-                self.process.arrived();
+                self.process.undelivered -= 1;
                 self.process.observe(life, event, now);
             }
             Happening::Wake(life) => self.process.observe(life, Event::Timer, now),
@@ -239,11 +195,11 @@ impl World {
             Happening::Sync(job) => self.jobs.sync(&mut self.api, job, now),
             Happening::Collect(job) => self.jobs.collect(&mut self.api, job),
             Happening::NodeBack(node) => {
-                self.statistics.usage.node_back(&node);
+                self.statistics.usage.capacity += self.statistics.usage.offered(&node);
                 self.api.create(*node, now);
             }
             Happening::Sample => {
-                self.statistics.sample(now);
+                self.statistics.run.samples.push(self.statistics.usage.sample(now));
                 if self.timeline.next_at().is_some() {
                     self.timeline.after(self.setup.sample_micros, Happening::Sample);
                 }
@@ -299,7 +255,8 @@ impl World {
             Event::Listed { .. } | Event::Timer | Event::Done { .. } => String::new(),
         });
         if self.faults.strikes(Fault::LostEvent, &about).is_some() {
-            return self.process.lose_event();
+            self.process.lost = true;
+            return;
         }
         let times = if self.faults.strikes(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
         for _ in 0..times {
@@ -312,13 +269,11 @@ impl World {
     /// Carries out what a step asks for.
     fn follow(&mut self, step: Step) {
         if let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) {
-            let job = self.jobs.part_of(&self.api, unit);
             let Statistics { run, reports, .. } = &mut self.statistics;
             reports.extend(step.report.map(|report| (run.preemptions.len(), report)));
             run.preemptions.push(Preemption {
                 at: self.timeline.now(),
                 unit: unit.to_string(),
-                job: job.map(|(job, _)| self.jobs.jobs[job].submission.name.to_string()),
                 victims: victims.clone(),
                 placement: placement.clone(),
             });
@@ -343,7 +298,7 @@ impl World {
 
     /// A request reaches the API server, or is lost on its way; then its answer is under way.
     fn perform(&mut self, life: u64, id: ActionId, action: &Action) {
-        self.process.arrived();
+        self.process.undelivered -= 1;
         let about = self.faults.about(|| about(action));
         let result = match self.refusal(&about) {
             Some(refusal) => refusal,
@@ -356,15 +311,12 @@ impl World {
 
     /// How a request fails by a fault before it has changed anything, if it does.
     fn refusal(&mut self, about: &str) -> Option<ActionResult> {
-        if self.faults.strikes(Fault::LostRequest, about).is_some() {
-            Some(ActionResult::TimedOut)
-        } else if self.faults.strikes(Fault::Conflict, about).is_some() {
-            Some(ActionResult::Conflict)
-        } else if self.faults.strikes(Fault::Failure, about).is_some() {
-            Some(ActionResult::Forbidden("it is not your day".to_owned()))
-        } else {
-            None
-        }
+        let refusals = [
+            (Fault::LostRequest, ActionResult::TimedOut),
+            (Fault::Conflict, ActionResult::Conflict),
+            (Fault::Failure, ActionResult::Forbidden("it is not your day".to_owned())),
+        ];
+        refusals.into_iter().find_map(|(fault, refusal)| self.faults.strikes(fault, about).map(|_| refusal))
     }
 
     /// Carries out a request; its answer may be lost.
@@ -383,7 +335,7 @@ impl World {
             _ => None,
         };
         if let Some(evicted) = evicted.filter(|_| worked) {
-            self.process.knows(life, evicted);
+            self.process.known_evicted.insert((life, evicted));
         }
         result
     }

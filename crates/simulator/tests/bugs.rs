@@ -22,7 +22,7 @@ fn every_bug_is_caught() {
             check(setup).err().map(|violation| (seed, violation))
         });
         let (seed, violation) = caught.unwrap_or_else(|| panic!("{bug:?} went unnoticed in 200 seeds"));
-        println!("{bug:?}: seed {seed}: {violation}");
+        println!("{bug:?}: seed {seed}: {violation:?}");
     }
 }
 

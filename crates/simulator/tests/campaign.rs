@@ -9,7 +9,7 @@ fn campaign(seeds: std::ops::Range<u64>, faults: Faults) {
     for policy in POLICIES {
         for seed in seeds.clone() {
             let run = check(setup(seed, policy, faults))
-                .unwrap_or_else(|violation| panic!("policy {policy}, seed {seed}, at {:?}: {violation}", violation.at));
+                .unwrap_or_else(|violation| panic!("policy {policy}, seed {seed}: {violation:?}"));
             preemptions += run.preemptions.len();
         }
     }

@@ -2,8 +2,8 @@
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_simulator::run::Gang;
 use reprieve_simulator::scenario::Scenario;
-use reprieve_simulator::submission::Form;
 
 const HEAD: &str = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec:\n";
 const NODES: &str = "  nodes: [{name: node, count: 2, allocatable: {cpu: 4}}]\n";
@@ -87,7 +87,7 @@ fn jobs_come_by_rate_or_by_list_and_one_seed_makes_them_alike() {
     let hours = |job: &&reprieve_simulator::submission::Submission| (job.at.0 - blueprint.start.0) / 3_600_000_000;
     assert!(often.iter().all(|job| (100..600).contains(&hours(job))));
     let [once] = once.as_slice() else { panic!() };
-    assert_eq!(once.form, Form::Gang { min: 2, whole: true });
+    assert_eq!(once.gang, Some(Gang { min: 2, whole: true }));
     assert_eq!((hours(once), once.running_micros, once.checkpoint_micros), (1, None, Some(300_000_000)));
     let names = |seed| format!("{:?}", scenario.blueprint(seed).submissions);
     assert_eq!(names(1), names(1));

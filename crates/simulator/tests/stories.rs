@@ -15,7 +15,7 @@ fn story(text: &str) -> (Run, Summary) {
     let blueprint = scenario.blueprint(0);
     let profile = &scenario.profiles()[0];
     let setup = blueprint.setup(policy(profile).unwrap()).unwrap();
-    let run = check(setup).unwrap_or_else(|violation| panic!("{violation}"));
+    let run = check(setup).unwrap_or_else(|violation| panic!("{violation:?}"));
     let summary = summary(&profile.policy, &run, &blueprint.queues);
     (run, summary)
 }

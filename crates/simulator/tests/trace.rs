@@ -1,6 +1,5 @@
 //! Traces: the generated samples are read, and a broken line is named.
 
-use reprieve_simulator::submission::Form;
 use reprieve_simulator::trace::{OnBroken, Text, jobs, openb};
 
 const NODES: &str = include_str!("../../../docs/examples/traces/openb_node_list_all_node.csv");
@@ -23,7 +22,7 @@ fn openb_has_nodes_and_pods() {
 #[test]
 fn a_list_of_jobs_has_gangs_and_nodes_that_are_made_up() {
     let (blueprint, _) = jobs(file("jobs", JOBS), None, OnBroken::Stop, 3).unwrap();
-    let gangs = blueprint.submissions.iter().filter(|(job, _)| matches!(job.form, Form::Gang { whole: true, .. }));
+    let gangs = blueprint.submissions.iter().filter(|(job, _)| job.gang.is_some_and(|gang| gang.whole));
     assert!(gangs.count() > 3);
     assert!(blueprint.made_up.iter().any(|note| note.starts_with("nodes: ")));
     let (with_nodes, _) = jobs(file("jobs", JOBS), Some(file("nodes", NODES)), OnBroken::Stop, 3).unwrap();

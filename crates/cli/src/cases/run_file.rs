@@ -74,17 +74,18 @@ pub enum Found {
 pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
     let start = Instant::now();
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let bad = |name: &str, problem: String| {
+    let case = |name: &str, verdict, problems, decision: Option<Box<Report>>| {
         Found::Case(Box::new(Case {
             name: name.to_owned(),
             file: file.to_owned(),
-            verdict: Verdict::BadInput,
-            problems: vec![problem],
-            decision: None,
-            table: String::new(),
+            verdict,
+            problems,
+            table: decision.as_ref().map_or_else(String::new, |report| render::decision(report, Detail::Short)),
+            decision,
             took: start.elapsed(),
         }))
     };
+    let bad = |name: &str, problem: String| case(name, Verdict::BadInput, vec![problem], None);
     let text = match input::text_of(file) {
         Ok(text) => text,
         Err(error) => return bad(&stem, error.to_string()),
@@ -105,18 +106,8 @@ pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
             let located = if error.source.is_some() { error } else { error.at(&test.source) };
             bad(&name, located.to_string())
         }
-        Ok(Judged { problems, report, table }) => {
-            let passed = problems.is_empty();
-            Found::Case(Box::new(Case {
-                name,
-                file: file.to_owned(),
-                verdict: if passed { Verdict::Passed } else { Verdict::Failed },
-                problems,
-                decision: (!passed).then_some(report),
-                table,
-                took: start.elapsed(),
-            }))
-        }
+        Ok((problems, _)) if problems.is_empty() => case(&name, Verdict::Passed, problems, None),
+        Ok((problems, report)) => case(&name, Verdict::Failed, problems, Some(report)),
     }
 }
 
@@ -144,13 +135,8 @@ fn read(file: &Path, text: &str) -> Result<(Sourced<PreemptionTest>, Objects), I
     Ok((test, objects))
 }
 
-struct Judged {
-    problems: Vec<String>,
-    report: Box<Report>,
-    table: String,
-}
-
-fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError> {
+/// What is wrong with the decision, and the decision.
+fn judge(test: &PreemptionTest, objects: &Objects) -> Result<(Vec<String>, Box<Report>), InputError> {
     let Some(expect) = &test.spec.expect else {
         let problem = "is missing; a test says what it expects (reprieve plan -o test writes it)";
         return Err(InputError::new(problem).field("spec.expect"));
@@ -186,8 +172,7 @@ fn judge(test: &PreemptionTest, objects: &Objects) -> Result<Judged, InputError>
         };
         problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
     }
-    let table = if problems.is_empty() { String::new() } else { render::decision(&report, Detail::Short) };
-    Ok(Judged { problems, report: Box::new(report), table })
+    Ok((problems, Box::new(report)))
 }
 
 /// Where the answer is not what is expected.

@@ -77,7 +77,6 @@ mod tests {
         Preemption {
             at: Timestamp(at),
             unit: "Pod ns/urgent".to_owned(),
-            job: None,
             victims: victims.iter().map(|pod| FullName::new("ns", pod)).collect(),
             placement: Vec::new(),
         }

@@ -7,19 +7,19 @@ use reprieve_simulator::campaign::{POLICIES, setup};
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::invariants::{Violation, check};
 use reprieve_simulator::shrink::{Shrunk, shrink};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::args::{Output, SimulateArgs, WithFaults};
-use super::simulated::bar;
 use crate::input::Error;
-use crate::output;
 use crate::render::table;
+use crate::{output, progress};
 
 /// How many runs a violation is shrunk in.
 const SHRINKING_RUNS: usize = 300;
 
 /// What a policy came through.
-#[derive(Default)]
+#[derive(Default, Serialize)]
 struct Tried {
     policy: &'static str,
     faulty: bool,
@@ -28,7 +28,19 @@ struct Tried {
     faults: u64,
     preemptions: u64,
     evictions: u64,
-    violated: Vec<(u64, Shrunk)>,
+    violated: Vec<Violated>,
+}
+
+/// A violation, made as small as it can be.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Violated {
+    seed: u64,
+    invariant: &'static str,
+    at_micros: i64,
+    problem: String,
+    /// The command that shows it again.
+    replay: String,
 }
 
 /// Prints what was tried and what was violated.
@@ -43,8 +55,10 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         WithFaults::None => &[None],
         WithFaults::Some => &[Some(some)],
     };
-    let progress =
-        bar(args.campaign.seeds * (policies.len() * faults.len()) as u64, "{msg} {wide_bar} {pos}/{len} {eta}");
+    let progress = progress::bar(
+        args.campaign.seeds * (policies.len() * faults.len()) as u64,
+        "{msg} {wide_bar} {pos}/{len} {eta}",
+    );
     let mut all = Vec::new();
     for policy in policies {
         for &faults in faults {
@@ -54,7 +68,10 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     }
     progress.finish_and_clear();
     match args.output {
-        Output::Json => output::line(&format!("{:#}", as_json(&all)))?,
+        Output::Json => {
+            let result = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Campaign", "tried": all});
+            output::line(&format!("{result:#}"))?;
+        }
         Output::Table | Output::Csv => output::print(&as_table(&all))?,
     }
     Ok(u8::from(all.iter().any(|tried| !tried.violated.is_empty())))
@@ -76,7 +93,12 @@ fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, prog
                 tried.preemptions += run.preemptions.len() as u64;
                 tried.evictions += run.evictions.len() as u64;
             }
-            Err(violation) => tried.violated.push((seed, shrink(setup, kept, violation, SHRINKING_RUNS))),
+            Err(violation) => {
+                let shrunk = shrink(setup, kept, violation, SHRINKING_RUNS);
+                let replay = replay(policy, seed, &shrunk);
+                let Violation { invariant, at, problem } = shrunk.violation;
+                tried.violated.push(Violated { seed, invariant, at_micros: at.0, problem, replay });
+            }
         }
         progress.inc(1);
     }
@@ -131,44 +153,10 @@ fn as_table(all: &[Tried]) -> String {
     let header = ["POLICY", "FAULTS", "SEEDS", "STEPS", "FAULTS MET", "PREEMPTIONS", "EVICTIONS", "VIOLATED"];
     let mut text = table(header, rows, None);
     text.push('\n');
-    for tried in all {
-        for (seed, shrunk) in &tried.violated {
-            let Violation { invariant, problem, .. } = &shrunk.violation;
-            let command = replay(tried.policy, *seed, shrunk);
-            let _ = write!(text, "\nviolated: {invariant}, seed {seed}: {problem}\n  {command}\n");
-        }
+    for Violated { seed, invariant, problem, replay, .. } in all.iter().flat_map(|tried| &tried.violated) {
+        let _ = write!(text, "\nviolated: {invariant}, seed {seed}: {problem}\n  {replay}\n");
     }
     text
-}
-
-fn as_json(all: &[Tried]) -> serde_json::Value {
-    let one = |tried: &Tried| {
-        let violated = tried.violated.iter().map(|(seed, shrunk)| {
-            let violation = &shrunk.violation;
-            serde_json::json!({
-                "seed": seed,
-                "invariant": violation.invariant,
-                "atMicros": violation.at.0,
-                "problem": violation.problem,
-                "replay": replay(tried.policy, *seed, shrunk),
-            })
-        });
-        serde_json::json!({
-            "policy": tried.policy,
-            "faulty": tried.faulty,
-            "seeds": tried.seeds,
-            "steps": tried.steps,
-            "faults": tried.faults,
-            "preemptions": tried.preemptions,
-            "evictions": tried.evictions,
-            "violated": violated.collect::<Vec<_>>(),
-        })
-    };
-    serde_json::json!({
-        "apiVersion": "reprieve.dev/v1alpha1",
-        "kind": "Campaign",
-        "tried": all.iter().map(one).collect::<Vec<_>>(),
-    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Lets a blueprint run under each of several policies.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::SignedDuration;
 use reprieve_api::test_file::Profile;
 use reprieve_loader::question::policy;
@@ -14,6 +12,7 @@ use reprieve_simulator::summary::{Summary, summary};
 use reprieve_simulator::world::{Setup, World};
 
 use crate::input::Error;
+use crate::progress;
 use crate::render::span;
 use crate::report::Explained;
 
@@ -36,7 +35,7 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> 
         let setup = Setup { explains, ..blueprint.setup(policy(profile)?)? };
         setups.push((label(profile, profiles), setup));
     }
-    let bar = bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
+    let bar = progress::bar(1000 * setups.len() as u64, "{msg} {wide_bar} {percent}% {eta}");
     let start = blueprint.start;
     let mut simulated = Vec::new();
     for (at, (label, setup)) in setups.into_iter().enumerate() {
@@ -60,17 +59,6 @@ pub fn simulate(blueprint: &Blueprint, profiles: &[Profile], explains: bool) -> 
     }
     bar.finish_and_clear();
     Ok(simulated)
-}
-
-/// A bar, where somebody is watching.
-pub fn bar(length: u64, template: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 /// A policy's name; with its settings where another one has the same name.

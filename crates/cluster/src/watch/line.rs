@@ -1,13 +1,10 @@
 //! A line of a watch: what happened to an object.
 
-use std::fmt;
-
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
 use reprieve_api::kinds::{Kind, Object};
 use reprieve_scheduler::event::Event;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::list::version;
@@ -25,132 +22,55 @@ pub enum Told {
     Nothing,
 }
 
+/// A line: what happened, and to which object.
+#[derive(Deserialize)]
+struct Line<'l> {
+    #[serde(rename = "type")]
+    type_: &'l str,
+    #[serde(borrow)]
+    object: &'l RawValue,
+}
+
 /// What a line of a watch says, and as of which version.
 pub fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Told, kube::Error> {
     if line.trim_ascii().is_empty() {
         return Ok(Told::Nothing);
     }
-    match read(kind, line) {
-        Ok(Line::Is(object)) => {
-            *at = object.version();
-            Ok(Told::Event(Event::Changed(slim.keep(object))))
-        }
-        Ok(Line::Was(object)) => {
+    let Line { type_, object } = serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
+        Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
+        _ => kube::Error::SerdeError(error),
+    })?;
+    let text = object.get();
+    match type_ {
+        "ADDED" | "MODIFIED" => match Object::from_json(kind, text) {
+            Ok(object) => {
+                *at = object.version();
+                Ok(Told::Event(Event::Changed(slim.keep(object))))
+            }
+            Err(error) => {
+                let Some(object) = read::<Identity>(text).ok().filter(Identity::has_name) else {
+                    return Err(kube::Error::SerdeError(error));
+                };
+                *at = object.version();
+                Ok(Told::Undecodable(Undecodable::new(kind, &object, &error)))
+            }
+        },
+        "DELETED" => {
+            let object: Identity = read(text)?;
             *at = object.version();
             Ok(Told::Event(Event::Gone { key: object.key(kind), version: object.version() }))
         }
-        Ok(Line::Bookmark(bookmark)) => {
-            *at = version(&bookmark.metadata.resource_version);
+        "BOOKMARK" => {
+            let Bookmark { metadata } = read(text)?;
+            *at = version(&metadata.resource_version);
             Ok(Told::Nothing)
         }
-        Ok(Line::Refusal(status)) => Err(kube::Error::Api(status)),
-        Err(error) => not_decoded(kind, line, at, error),
+        _ => Err(kube::Error::Api(read(text)?)),
     }
 }
 
-/// A line that is not about an object that can be decoded: it is a refusal, or says of which object it is, or cannot be read at all.
-fn not_decoded(kind: Kind, line: &[u8], at: &mut u64, error: serde_json::Error) -> Result<Told, kube::Error> {
-    #[derive(Deserialize)]
-    struct Changed {
-        #[serde(rename = "type")]
-        type_: String,
-        object: Identity,
-    }
-    if let Ok(status @ Status { code: 1.., .. }) = serde_json::from_slice(line) {
-        return Err(kube::Error::Api(status.boxed()));
-    }
-    match serde_json::from_slice(line) {
-        Ok(Changed { type_, object }) if matches!(&*type_, "ADDED" | "MODIFIED") && object.has_name() => {
-            *at = object.version();
-            Ok(Told::Undecodable(Undecodable::new(kind, &object, &error)))
-        }
-        _ => Err(kube::Error::SerdeError(error)),
-    }
-}
-
-fn read(kind: Kind, line: &[u8]) -> Result<Line, serde_json::Error> {
-    let text = std::str::from_utf8(line).map_err(serde_json::Error::custom)?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let line = LineOf(kind).deserialize(&mut json)?;
-    json.end().map(|()| line)
-}
-
-/// A line of a watch.
-enum Line {
-    /// The object as it is from now on.
-    Is(Object),
-    /// The object is gone.
-    Was(Identity),
-    Bookmark(Bookmark),
-    Refusal(Box<Status>),
-}
-
-/// Reads a line about an object of this kind. What happened to the object is said first, as a rule: then it is read in one go.
-struct LineOf(Kind);
-
-/// Reads an object of this kind, to which this happened.
-struct Happened<'l>(Kind, &'l str);
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum Part {
-    Type,
-    Object,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de> DeserializeSeed<'de> for LineOf {
-    type Value = Line;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Line, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for LineOf {
-    type Value = Line;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what happened, and to which object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Line, A::Error> {
-        let (mut type_, mut object, mut line) = (None, None, None);
-        while let Some(part) = map.next_key()? {
-            match (part, type_) {
-                (Part::Type, _) => type_ = Some(map.next_value()?),
-                (Part::Object, Some(type_)) => line = Some(map.next_value_seed(Happened(self.0, type_))?),
-                (Part::Object, None) => object = Some(map.next_value::<&RawValue>()?),
-                (Part::Other, _) => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        match (line, type_, object) {
-            (Some(line), ..) => Ok(line),
-            (None, Some(type_), Some(object)) => {
-                let mut json = serde_json::Deserializer::from_str(object.get());
-                Happened(self.0, type_).deserialize(&mut json).map_err(A::Error::custom)
-            }
-            (None, None, _) => Err(A::Error::missing_field("type")),
-            (None, Some(_), None) => Err(A::Error::missing_field("object")),
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Happened<'_> {
-    type Value = Line;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Line, D::Error> {
-        let Self(kind, type_) = self;
-        match type_ {
-            "ADDED" | "MODIFIED" => kind.deserialize(deserializer).map(Line::Is),
-            "DELETED" => Identity::deserialize(deserializer).map(Line::Was),
-            "BOOKMARK" => Bookmark::deserialize(deserializer).map(Line::Bookmark),
-            _ => Box::deserialize(deserializer).map(Line::Refusal),
-        }
-    }
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, kube::Error> {
+    serde_json::from_str(text).map_err(kube::Error::SerdeError)
 }
 
 /// How far the server is, though nothing happened.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::undecodable::{Identity, Undecodable};
-use crate::error::Error;
+use crate::error::{Error, has_code};
 use crate::resources::QUEUES;
 use crate::slim::Slim;
 
@@ -90,12 +90,13 @@ pub(super) fn version(text: &str) -> u64 {
 
 /// Whether the API has no such kind.
 pub fn is_unknown_kind(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+    has_code(error, 404)
 }
 
-/// Whether there is no right to do it.
-fn is_forbidden(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 403)
+/// Whether the scheduler goes on without the objects of a kind that it could not list: the API has no such kind, or the policy can do
+/// without a kind that may not be listed.
+pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
+    is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 
 /// All objects of these kinds, or why they cannot be read; and warnings about those that are left out. Kinds that the cluster does not
@@ -106,7 +107,7 @@ pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, V
         match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
             Ok(listed) => Ok((objects, warnings(kind, &listed.undecodable))),
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new())),
-            Err(error) if is_forbidden(&error) && kind.resource().need == Need::Completes => {
+            Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {
                 let plural = kind.resource().plural;
                 let warning = format!(
                     "no right to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \

@@ -7,7 +7,7 @@ use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::UnitName;
 
-use super::Invariant;
+use super::Held;
 use crate::world::World;
 
 /// By then everything that happened has been heard of, at the latest by a list.
@@ -22,11 +22,11 @@ pub(super) struct Accounted {
 
 impl Accounted {
     /// Whoever waits for somebody to leave waits for somebody who does.
-    fn knows_who_is_leaving(&mut self, world: &World, pod: &Pod) -> Result<(), String> {
+    fn knows_who_is_leaving(&mut self, world: &World, pod: &Pod) -> Held {
         let name = FullName::of(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let taken = world.scheduler().live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
-        if taken == pod.metadata.deletion_timestamp.is_some() || !taken {
+        if !taken || pod.metadata.deletion_timestamp.is_some() {
             self.suspected.remove(&uid);
             return Ok(());
         }
@@ -35,14 +35,8 @@ impl Accounted {
             false => Err(format!("the scheduler takes {name} to be leaving, and it is not")),
         }
     }
-}
 
-impl Invariant for Accounted {
-    fn name(&self) -> &'static str {
-        "accounted for"
-    }
-
-    fn at_moment(&mut self, world: &World) -> Result<(), String> {
+    pub fn check(&mut self, world: &World) -> Held {
         let now = world.now();
         if self.looked.is_some_and(|looked| now < looked.plus_micros(HEARD_MICROS)) {
             return Ok(());
@@ -50,7 +44,7 @@ impl Invariant for Accounted {
         self.looked = Some(now);
         let waiting: BTreeMap<UnitName, String> =
             world.scheduler().waiting().map(|(unit, why)| (unit.clone(), why)).collect();
-        if now.0 - world.last_restart().0 < HEARD_MICROS {
+        if now.0 - world.process.started.0 < HEARD_MICROS {
             return Ok(());
         }
         for pod in world.api.pods() {
@@ -61,7 +55,7 @@ impl Invariant for Accounted {
             if bound || recently || pod.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let unit = UnitName::of(pod, &world.setup().policy);
+            let unit = UnitName::of(pod, &world.setup.policy);
             let known = world.scheduler().live().pod(&FullName::of(&pod.metadata));
             let assumed = known.is_some_and(|pod| pod.node_name.is_some());
             if !assumed && !waiting.contains_key(&unit) {

@@ -4,45 +4,28 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_loader::load::{Strictness, load};
 
-use super::Invariant;
+use super::Held;
 use super::quota::Quota;
 use crate::world::World;
 
-#[derive(Default)]
-pub(super) struct Ceilings {
-    /// The version of the API that was looked at last.
-    looked: u64,
-}
-
-impl Invariant for Ceilings {
-    fn name(&self) -> &'static str {
-        "ceilings"
+pub(super) fn check(world: &World) -> Held {
+    if matches!(world.setup.policy, Policy::Kubernetes(_)) {
+        return Ok(());
     }
-
-    fn at_moment(&mut self, world: &World) -> Result<(), String> {
-        let version = world.api.version();
-        let looked = std::mem::replace(&mut self.looked, version);
-        if matches!(world.setup().policy, Policy::Kubernetes(_)) || looked == version {
-            return Ok(());
-        }
-        if matches!(world.setup().policy, Policy::Kueue(_)) {
-            return Quota::of(&world.objects())?.check();
-        }
-        let loaded = load(&world.objects(), Strictness::Live).map_err(|error| error.to_string())?;
-        let queues = loaded.snapshot.queues();
-        for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn(world)) {
-            for (at, (used, ceiling)) in queues.used(id).iter().zip(&queues.get(id).ceiling).enumerate() {
-                if *ceiling != UNDEFINED && used > ceiling {
-                    let queue = loaded.names.queue(id);
-                    return Err(format!("queue {queue} may use {ceiling} of resource {at}, and uses {used}"));
-                }
+    if matches!(world.setup.policy, Policy::Kueue(_)) {
+        return Quota::of(&world.objects())?.check();
+    }
+    let loaded = load(&world.objects(), Strictness::Live).map_err(|error| error.to_string())?;
+    let queues = loaded.snapshot.queues();
+    // There the root's ceiling is what the nodes offer, and nodes may vanish.
+    let is_yunikorn = matches!(world.setup.policy, Policy::YuniKorn);
+    for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn) {
+        for (at, (used, ceiling)) in queues.used(id).iter().zip(&queues.get(id).ceiling).enumerate() {
+            if *ceiling != UNDEFINED && used > ceiling {
+                let queue = loaded.names.queue(id);
+                return Err(format!("queue {queue} may use {ceiling} of resource {at}, and uses {used}"));
             }
         }
-        Ok(())
     }
-}
-
-/// There the root's ceiling is what the nodes offer, and nodes may vanish.
-fn is_yunikorn(world: &World) -> bool {
-    matches!(world.setup().policy, Policy::YuniKorn)
+    Ok(())
 }

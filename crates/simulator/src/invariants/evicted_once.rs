@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reprieve_scheduler::Step;
 use reprieve_scheduler::action::Action;
 
-use super::Invariant;
+use super::Held;
 use crate::world::World;
 
 #[derive(Default)]
@@ -14,20 +14,16 @@ pub(super) struct EvictedOnce {
     asked: BTreeSet<(u64, String)>,
 }
 
-impl Invariant for EvictedOnce {
-    fn name(&self) -> &'static str {
-        "evicted once"
-    }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+impl EvictedOnce {
+    pub fn check(&mut self, world: &World, step: &Step) -> Held {
         for (_, action) in &step.actions {
             let (victim, uid) = match action {
                 Action::Evict { pod } | Action::SoftEvict { pod, .. } => (pod, pod.uid.clone()),
-                Action::EvictWorkload { workload, .. } => (workload, world.turn_of(&workload.uid)),
+                Action::EvictWorkload { workload, .. } => (workload, world.process.turn_of(&workload.uid)),
                 _ => continue,
             };
-            let again = !self.asked.insert((world.life(), uid.clone()));
-            if again && world.knows_evicted(&uid) {
+            let again = !self.asked.insert((world.process.life, uid.clone()));
+            if again && world.process.knows_evicted(&uid) {
                 return Err(format!("{} is evicted a second time", victim.name));
             }
         }

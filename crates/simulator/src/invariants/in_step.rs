@@ -12,7 +12,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_scheduler::UnitName;
 use reprieve_scheduler::effects::is_true;
 
-use super::Invariant;
+use super::Held;
 use crate::world::World;
 
 /// By then a Job follows its workload, whatever went wrong in between.
@@ -20,24 +20,17 @@ const FOLLOWED_MICROS: i64 = 300_000_000;
 
 #[derive(Default)]
 pub(super) struct InStep {
-    /// The version of the API that was looked at last.
-    looked: u64,
     /// By Job: since when it is out of step, and how.
     out_of_step: BTreeMap<FullName, (&'static str, Timestamp)>,
 }
 
-impl Invariant for InStep {
-    fn name(&self) -> &'static str {
-        "in step"
-    }
-
-    fn at_moment(&mut self, world: &World) -> Result<(), String> {
-        if !matches!(world.setup().policy, Policy::Kueue(_)) {
+impl InStep {
+    pub fn check(&mut self, world: &World, is_changed: bool) -> Held {
+        if !matches!(world.setup.policy, Policy::Kueue(_)) {
             return Ok(());
         }
         self.follows(world)?;
-        let looked = std::mem::replace(&mut self.looked, world.api.version());
-        if looked == world.api.version() && self.out_of_step.is_empty() {
+        if !is_changed && self.out_of_step.is_empty() {
             return Ok(());
         }
         let mut workloads: BTreeMap<&str, &KueueWorkload> = BTreeMap::new();
@@ -72,11 +65,9 @@ impl Invariant for InStep {
         self.out_of_step = out;
         Ok(())
     }
-}
 
-impl InStep {
-    fn follows(&self, world: &World) -> Result<(), String> {
-        let from = |since: Timestamp| since.max(world.last_restart()).plus_micros(FOLLOWED_MICROS);
+    fn follows(&self, world: &World) -> Held {
+        let from = |since: Timestamp| since.max(world.process.started).plus_micros(FOLLOWED_MICROS);
         match self.out_of_step.iter().find(|(_, (_, since))| world.now() > from(*since)) {
             Some((job, (how, _))) => Err(format!("Job {job} {how}, for minutes")),
             None => Ok(()),

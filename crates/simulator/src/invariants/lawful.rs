@@ -6,44 +6,31 @@ use reprieve_api::answer::Answer;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
-use reprieve_checker::{Claim, check};
+use reprieve_checker::Claim;
 use reprieve_engine::policy::Policy;
 use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
-use super::Invariant;
+use super::Held;
 use super::quota::{Quota, queue_of};
 use crate::world::{SCHEDULER, World};
 
-pub(super) struct Lawful;
-
-impl Invariant for Lawful {
-    fn name(&self) -> &'static str {
-        "lawful victims"
+pub(super) fn check(world: &World, step: &Step) -> Held {
+    if let (Some(UnitName::Workload(preemptor)), Verdict::Preempt { victims, .. }) = (&step.unit, &step.verdict) {
+        return within_quota(world, preemptor, victims);
     }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
-        if let (Some(UnitName::Workload(preemptor)), Verdict::Preempt { victims, .. }) = (&step.unit, &step.verdict) {
-            return within_quota(world, preemptor, victims);
-        }
-        let (Some(unit), Verdict::Prepare { placement, victims }) = (&step.unit, &step.verdict) else {
-            return Ok(());
-        };
-        match world.setup().policy {
-            Policy::Kubernetes(_) => by_checker(world, unit, placement, victims),
-            Policy::Koordinator(_) => victims.iter().try_for_each(|victim| lower(world, unit, placement, victim)),
-            Policy::YuniKorn => victims.iter().try_for_each(|victim| within_fence(world, placement, victim)),
-            Policy::Kueue(_) => Ok(()),
-        }
+    let (Some(unit), Verdict::Prepare { placement, victims }) = (&step.unit, &step.verdict) else {
+        return Ok(());
+    };
+    match world.setup.policy {
+        Policy::Kubernetes(_) => by_checker(world, unit, placement, victims),
+        Policy::Koordinator(_) => victims.iter().try_for_each(|victim| lower(world, unit, placement, victim)),
+        Policy::YuniKorn => victims.iter().try_for_each(|victim| within_fence(world, placement, victim)),
+        Policy::Kueue(_) => Ok(()),
     }
 }
 
-fn by_checker(
-    world: &World,
-    unit: &UnitName,
-    placement: &[(FullName, String)],
-    victims: &[FullName],
-) -> Result<(), String> {
+fn by_checker(world: &World, unit: &UnitName, placement: &[(FullName, String)], victims: &[FullName]) -> Held {
     let (kind, name) = match unit {
         UnitName::Pod(name) => ("Pod", name),
         UnitName::Group(name) | UnitName::Job(name) => ("PodGroup", name),
@@ -59,7 +46,7 @@ fn by_checker(
         nominated: placement.iter().map(|(pod, node)| (pod.to_string(), node.clone())).collect(),
     };
     // As it was when it was decided: the nominations are what came of it.
-    let mut objects = world.seen_by_scheduler();
+    let mut objects = world.scheduler().live().everything();
     for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
         let name = FullName::of(&pod.metadata);
         if placement.iter().any(|(placed, _)| *placed == name)
@@ -78,13 +65,13 @@ fn by_checker(
         scheduler_name: Some(SCHEDULER),
         answer: &answer,
     };
-    match check(&claim).first() {
+    match reprieve_checker::check(&claim).first() {
         Some(complaint) => Err(format!("{unit}: {complaint}")),
         None => Ok(()),
     }
 }
 
-fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
+fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victim: &FullName) -> Held {
     let priority = |pod: &FullName| {
         let pod = world.scheduler().live().pod(pod);
         pod.and_then(|pod| pod.spec.as_ref()?.priority).unwrap_or(0)
@@ -97,8 +84,8 @@ fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victi
 }
 
 /// Nobody of another queue is taken that uses no more than its own; at home, nobody who is not lower.
-fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Result<(), String> {
-    let objects = world.seen_by_scheduler();
+fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Held {
+    let objects = world.scheduler().live().everything();
     let mut quota = Quota::of(&objects)?;
     let find = |name: &FullName| {
         let mut all = objects.kueue_workloads.iter().map(|workload| &workload.object);
@@ -120,7 +107,7 @@ fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Re
 }
 
 /// Law 7: nobody is taken outside the preemptor's fence.
-fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullName) -> Result<(), String> {
+fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullName) -> Held {
     let queue = |pod: &FullName| {
         let labels = world.scheduler().live().pod(pod)?.metadata.labels.clone()?;
         labels.get("queue").cloned()
@@ -136,7 +123,7 @@ fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullNa
 
 /// The paths of the queues that are fences, as the setup wrote them.
 fn fences(world: &World) -> Vec<String> {
-    let texts = world.setup().objects.iter().filter_map(|object| match object {
+    let texts = world.setup.objects.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
         _ => None,
     });

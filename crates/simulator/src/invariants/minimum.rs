@@ -3,29 +3,22 @@
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
-use super::Invariant;
+use super::Held;
 use super::standing::bound_members;
+use crate::run::Gang;
 use crate::world::World;
 
-pub(super) struct Minimum;
-
-impl Invariant for Minimum {
-    fn name(&self) -> &'static str {
-        "minimum"
+pub(super) fn check(world: &World, step: &Step) -> Held {
+    let (Some(unit), Verdict::Schedule { .. }) = (&step.unit, &step.verdict) else { return Ok(()) };
+    let (UnitName::Group(name) | UnitName::Job(name)) = unit else { return Ok(()) };
+    if matches!(world.setup.policy, Policy::YuniKorn) {
+        return Ok(());
     }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
-        let (Some(unit), Verdict::Schedule { .. }) = (&step.unit, &step.verdict) else { return Ok(()) };
-        let (UnitName::Group(name) | UnitName::Job(name)) = unit else { return Ok(()) };
-        if matches!(world.setup().policy, Policy::YuniKorn) {
-            return Ok(());
+    for (_, Gang { min, .. }) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+        let has = bound_members(world, unit);
+        if has < min {
+            return Err(format!("gang {name} needs {min} pods, and {has} have a place"));
         }
-        for (_, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
-            let has = bound_members(world, unit);
-            if has < min {
-                return Err(format!("gang {name} needs {min} pods, and {has} have a place"));
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }

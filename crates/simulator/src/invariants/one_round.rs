@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::meta::FullName;
-use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
+use reprieve_scheduler::action::{Action, PREEMPTED_FOR};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
-use super::Invariant;
+use super::Held;
 use super::standing::fits;
+use crate::usage::is_soft_evicted;
 use crate::world::World;
 
 #[derive(Default)]
@@ -21,12 +22,8 @@ struct Round {
     victims: Vec<(FullName, String)>,
 }
 
-impl Invariant for OneRound {
-    fn name(&self) -> &'static str {
-        "one round"
-    }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
+impl OneRound {
+    pub fn check(&mut self, world: &World, step: &Step) -> Held {
         let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
             return Ok(());
         };
@@ -60,7 +57,8 @@ impl Invariant for OneRound {
     }
 }
 
-fn evicted(action: &Action) -> Option<&FullName> {
+/// The pod that an action evicts.
+pub(super) fn evicted(action: &Action) -> Option<&FullName> {
     match action {
         Action::Evict { pod } | Action::SoftEvict { pod, .. } => Some(&pod.name),
         _ => None,
@@ -68,9 +66,6 @@ fn evicted(action: &Action) -> Option<&FullName> {
 }
 
 fn is_leaving(world: &World, pod: &FullName) -> bool {
-    world.scheduler().live().pod(pod).is_some_and(|pod| {
-        let labels = pod.metadata.labels.as_ref();
-        let soft = labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION));
-        pod.metadata.deletion_timestamp.is_some() || soft
-    })
+    let pod = world.scheduler().live().pod(pod);
+    pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some() || is_soft_evicted(pod))
 }

@@ -3,40 +3,32 @@
 use reprieve_api::kinds::Kind;
 use reprieve_scheduler::{Scheduler, Verdict};
 
-use super::Invariant;
+use super::Held;
 use crate::world::{SCHEDULER, World};
 
-pub(super) struct Rest;
-
-impl Invariant for Rest {
-    fn name(&self) -> &'static str {
-        "rest"
+pub(super) fn check(world: &World) -> Held {
+    if !world.process.is_at_rest() {
+        return Ok(());
     }
-
-    fn at_end(&mut self, world: &World) -> Result<(), String> {
-        if !world.is_at_rest() {
-            return Ok(());
-        }
-        let mut fresh = Scheduler::new(SCHEDULER, world.setup().policy);
-        for &kind in Kind::ALL {
-            fresh.observe(world.api.list(kind), world.now());
-        }
-        let mut now = world.now();
-        for _ in 0..10_000 {
-            match fresh.step(now) {
-                Some(step) => {
-                    if let (Some(unit), Verdict::Schedule { placement }) = (&step.unit, &step.verdict) {
-                        let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
-                        let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
-                        if !held_back {
-                            return Err(format!("{unit} fits as {placement:?} and is pending: {why:?}"));
-                        }
+    let mut fresh = Scheduler::new(SCHEDULER, world.setup.policy);
+    for &kind in Kind::ALL {
+        fresh.observe(world.api.list(kind), world.now());
+    }
+    let mut now = world.now();
+    for _ in 0..10_000 {
+        match fresh.step(now) {
+            Some(step) => {
+                if let (Some(unit), Verdict::Schedule { placement }) = (&step.unit, &step.verdict) {
+                    let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
+                    let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
+                    if !held_back {
+                        return Err(format!("{unit} fits as {placement:?} and is pending: {why:?}"));
                     }
                 }
-                None if now == world.now() => now = now.plus_seconds(2),
-                None => return Ok(()),
             }
+            None if now == world.now() => now = now.plus_seconds(2),
+            None => return Ok(()),
         }
-        Err("a fresh scheduler finds no end".to_owned())
     }
+    Err("a fresh scheduler finds no end".to_owned())
 }

@@ -9,38 +9,31 @@ use reprieve_api::pod::Pod;
 use reprieve_loader::request::{self, Amounts};
 use reprieve_scheduler::{Step, UnitName, Verdict};
 
-use super::Invariant;
+use super::Held;
+use crate::run::Gang;
 use crate::world::World;
 
-pub(super) struct Standing;
-
-impl Invariant for Standing {
-    fn name(&self) -> &'static str {
-        "standing plan"
+pub(super) fn check(world: &World, step: &Step) -> Held {
+    let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
+        return Ok(());
+    };
+    if let UnitName::Group(name) | UnitName::Job(name) = unit {
+        for (_, Gang { min, .. }) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
+            let bound = bound_members(world, unit);
+            if bound + placement.len() < min {
+                return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
+            }
+        }
     }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
-        let (Some(unit), Verdict::Preempt { placement, victims }) = (&step.unit, &step.verdict) else {
-            return Ok(());
-        };
-        if let UnitName::Group(name) | UnitName::Job(name) = unit {
-            for (_, min) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
-                let bound = bound_members(world, unit);
-                if bound + placement.len() < min {
-                    return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
-                }
-            }
+    for (pod, node) in placement {
+        let status = world.scheduler().live().pod(pod).and_then(|pod| pod.status.as_ref());
+        if status.and_then(|status| status.nominated_node_name.as_ref()) != Some(node) {
+            return Err(format!("{victims:?} yield for {unit}, and it is not said that {pod} is meant for {node}"));
         }
-        for (pod, node) in placement {
-            let status = world.scheduler().live().pod(pod).and_then(|pod| pod.status.as_ref());
-            if status.and_then(|status| status.nominated_node_name.as_ref()) != Some(node) {
-                return Err(format!("{victims:?} yield for {unit}, and it is not said that {pod} is meant for {node}"));
-            }
-        }
-        match fits(world, placement, victims) {
-            true => Ok(()),
-            false => Err(format!("with {victims:?} gone, {unit} does not fit as {placement:?}")),
-        }
+    }
+    match fits(world, placement, victims) {
+        true => Ok(()),
+        false => Err(format!("with {victims:?} gone, {unit} does not fit as {placement:?}")),
     }
 }
 

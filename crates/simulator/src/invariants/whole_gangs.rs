@@ -5,46 +5,27 @@ use std::collections::BTreeSet;
 use reprieve_api::meta::FullName;
 use reprieve_engine::policy::Policy;
 use reprieve_scheduler::Step;
-use reprieve_scheduler::action::Action;
 
-use super::Invariant;
-use crate::submission::Form;
+use super::Held;
+use super::one_round::evicted;
 use crate::world::World;
 
-pub(super) struct WholeGangs;
-
-impl Invariant for WholeGangs {
-    fn name(&self) -> &'static str {
-        "whole gangs"
+pub(super) fn check(world: &World, step: &Step) -> Held {
+    let evicted: BTreeSet<&FullName> = step.actions.iter().filter_map(|(_, action)| evicted(action)).collect();
+    if evicted.is_empty() || !matches!(world.setup.policy, Policy::Kubernetes(_)) {
+        return Ok(());
     }
-
-    fn at_step(&mut self, world: &World, step: &Step) -> Result<(), String> {
-        let evicted: BTreeSet<&FullName> = step
-            .actions
-            .iter()
-            .filter_map(|(_, action)| match action {
-                Action::Evict { pod } => Some(&pod.name),
-                _ => None,
-            })
-            .collect();
-        if evicted.is_empty() || !matches!(world.setup().policy, Policy::Kubernetes(_)) {
-            return Ok(());
+    for (job, _) in world.gangs().filter(|(_, gang)| gang.whole) {
+        let pods = &job.parts[0].pods;
+        let stays = |pod: &&FullName| {
+            let pod = world.scheduler().live().pod(pod);
+            pod.is_some_and(|pod| pod.node_name.is_some() && pod.metadata.deletion_timestamp.is_none())
+        };
+        if pods.keys().any(|pod| evicted.contains(pod))
+            && let Some(pod) = pods.keys().filter(stays).find(|pod| !evicted.contains(pod))
+        {
+            return Err(format!("part of gang {} is evicted, and {pod} stays", job.submission.name));
         }
-        for (job, _) in world.gangs().filter(|(job, _)| matches!(job.submission.form, Form::Gang { whole: true, .. })) {
-            let pods = &job.parts[0].pods;
-            let stays = |pod: &&FullName| {
-                let pod = world.scheduler().live().pod(pod);
-                pod.is_some_and(|pod| {
-                    let bound = pod.node_name.is_some();
-                    bound && pod.metadata.deletion_timestamp.is_none()
-                })
-            };
-            if pods.keys().any(|pod| evicted.contains(pod))
-                && let Some(pod) = pods.keys().filter(stays).find(|pod| !evicted.contains(pod))
-            {
-                return Err(format!("part of gang {} is evicted, and {pod} stays", job.submission.name));
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }

@@ -31,23 +31,15 @@ impl Scenario {
     fn check_nodes(&self) -> Checked {
         for (at, template) in self.spec.nodes.iter().enumerate() {
             let place = format!("spec.nodes[{at}]");
-            if !(1..=MOST_NODES).contains(&template.count) {
-                let problem = format!(
-                    "{} is not a number of nodes; write 1 to {MOST_NODES}, or leave the template out",
-                    template.count
-                );
-                return wrong(&format!("{place}.count"), problem);
-            }
+            let count = template.count;
+            let problem =
+                format!("{count} is not a number of nodes; write 1 to {MOST_NODES}, or leave the template out");
+            refuse_if(!(1..=MOST_NODES).contains(&count), &format!("{place}.count"), problem)?;
             check_amounts(&template.allocatable).map_err(|error| within(error, &format!("{place}.allocatable")))?;
         }
         let raw = self.objects.iter().any(|object| object.kind() == Kind::Node);
-        if self.spec.nodes.is_empty() && !raw {
-            return wrong(
-                "spec.nodes",
-                "there are no nodes; add a template, as in {name: gpu, count: 4, allocatable: {cpu: 64, nvidia.com/gpu: 8}}",
-            );
-        }
-        Ok(())
+        let problem = "there are no nodes; add a template, as in {name: gpu, count: 4, allocatable: {cpu: 64, nvidia.com/gpu: 8}}";
+        refuse_if(self.spec.nodes.is_empty() && !raw, "spec.nodes", problem)
     }
 
     /// Names become names of objects, and no two are the same.
@@ -59,13 +51,11 @@ impl Scenario {
         let mut taken = BTreeSet::new();
         for (list, name) in nodes.chain(classes).chain(queues).chain(jobs) {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || name.len() > 40 || !name.chars().all(fits) || name.starts_with('-') {
-                let problem = format!("{name:?} is not a name; write 1 to 40 lowercase letters, digits or -");
-                return wrong(&format!("spec.{list}"), problem);
-            }
-            if !taken.insert((list, name)) {
-                return wrong(&format!("spec.{list}"), format!("{name:?} is there twice; give each a name of its own"));
-            }
+            let is_name = (1..=40).contains(&name.len()) && name.chars().all(fits) && !name.starts_with('-');
+            let problem = format!("{name:?} is not a name; write 1 to 40 lowercase letters, digits or -");
+            refuse_if(!is_name, &format!("spec.{list}"), problem)?;
+            let problem = format!("{name:?} is there twice; give each a name of its own");
+            refuse_if(!taken.insert((list, name)), &format!("spec.{list}"), problem)?;
         }
         Ok(())
     }
@@ -83,10 +73,8 @@ impl Scenario {
                     let problem = format!("queue {parent:?} is not in spec.queues; add it, or name another");
                     return wrong(&format!("{place}.parent"), problem);
                 };
-                if way.contains(&parent) {
-                    let problem = format!("queue {parent:?} is above itself; break the cycle");
-                    return wrong(&format!("{place}.parent"), problem);
-                }
+                let problem = format!("queue {parent:?} is above itself; break the cycle");
+                refuse_if(way.contains(&parent), &format!("{place}.parent"), problem)?;
                 way.push(parent);
                 above = found.parent.as_ref();
             }
@@ -97,45 +85,29 @@ impl Scenario {
     fn check_job(&self, job: &JobSpec) -> Checked {
         self.check_arrivals(&job.arrivals).map_err(|error| within(error, "arrivals"))?;
         check_amounts(&job.requests).map_err(|error| within(error, "requests"))?;
-        if let Some(min) = job.gang.and_then(|gang| gang.min)
-            && (min < 1 || min > usize::try_from(job.pods.0.low).unwrap_or(0))
-        {
-            let problem = format!(
-                "{min} of {} pods cannot be; write 1 to the number of pods, or leave it out for all",
-                job.pods.0.low
-            );
-            return wrong("gang.min", problem);
+        if let Some(min) = job.gang.and_then(|gang| gang.min) {
+            let pods = job.pods.0.low;
+            let problem =
+                format!("{min} of {pods} pods cannot be; write 1 to the number of pods, or leave it out for all");
+            refuse_if(min < 1 || min > usize::try_from(pods).unwrap_or(0), "gang.min", problem)?;
         }
-        if job.runs.is_some_and(|runs| runs.0.low == 0) {
-            return wrong(
-                "runs",
-                "a job that runs for no time; write at least 1s, or leave it out for a service that never ends",
-            );
-        }
-        if job.checkpoint.is_some_and(|span| span.0 == 0) {
-            return wrong(
-                "checkpoint",
-                "0s saves for ever; write at least 1s, or leave it out for a job that saves nothing",
-            );
-        }
-        if job.priority.is_some() && job.priority_class.is_some() {
-            return wrong("priority", "both priority and priorityClass are given; write one of them");
-        }
-        if let Some(class) = &job.priority_class
-            && self.class_value(class).is_none()
-        {
+        let problem = "a job that runs for no time; write at least 1s, or leave it out for a service that never ends";
+        refuse_if(job.runs.is_some_and(|runs| runs.0.low == 0), "runs", problem)?;
+        let problem = "0s saves for ever; write at least 1s, or leave it out for a job that saves nothing";
+        refuse_if(job.checkpoint.is_some_and(|span| span.0 == 0), "checkpoint", problem)?;
+        let problem = "both priority and priorityClass are given; write one of them";
+        refuse_if(job.priority.is_some() && job.priority_class.is_some(), "priority", problem)?;
+        if let Some(class) = &job.priority_class {
             let problem = format!("class {class:?} is not in spec.priorityClasses; add it, or write a priority");
-            return wrong("priorityClass", problem);
+            refuse_if(self.class(class).is_none(), "priorityClass", problem)?;
         }
         if let Some(name) = &job.queue {
             let queues = &self.spec.queues;
             let raw = [Kind::ConfigMap, Kind::ElasticQuota, Kind::ClusterQueue];
             let has_raw = self.objects.iter().any(|object| raw.contains(&object.kind()));
-            let found = queues.iter().find(|queue| queue.name == *name);
-            if found.is_none() && !has_raw {
-                let problem = format!("queue {name:?} is not in spec.queues; add it, or name another");
-                return wrong("queue", problem);
-            }
+            let is_known = has_raw || queues.iter().any(|queue| queue.name == *name);
+            let problem = format!("queue {name:?} is not in spec.queues; add it, or name another");
+            refuse_if(!is_known, "queue", problem)?;
             if let Some(below) = queues.iter().find(|queue| queue.parent.as_ref() == Some(name)) {
                 let problem = format!("queue {name:?} has queues below it; name one of those, as in {:?}", below.name);
                 return wrong("queue", problem);
@@ -148,43 +120,28 @@ impl Scenario {
         let length = self.end.0 - self.start.0;
         match (&arrivals.per_hour, &arrivals.at) {
             (Some(rate), None) => {
-                if !(rate.is_finite() && *rate > 0.0 && *rate <= MOST_PER_HOUR) {
-                    let problem = format!(
-                        "{rate} is not a rate; write a number of jobs above 0 and up to {MOST_PER_HOUR:.0}, as in 0.5 or 12"
-                    );
-                    return wrong("perHour", problem);
-                }
+                let problem = format!(
+                    "{rate} is not a rate; write a number of jobs above 0 and up to {MOST_PER_HOUR:.0}, as in 0.5 or 12"
+                );
+                refuse_if(!(rate.is_finite() && *rate > 0.0 && *rate <= MOST_PER_HOUR), "perHour", problem)?;
                 let until = arrivals.until.map_or(length, |span| span.0);
                 let from = arrivals.from.map_or(0, |span| span.0);
-                if until <= from || from >= length {
-                    return wrong(
-                        "until",
-                        "nothing arrives: it ends before it begins, or begins after the end of the scenario",
-                    );
-                }
+                let problem = "nothing arrives: it ends before it begins, or begins after the end of the scenario";
+                refuse_if(until <= from || from >= length, "until", problem)?;
                 let jobs = (until.min(length) - from) as f64 / 3.6e9 * rate;
-                if jobs > MOST_JOBS {
-                    let problem = format!(
-                        "{rate} makes {jobs:.0} jobs; write a lower rate or an earlier end, for at most {MOST_JOBS:.0}"
-                    );
-                    return wrong("perHour", problem);
-                }
-                Ok(())
+                let problem = format!(
+                    "{rate} makes {jobs:.0} jobs; write a lower rate or an earlier end, for at most {MOST_JOBS:.0}"
+                );
+                refuse_if(jobs > MOST_JOBS, "perHour", problem)
             }
             (None, Some(at)) => {
-                if arrivals.from.is_some() || arrivals.until.is_some() {
-                    return wrong("at", "from and until are for perHour; leave them out");
-                }
-                if at.is_empty() {
-                    return wrong("at", "nothing arrives; write when, as in [0s, 30m]");
-                }
-                match at.iter().find(|span| span.0 >= length) {
-                    Some(span) => wrong(
-                        "at",
-                        format!("{}s is after the end; write an earlier time or a later end", span.0 / 1_000_000),
-                    ),
-                    None => Ok(()),
-                }
+                let has_range = arrivals.from.is_some() || arrivals.until.is_some();
+                refuse_if(has_range, "at", "from and until are for perHour; leave them out")?;
+                refuse_if(at.is_empty(), "at", "nothing arrives; write when, as in [0s, 30m]")?;
+                at.iter().filter(|span| span.0 >= length).try_for_each(|span| {
+                    let seconds = span.0 / 1_000_000;
+                    wrong("at", format!("{seconds}s is after the end; write an earlier time or a later end"))
+                })
             }
             _ => wrong("", "write either perHour, as in {perHour: 12}, or at, as in {at: [0s, 30m]}"),
         }
@@ -199,6 +156,10 @@ fn check_amounts(amounts: &Amounts) -> Checked {
         let field = error.field.as_deref().unwrap_or_default().trim_start_matches('.').to_owned();
         InputError { field: Some(field), ..error }
     })
+}
+
+fn refuse_if(is_wrong: bool, field: &str, problem: impl Into<String>) -> Checked {
+    if is_wrong { wrong(field, problem) } else { Ok(()) }
 }
 
 fn wrong(field: &str, problem: impl Into<String>) -> Checked {

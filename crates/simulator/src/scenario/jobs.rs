@@ -7,10 +7,11 @@ use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 
 use super::span::{Between, Spans};
-use super::{JobSpec, Scenario, quantities};
+use super::{Class, JobSpec, Scenario, quantities};
 use crate::blueprint::template;
 use crate::chance::Chance;
-use crate::submission::{Form, Submission};
+use crate::run::Gang;
+use crate::submission::Submission;
 
 const SECOND: i64 = 1_000_000;
 
@@ -52,12 +53,13 @@ fn arrivals(scenario: &Scenario, job: &JobSpec, chance: &mut Chance) -> Vec<Time
 }
 
 fn pod_template(scenario: &Scenario, job: &JobSpec) -> Pod {
-    let priority = job.priority_class.as_ref().and_then(|class| scenario.class_value(class)).or(job.priority);
+    let class = job.priority_class.as_ref().and_then(|class| scenario.class(class));
+    let priority = class.map(|class| class.value).or(job.priority);
     let mut template = template(priority.unwrap_or(0), quantities(&job.requests).into_iter());
     template.metadata.labels = Some(job.labels.clone());
     let spec = template.spec_mut();
     spec.priority_class_name.clone_from(&job.priority_class);
-    spec.preemption_policy = job.priority_class.as_ref().and_then(|class| scenario.preemption_policy(class));
+    spec.preemption_policy = class.and_then(|class| class.preemption_policy.clone());
     spec.node_selector = (!job.node_selector.is_empty()).then(|| job.node_selector.clone());
     template
 }
@@ -71,10 +73,7 @@ fn submission(job: &JobSpec, template: &Arc<Pod>, name: FullName, at: Timestamp,
         name,
         at,
         pods,
-        form: match job.gang {
-            Some(gang) => Form::Gang { min: gang.min.unwrap_or(pods), whole: gang.whole },
-            None => Form::Single,
-        },
+        gang: job.gang.map(|gang| Gang { min: gang.min.unwrap_or(pods), whole: gang.whole }),
         template: Arc::clone(template),
         running_micros: job.runs.map(|runs| runs.0.draw(chance)),
         checkpoint_micros: job.checkpoint.map(|span| span.0),
@@ -84,12 +83,7 @@ fn submission(job: &JobSpec, template: &Arc<Pod>, name: FullName, at: Timestamp,
 }
 
 impl Scenario {
-    pub(super) fn class_value(&self, name: &str) -> Option<i32> {
-        self.spec.priority_classes.iter().find(|class| class.name == name).map(|class| class.value)
-    }
-
-    fn preemption_policy(&self, name: &str) -> Option<String> {
-        let class = self.spec.priority_classes.iter().find(|class| class.name == name);
-        class.and_then(|class| class.preemption_policy.clone())
+    pub(super) fn class(&self, name: &str) -> Option<&Class> {
+        self.spec.priority_classes.iter().find(|class| class.name == name)
     }
 }

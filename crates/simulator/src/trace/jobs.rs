@@ -1,7 +1,7 @@
 //! Lists of training jobs, `job,submit_s,gpus,duration_s`: what is left of Microsoft's Philly trace in the form in which simulators
 //! of schedulers share it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
@@ -10,14 +10,14 @@ use reprieve_api::source::InputError;
 use reprieve_loader::queue_spec::Account;
 
 use super::openb::{GPU, name, node, node_list};
-use super::{Broken, OnBroken, Row, SECOND, START, Text};
+use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
 use crate::blueprint::{Blueprint, template};
 use crate::chance::Chance;
-use crate::faults::Faults;
+use crate::run::Gang;
 use crate::scenario::node_objects;
-use crate::submission::{Form, Submission};
+use crate::submission::Submission;
 
-const JOBS: [&str; 4] = ["job", "submit_s", "gpus", "duration_s"];
+const JOBS: &str = "job,submit_s,gpus,duration_s";
 /// What a node has, where the nodes are made up.
 const GPUS_PER_NODE: i64 = 8;
 /// Each becomes a pod at worst.
@@ -39,14 +39,7 @@ pub fn jobs(
     on_broken: OnBroken,
     seed: u64,
 ) -> Result<(Blueprint, Broken), InputError> {
-    let (lines, mut broken) = list.lines(&JOBS, on_broken, job_line)?;
-    if lines.is_empty() {
-        return Err(list.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|job| !names.insert(&job.name)) {
-        return Err(InputError::new(format!("{}: job {:?} is there twice", list.file, twice.name)));
-    }
+    let (lines, mut broken) = list.lines("job", JOBS, on_broken, job_line, |job| &job.name)?;
     let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {
@@ -65,28 +58,16 @@ pub fn jobs(
         }
     };
     let mut chance = Chance::new(seed);
-    let mut submissions: Vec<(Submission, Option<String>)> =
-        lines.iter().map(|line| submission(line, &mut chance)).collect();
-    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    let submissions = lines.iter().map(|line| submission(line, &mut chance)).collect();
     let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
     let queue = |name: &str| Account {
         name: name.to_owned(),
         guarantee: BTreeMap::from([(GPU.to_owned(), gpus / 2)]),
         ..Account::default()
     };
-    let blueprint = Blueprint {
-        name: list.file.to_owned(),
-        objects,
-        queues: TEAMS.into_iter().map(queue).collect(),
-        submissions,
-        start: START,
-        end: START.plus_micros((last * 2 + 86_400) * SECOND),
-        faults: Faults::default(),
-        soft_eviction_micros: 20 * SECOND,
-        made_up,
-        seed,
-    };
-    Ok((blueprint, broken))
+    let queues = TEAMS.into_iter().map(queue).collect();
+    let blueprint = blueprint(list, objects, queues, submissions, made_up, last * 2 + 86_400);
+    Ok((Blueprint { seed, ..blueprint }, broken))
 }
 
 /// What the trace does not say.
@@ -143,7 +124,7 @@ fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>
         name: FullName::new("default", &job.name),
         at: START.plus_micros(job.submitted * SECOND),
         pods,
-        form: if pods > 1 { Form::Gang { min: pods, whole: true } } else { Form::Single },
+        gang: (pods > 1).then_some(Gang { min: pods, whole: true }),
         template: template(priority, requests).into(),
         running_micros: Some(job.runs_seconds * SECOND),
         checkpoint_micros: Some(CHECKPOINT),

@@ -1,37 +1,22 @@
 //! The lists of nodes and pods of Alibaba's cluster-trace-gpu-v2023, called openb.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeStatus,
-};
+use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::FullName;
 use reprieve_api::source::InputError;
 use reprieve_loader::queue_spec::Account;
 use reprieve_translate::queue_tree::NeutralQueues;
 
-use super::{Broken, OnBroken, Row, SECOND, START, Text};
-use crate::blueprint::{Blueprint, template};
-use crate::faults::Faults;
-use crate::submission::{Form, Submission};
+use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
+use crate::blueprint::{self, Blueprint, template};
+use crate::submission::Submission;
 
-const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-const PODS: [&str; 11] = [
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
-];
+const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model";
+const PODS: &str =
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time";
 const MODEL: &str = "nvidia.com/gpu.product";
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
@@ -66,32 +51,12 @@ struct PodLine {
 /// The trace, and the lines of both files that were passed over.
 pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Blueprint, Broken), InputError> {
     let (nodes, mut broken) = node_list(nodes, on_broken)?;
-    let (lines, broken_pods) = pods.lines(&PODS, on_broken, pod_line)?;
+    let (lines, broken_pods) = pods.lines("pod", PODS, on_broken, pod_line, |pod| &pod.name)?;
     broken.lines += broken_pods.lines;
     broken.first = broken.first.or(broken_pods.first);
-    if lines.is_empty() {
-        return Err(pods.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|pod| !names.insert(&pod.name)) {
-        return Err(InputError::new(format!("{}: pod {:?} is there twice", pods.file, twice.name)));
-    }
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
-    let mut submissions: Vec<(Submission, Option<String>)> = lines.iter().map(submission).collect();
-    submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
-    let blueprint = Blueprint {
-        name: pods.file.to_owned(),
-        objects: nodes.iter().map(node).collect(),
-        queues: queues(&lines, &nodes),
-        submissions,
-        start: START,
-        end: START.plus_micros((last + 86_400) * SECOND),
-        faults: Faults::default(),
-        soft_eviction_micros: 20 * SECOND,
-        made_up: made_up(),
-        seed: 0,
-    };
-    Ok((blueprint, broken))
+    let (objects, submissions) = (nodes.iter().map(node).collect(), lines.iter().map(submission).collect());
+    Ok((blueprint(pods, objects, queues(&lines, &nodes), submissions, made_up(), last + 86_400), broken))
 }
 
 fn made_up() -> Vec<String> {
@@ -108,15 +73,7 @@ fn made_up() -> Vec<String> {
 
 /// A list of nodes.
 pub(super) fn node_list(nodes: Text<'_>, on_broken: OnBroken) -> Result<(Vec<NodeLine>, Broken), InputError> {
-    let (lines, broken) = nodes.lines(&NODES, on_broken, node_line)?;
-    if lines.is_empty() {
-        return Err(nodes.empty());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = lines.iter().find(|node| !names.insert(&node.name)) {
-        return Err(InputError::new(format!("{}: node {:?} is there twice", nodes.file, twice.name)));
-    }
-    Ok((lines, broken))
+    nodes.lines("node", NODES, on_broken, node_line, |node| &node.name)
 }
 
 fn node_line(row: &Row) -> Result<NodeLine, String> {
@@ -151,11 +108,7 @@ pub(super) fn node(line: &NodeLine) -> Object {
     if !line.model.is_empty() {
         labels.insert(MODEL.to_owned(), line.model.clone());
     }
-    Object::from(Node {
-        metadata: ObjectMeta { name: Some(line.name.clone()), labels: Some(labels), ..ObjectMeta::default() },
-        spec: None,
-        status: Some(NodeStatus { allocatable: Some(allocatable), ..NodeStatus::default() }),
-    })
+    blueprint::node(&line.name, labels, &[], allocatable)
 }
 
 fn pod_line(row: &Row) -> Result<PodLine, String> {
@@ -197,7 +150,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
         name: FullName::new("default", &pod.name),
         at: START.plus_micros(pod.created * SECOND),
         pods: 1,
-        form: Form::Single,
+        gang: None,
         template: template.into(),
         running_micros: Some(pod.runs_seconds * SECOND),
         checkpoint_micros: None,

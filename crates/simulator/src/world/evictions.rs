@@ -12,7 +12,7 @@ impl World {
     pub(super) fn count_evictions(&mut self, action: &Action) {
         match action {
             Action::Evict { pod } | Action::SoftEvict { pod, .. } => self.pod_evicted(&pod.name, &pod.uid),
-            Action::Admit { workload, .. } => self.process.admitted(&workload.uid),
+            Action::Admit { workload, .. } => *self.process.admissions.entry(workload.uid.clone()).or_default() += 1,
             Action::EvictWorkload { workload, preemptor, .. } => self.workload_evicted(&workload.name, preemptor),
             _ => {}
         }
@@ -20,7 +20,7 @@ impl World {
 
     /// A pod was evicted: who did it, and was that one evicted itself before?
     fn pod_evicted(&mut self, name: &FullName, uid: &str) {
-        if !self.statistics.is_first_eviction(uid) {
+        if !self.statistics.evicted.insert(uid.to_owned()) {
             return;
         }
         let annotations = self.api.pod(name).and_then(|pod| pod.metadata.annotations.as_ref());

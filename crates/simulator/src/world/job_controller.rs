@@ -59,8 +59,7 @@ impl Template {
 
 impl JobController {
     pub fn new(policy: Policy) -> Self {
-        let (owners, names, syncing) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Self { policy, jobs: Vec::new(), owners, names, syncing }
+        Self { policy, jobs: Vec::new(), owners: BTreeMap::new(), names: BTreeMap::new(), syncing: BTreeSet::new() }
     }
 
     /// A job is submitted.
@@ -196,11 +195,10 @@ impl JobController {
         for pod in pods {
             let owner = self.owners.remove(pod);
             api.remove(&Key::new(Kind::Pod, pod.clone()));
-            if let Some((job, _)) = owner.filter(|(job, _)| self.jobs[*job].is_done()) {
-                let group = self.jobs[job].submission.group(&self.policy);
-                if let Some(group) = group {
-                    api.remove(&group.key());
-                }
+            if let Some((job, _)) = owner.filter(|(job, _)| self.jobs[*job].is_done())
+                && let Some(group) = self.jobs[job].submission.group(&self.policy)
+            {
+                api.remove(&group.key());
             }
         }
     }
@@ -220,9 +218,8 @@ impl JobController {
             timeline.after(RESTART_MICROS, Happening::Renew { job: at, part });
             return;
         }
-        let others: Vec<FullName> = state.pods.keys().cloned().collect();
-        for other in others {
-            api.delete(&other, now);
+        for other in state.pods.keys() {
+            api.delete(other, now);
         }
     }
 
@@ -252,9 +249,8 @@ impl JobController {
         let name = self.jobs[job].submission.name.clone();
         let Some(object) = batch_job(api, &name).cloned() else { return };
         let suspended = object.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-        let pods: Vec<FullName> = self.jobs[job].parts.iter().flat_map(|part| part.pods.keys()).cloned().collect();
         if suspended {
-            for pod in &pods {
+            for pod in self.jobs[job].parts.iter().flat_map(|part| part.pods.keys()) {
                 api.delete(pod, now);
             }
         } else {

@@ -7,13 +7,12 @@ use reprieve_api::kinds::{Key, Kind, Object};
 use reprieve_api::meta::FullName;
 use reprieve_api::pod::Pod;
 use reprieve_loader::time::time;
-use reprieve_scheduler::action::SOFT_EVICTION;
 
 use super::World;
 use super::happening::{Happening, RESTART_MICROS};
 use crate::chance::Chance;
 use crate::faults::Fault;
-use crate::usage::Counted;
+use crate::usage::{Counted, is_soft_evicted};
 
 impl World {
     /// A pod was changed: one that is bound starts after a while, one that is deleted or labelled for eviction stops.
@@ -21,7 +20,7 @@ impl World {
         let name = FullName::of(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let node = pod.node_name.as_ref().map(|node| Key::new(Kind::Node, FullName::new("", node)));
-        if let Some(node) = node.filter(|_| !before.bound) {
+        if let Some(node) = node.filter(|_| before.node.is_none()) {
             let (pod, uid) = (name.clone(), uid.clone());
             if self.api.get(&node).is_none() {
                 // Bound to a node that is gone: the collector of such pods takes it away.
@@ -50,12 +49,14 @@ impl World {
         self.timeline.after(micros, Happening::Stop { pod, uid });
     }
 
+    fn pod(&self, name: &FullName, uid: &str) -> Option<&Arc<Pod>> {
+        self.api.pod(name).filter(|pod| pod.metadata.uid.as_deref() == Some(uid))
+    }
+
     /// A pod has started, unless it is gone or being deleted.
     pub(super) fn start(&mut self, name: &FullName, uid: &str) {
         let now = self.timeline.now();
-        let same =
-            |pod: &&Arc<Pod>| pod.metadata.uid.as_deref() == Some(uid) && pod.metadata.deletion_timestamp.is_none();
-        if self.api.pod(name).filter(same).is_none() {
+        if self.pod(name, uid).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()) {
             return;
         }
         self.api.change(name, |pod| {
@@ -68,14 +69,14 @@ impl World {
 
     /// A pod has stopped.
     pub(super) fn stop(&mut self, pod: &FullName, uid: &str) {
-        if self.api.pod(pod).is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+        if self.pod(pod, uid).is_some() {
             self.api.remove(&Key::new(Kind::Pod, pod.clone()));
         }
     }
 
     /// Another operator deletes a pod that was labelled for it.
     pub(super) fn evict_softly(&mut self, pod: &FullName, uid: &str) {
-        if self.api.pod(pod).is_some_and(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+        if self.pod(pod, uid).is_some() {
             self.api.delete(pod, self.timeline.now());
         }
     }
@@ -88,18 +89,13 @@ impl World {
         }
         let at = usize::try_from(chance.below(nodes.len() as u64)).expect("it is an index");
         let node = nodes[at].clone();
-        self.statistics.usage.node_lost(&node);
+        self.statistics.usage.capacity -= self.statistics.usage.offered(&node);
         self.api.remove(&node.key());
-        let on_it: Vec<FullName> = self.statistics.usage.pods_on(&node.key().name.name);
-        for pod in on_it {
+        for pod in self.statistics.usage.pods_on(&node.key().name.name) {
             self.api.remove(&Key::new(Kind::Pod, pod));
         }
         self.spread_news();
         let back = chance.within(60_000_000, 600_000_000);
         self.timeline.after(back, Happening::NodeBack(Box::new(node)));
     }
-}
-
-fn is_soft_evicted(pod: &Pod) -> bool {
-    pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
 }

@@ -13,20 +13,20 @@ use crate::api::Api;
 use crate::timeline::Timeline;
 
 /// The scheduler that runs now, and what is under way between it and the API server.
-pub(super) struct Process {
+pub(crate) struct Process {
     pub scheduler: Scheduler,
     /// How often it was started before.
     pub life: u64,
     /// When it was last started.
     pub started: Timestamp,
     /// How many events, requests and answers are under way.
-    undelivered: u64,
+    pub undelivered: u64,
     /// Whether an event was lost since the last list.
-    lost: bool,
+    pub lost: bool,
     /// By life and uid: evictions that the scheduler was told had worked.
-    known_evicted: BTreeSet<(u64, String)>,
+    pub known_evicted: BTreeSet<(u64, String)>,
     /// By the uid of a workload: how often it was admitted.
-    admissions: BTreeMap<String, u32>,
+    pub admissions: BTreeMap<String, u32>,
 }
 
 impl Process {
@@ -69,11 +69,6 @@ impl Process {
         timeline.after(micros, what);
     }
 
-    /// What was under way has come.
-    pub fn arrived(&mut self) {
-        self.undelivered -= 1;
-    }
-
     /// The scheduler of this life observes something; one that was killed does not.
     pub fn observe(&mut self, life: u64, event: Event, now: Timestamp) {
         if life == self.life {
@@ -81,19 +76,9 @@ impl Process {
         }
     }
 
-    /// An event does not reach the scheduler.
-    pub fn lose_event(&mut self) {
-        self.lost = true;
-    }
-
     /// Whether nothing is under way, and nothing was lost.
     pub fn is_at_rest(&self) -> bool {
         self.undelivered == 0 && !self.lost
-    }
-
-    /// A workload was admitted.
-    pub fn admitted(&mut self, workload: &str) {
-        *self.admissions.entry(workload.to_owned()).or_default() += 1;
     }
 
     /// What tells an admission of a workload from those before.
@@ -101,12 +86,7 @@ impl Process {
         format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
     }
 
-    /// The scheduler of this life has the answer that a pod, or a turn of a workload, was evicted.
-    pub fn knows(&mut self, life: u64, evicted: String) {
-        self.known_evicted.insert((life, evicted));
-    }
-
-    /// Whether the scheduler that runs now has that answer.
+    /// Whether the scheduler that runs now has the answer that a pod, or a turn of a workload, was evicted.
     pub fn knows_evicted(&self, uid: &str) -> bool {
         self.known_evicted.contains(&(self.life, uid.to_owned()))
     }

@@ -7,17 +7,17 @@ use reprieve_report::decision::Report;
 
 use super::setup::Setup;
 use crate::job::Job;
-use crate::run::{Run, Sample};
+use crate::run::Run;
 use crate::usage::Usage;
 
 /// What is counted while a cluster runs.
-pub(super) struct Statistics {
+pub(crate) struct Statistics {
     pub run: Run,
     pub usage: Usage,
     /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
     pub reports: Vec<(usize, Box<Report>)>,
     /// By uid: the pods that were evicted.
-    evicted: BTreeSet<String>,
+    pub evicted: BTreeSet<String>,
 }
 
 impl Statistics {
@@ -30,23 +30,12 @@ impl Statistics {
         }
     }
 
-    /// Whether this pod is evicted for the first time.
-    pub fn is_first_eviction(&mut self, uid: &str) -> bool {
-        self.evicted.insert(uid.to_owned())
-    }
-
-    /// Writes down how full the cluster is.
-    pub fn sample(&mut self, now: Timestamp) {
-        let (used, running, pending, by_queue) = self.usage.sample();
-        self.run.samples.push(Sample { at: now.0, used, running, pending, by_queue });
-    }
-
     /// The run, which ends now.
     pub fn finish(mut self, jobs: &[Job], ended: Timestamp) -> Run {
         self.run.ended = ended.0;
         self.run.jobs = jobs.iter().map(|job| self.usage.record(job)).collect();
-        self.run.resource = self.usage.resource().to_owned();
-        self.run.capacity = self.usage.capacity();
+        self.run.resource = self.usage.resource;
+        self.run.capacity = self.usage.capacity;
         self.run
     }
 }
