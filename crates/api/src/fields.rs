@@ -9,12 +9,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::koordinator::job_of;
-use crate::membership::group_of;
-use crate::meta::FullName;
-use crate::object_set::Objects;
 use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
+use crate::{FullName, Objects, group_of, job_of};
 
 /// The types of the API that Reprieve is built with.
 const API: &str = include_str!("fields.txt");

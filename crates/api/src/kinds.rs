@@ -16,9 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
-use crate::meta::FullName;
-use crate::pod::Pod;
 use crate::workload::Workload;
+use crate::{FullName, Pod};
 
 /// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::Objects`]; `watched` ones are read only by a scheduler.
 ///

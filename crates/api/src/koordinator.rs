@@ -6,8 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::meta::FullName;
-use crate::pod::Pod;
+use crate::{FullName, Pod};
 
 /// The label of an ElasticQuota that names its parent.
 pub const PARENT: &str = "quota.scheduling.koordinator.sh/parent";

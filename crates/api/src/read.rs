@@ -10,13 +10,12 @@ use serde_json::{Map, Value};
 use crate::controlled::Controlled;
 use crate::decode::{Misfit, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
-use crate::kinds::{Kind, Scope, kind_table};
+use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
-use crate::object_set::Objects;
-use crate::source::{InputError, ObjectRef, Source, Sourced};
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
 use crate::volumes::Volumes;
+use crate::{InputError, Kind, ObjectRef, Objects, Source, Sourced};
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
 const LONGEST_LINE: usize = 64 << 20;

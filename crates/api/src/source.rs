@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::kinds::{Key, Kind};
-use crate::meta::{FullName, Name};
+use crate::meta::Name;
+use crate::{FullName, Key, Kind};
 
 /// Where an object stands in the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::meta::FullName;
+use crate::FullName;
 
 /// The first document of a test file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

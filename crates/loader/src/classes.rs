@@ -6,9 +6,8 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use reprieve_engine::Priority;
 use reprieve_engine::laws::toleration::Toleration;
 
-use crate::index::{by_name, plain_name};
-use reprieve_api::kinds::Kind;
-use reprieve_api::source::{InputError, Sourced};
+use crate::{by_name, plain_name};
+use reprieve_api::{InputError, Kind, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
 const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";

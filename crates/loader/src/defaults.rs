@@ -20,17 +20,12 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::index::{by_name, plain_name};
 use crate::request::{self, pod_level_requests};
+use crate::{by_name, plain_name};
 use limit_range::LimitRanges;
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
 use reprieve_api::pod::fill_container_requests;
-use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_api::requests::fill_requests;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{Container, FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, Sourced};
 
 type Quantities = BTreeMap<String, Quantity>;
 

@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
 use reprieve_engine::workloads::{ByPriority, ByRuntime, Milestone, OnPreemption, Sorting};
 
-use crate::time::timestamp;
+use crate::timestamp;
+use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
-use reprieve_api::source::InputError;
 
 /// How long a workload that was preempted preempts nobody, the first time.
 const PAUSE_SECONDS: i64 = 300;

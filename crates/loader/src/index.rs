@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::Kind;
 use reprieve_api::meta::Name;
-use reprieve_api::source::{InputError, ObjectRef, Sourced};
+use reprieve_api::{InputError, Kind, ObjectRef, Sourced};
 
 /// The objects by name, in the order of names. Two with one name are an error.
 pub fn by_name<T, K: Ord + Name>(

@@ -12,19 +12,9 @@ use reprieve_engine::snapshot::{Pod, Snapshot};
 use reprieve_engine::workloads::{FlavorNodes, Workload};
 use reprieve_engine::{PodId, WorkloadId};
 
-use crate::defaults::Defaults;
-use crate::index::by_name;
-use crate::loader::Loader;
-use crate::names::Names;
-use crate::order::nth_rank;
-use crate::request::Amounts;
-use reprieve_api::kinds::Kind;
+use crate::{Amounts, Defaults, Loader, Names, by_name, nth_rank};
 use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod as ApiPod, PodSpec};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod as ApiPod, PodSpec, Sourced};
 
 /// More pods than this are in no cluster.
 const MOST_PODS: i64 = 1_000_000;

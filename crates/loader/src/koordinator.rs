@@ -2,21 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::Kind;
-use reprieve_api::koordinator::{PARENT, QUOTA, job_of, label};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::koordinator::{PARENT, QUOTA, label};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod, Sourced, job_of, quantity};
 use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use reprieve_engine::{JobId, QueueId};
 use serde_json::Value;
 
-use crate::index::by_name;
-use crate::intern::Interner;
-use crate::queue_spec::Account;
+use crate::{Account, Interner, by_name};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";

@@ -21,20 +21,15 @@ use reprieve_engine::workloads::Workload;
 use reprieve_engine::{BudgetId, WorkloadId};
 
 use crate::groups::{lone_group, refused_priority};
-use crate::load::{Loaded, build_for};
-use crate::loader::Loader;
+use crate::load::build_for;
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::RefusedPriority;
 use crate::quota::{is_finished, ranked_by};
-use crate::strictness::Strictness;
 use crate::unsupported::field_of_job;
-use reprieve_api::kinds::{Key, Kind, Object};
+use crate::{Loaded, Loader, Strictness};
 use reprieve_api::koordinator::JobGroup;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod as ApiPod;
-use reprieve_api::source::{InputError, Source, Sourced};
+use reprieve_api::{FullName, InputError, Key, Kind, Object, Objects, Pod as ApiPod, Source, Sourced};
 use tables::{Tables, between};
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.

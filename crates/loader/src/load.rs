@@ -11,18 +11,11 @@ use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topolo
 use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 
-use crate::index::{by_name, plain_name};
 use crate::joint::{self, Ties};
-use crate::loader::Loader;
-use crate::names::{Names, Numbered, QueueNames};
-use crate::order::nth_rank;
+use crate::names::{Numbered, QueueNames};
 use crate::quota::world;
-use crate::request::{self, Amounts};
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use crate::{Amounts, Loader, Names, by_name, nth_rank, plain_name, request};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Sourced};
 
 /// A snapshot, the names of what is in it, and what is odd about it.
 #[derive(Clone, Debug)]

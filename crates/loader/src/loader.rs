@@ -8,29 +8,19 @@ use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Leaving, Node, Obstacle, Pod, Topology};
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, Timestamp};
 
-use crate::classes::{ALLOW_PREEMPTION, Classes};
+use crate::classes::ALLOW_PREEMPTION;
 use crate::groups::{NamedGroup, groups};
-use crate::index::{by_name, plain_name};
-use crate::intern::Interner;
 use crate::koordinator::{jobs, quota_tree, words_of};
 use crate::obstacles::Obstacles;
-use crate::order::nth_rank;
 use crate::protected::protected;
 use crate::queue_source::QueueSource;
-use crate::request::{self, Amounts};
 use crate::shape::{Vocabulary, keys_of, keys_read};
-use crate::strictness::Strictness;
-use crate::time::timestamp;
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use reprieve_api::kinds::Kind;
-use reprieve_api::koordinator::job_of;
+use crate::{Amounts, Classes, Interner, Strictness, by_name, nth_rank, plain_name, request, timestamp};
 use reprieve_api::kueue::POD_SET;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod as ApiPod, PodSpec, PodStatus};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{
+    FullName, InputError, Kind, ObjectRef, Objects, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
+};
 
 /// What is known of the names in a cluster.
 pub struct Loader {

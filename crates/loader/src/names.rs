@@ -8,7 +8,7 @@ use reprieve_engine::{
     WorkloadId,
 };
 
-use reprieve_api::meta::FullName;
+use reprieve_api::FullName;
 
 /// The names of everything in a snapshot.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::Objects;
 
 /// The label of a namespace in which nobody is preempted; its value is `true`.
 pub const PROTECTED: &str = "reprieve.dev/protected";

@@ -9,12 +9,10 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
 use reprieve_engine::{Decision, Outcome, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
-use crate::load::Loaded;
-use crate::time::{parse_time, timestamp};
-use reprieve_api::kinds::Reader;
-use reprieve_api::meta::FullName;
-use reprieve_api::source::InputError;
+use crate::time::parse_time;
+use crate::{Loaded, timestamp};
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{FullName, InputError, Reader};
 
 /// The clock of a test that sets none.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";

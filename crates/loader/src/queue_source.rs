@@ -1,7 +1,6 @@
 //! Whose objects the queues come from.
 
-use reprieve_api::pod::Pod;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Pod};
 use reprieve_engine::QueueId;
 use reprieve_engine::snapshot::Cluster;
 

@@ -1,6 +1,6 @@
 //! A queue as every policy has one.
 
-use crate::request::Amounts;
+use crate::Amounts;
 
 /// A queue with its limits, whatever its policy calls it.
 #[derive(Clone, Debug, Default)]

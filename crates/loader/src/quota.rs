@@ -13,22 +13,15 @@ use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, Work
 use serde_json::Value;
 
 use crate::disturbance::sorting;
-use crate::index::by_name;
-use crate::intern::Interner;
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
-use crate::queue_spec::Account;
 use crate::workload_classes::WorkloadClasses;
-use reprieve_api::kinds::Kind;
+use crate::{Account, Interner, by_name};
 use reprieve_api::kueue::{
     ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Sourced, quantity};
 use workloads::Places;
 pub use workloads::{Workloads, ranked_by};
 

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use reprieve_api::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
-use reprieve_api::quantity;
-use reprieve_api::source::InputError;
+use reprieve_api::pod::ContainerStatus;
+use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, quantity};
 
 /// By resource: how much, in thousandths of cpu and whole units of everything else.
 pub type Amounts = BTreeMap<String, i64>;

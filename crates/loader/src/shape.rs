@@ -13,11 +13,8 @@ use reprieve_engine::shape::{
 };
 use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, ResourceId, Selector, TopologyId, ValueId};
 
-use crate::intern::Interner;
-use crate::request::{self, Amounts};
-use reprieve_api::meta::FullName;
-use reprieve_api::pod::{Container, Pod, PodSpec};
-use reprieve_api::source::InputError;
+use crate::{Amounts, Interner, request};
+use reprieve_api::{Container, FullName, InputError, Pod, PodSpec};
 
 /// The names that have numbers.
 #[derive(Default)]

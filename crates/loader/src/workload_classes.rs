@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::Priority;
 
-use crate::index::{by_name, plain_name};
-use reprieve_api::kinds::Kind;
+use crate::{by_name, plain_name};
 use reprieve_api::kueue::KueueWorkloadSpec;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Kind, Objects};
 
 /// The classes that a workload may name.
 pub struct WorkloadClasses {

@@ -9,15 +9,8 @@ use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::intern::Interner;
-use crate::queue_spec::Account;
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source, Sourced};
+use crate::{Account, Interner};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod, Source, Sourced, quantity};
 
 const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
 

@@ -10,7 +10,7 @@ use reprieve_engine::{BudgetId, PodId, UnitId, WorkloadId};
 use serde::Serialize;
 
 use crate::plural::count;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A PodDisruptionBudget that is violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

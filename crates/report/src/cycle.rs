@@ -13,7 +13,7 @@ use reprieve_api::answer::Answer;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
 use reprieve_api::quantity::written;
 use reprieve_api::test_file::VictimRef;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A cycle over all queues.
 #[derive(Clone, Debug, Serialize)]

@@ -11,7 +11,7 @@ use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
 
 use crate::words::{self, Words, words};
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 use reprieve_loader::time::time;
 
 use crate::decision::{CostReport, LawReport, PreemptorReport, SparedReport, UnitReport, VictimReport};

@@ -7,7 +7,7 @@ use reprieve_engine::{Outcome, PodId, QueueId, ResourceId};
 use serde::Serialize;
 
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A queue.
 #[derive(Clone, Debug, Serialize)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::queue_report::Amount;
 use crate::words::share;
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A ClusterQueue or a Cohort of the preemptor's tree.
 #[derive(Clone, Debug, Serialize)]

@@ -15,9 +15,8 @@ use crate::planned_actions::{self, planned_actions};
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
-use reprieve_loader::load::Loaded;
-use reprieve_loader::question::{Question, policy_name};
 use reprieve_loader::time::time;
+use reprieve_loader::{Loaded, Question, policy_name};
 
 use crate::decision::{ExplanationReport, LawReport, PreemptorReport, Report, VictimReport};
 use crate::naming::{Naming, cost};

@@ -13,7 +13,7 @@ use reprieve_engine::{ResourceId, Timestamp};
 pub use filters::{misfit, refusal};
 pub(crate) use kueue::share;
 use reprieve_api::quantity::written;
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 use reprieve_loader::time::time;
 
 /// A name that programs compare and a sentence that people read.

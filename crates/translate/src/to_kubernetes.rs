@@ -13,20 +13,13 @@ use reprieve_engine::Priority;
 
 use crate::queue_tree::LOCAL_QUEUE;
 use crate::synthetic::{made, named};
-use reprieve_api::kinds::{Kind, Reader};
-use reprieve_api::koordinator::{job_of, label};
+use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod, PodSpec, PodStatus};
 use reprieve_api::quantity::written;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source, Sourced};
-use reprieve_loader::Defaults;
-use reprieve_loader::WorkloadClasses;
-use reprieve_loader::request::Amounts;
-use reprieve_loader::ties;
+use reprieve_api::{
+    FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, PodStatus, Reader, Source, Sourced, group_of, job_of,
+};
+use reprieve_loader::{Amounts, Defaults, WorkloadClasses, ties};
 
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";

@@ -3,13 +3,12 @@
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use reprieve_api::quantity::written;
 use reprieve_api::requests::fill;
+use reprieve_api::{InputError, Pod, PodSpec};
 
 use super::{Quantities, containers_of};
-use crate::request::{self, Amounts};
-use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_api::quantity::written;
-use reprieve_api::source::InputError;
+use crate::{Amounts, request};
 
 /// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
 #[derive(Default)]

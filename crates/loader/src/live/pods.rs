@@ -6,15 +6,9 @@ use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, ShapeId};
 
 use super::{FORGOTTEN, Live};
-use crate::load::Loaded;
+use crate::Loaded;
 use crate::shape::same_shape;
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::koordinator::job_of;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::pod::Pod as ApiPod;
-use reprieve_api::source::InputError;
-use reprieve_api::source::ObjectRef;
+use reprieve_api::{FullName, InputError, Key, Kind, ObjectRef, Pod as ApiPod, group_of, job_of};
 
 impl Live {
     pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {

@@ -8,23 +8,13 @@ use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
 use super::{Notes, Reading, amount_of, is_finished};
-use crate::defaults::Defaults;
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
-use crate::index::by_name;
-use crate::intern::Interner;
 use crate::namespace_selector::Namespaces;
-use crate::order::nth_rank;
-use crate::request;
-use crate::time::timestamp;
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::workload_classes::WorkloadClasses;
-use reprieve_api::kinds::Kind;
+use crate::{Defaults, Interner, by_name, nth_rank, request, timestamp};
 use reprieve_api::kueue::{ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, Sourced};
 
 /// What is known of Kueue's other objects.
 pub struct Workloads {

@@ -1,7 +1,7 @@
 //! Laws of policy Koordinator.
 
 use reprieve_engine::{QueueId, ResourceId};
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 
 use super::{Words, amount, list, words};
 

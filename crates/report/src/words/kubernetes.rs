@@ -1,6 +1,6 @@
 //! Laws of policy Kubernetes.
 
-use reprieve_api::meta::FullName;
+use reprieve_api::FullName;
 use reprieve_engine::laws::About;
 
 use super::{Words, words};

@@ -1,8 +1,8 @@
 //! Laws of several policies.
 
-use reprieve_api::meta::FullName;
+use reprieve_api::FullName;
 use reprieve_engine::{NodeId, PodId, Priority, TextId, Timestamp};
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 
 use super::{Words, moment, words};
 

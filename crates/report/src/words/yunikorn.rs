@@ -3,7 +3,7 @@
 use reprieve_api::quantity::written;
 use reprieve_engine::laws::TooLittle;
 use reprieve_engine::{Priority, QueueId, ResourceId};
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 
 use super::{Words, amount, list, unit, words};
 
