@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::requests::fill_requests;
 use crate::volumes::{BoundMounts, Volumes};
@@ -32,49 +33,32 @@ pub struct Pod {
 }
 
 /// What a pod asks for. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct PodSpec {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_network: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_users: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Container>>,
     #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
     pub node_name: OnTheWay,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<BTreeMap<String, Quantity>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption_policy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_claims: Option<Vec<PodResourceClaim>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_class_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_gates: Option<Vec<PodSchedulingGate>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_group: Option<PodSchedulingGroup>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
     /// Only the volumes that a scheduler has to consider.
     #[serde(skip_serializing_if = "Volumes::is_empty")]
@@ -105,20 +89,16 @@ impl From<OnTheWay> for Option<String> {
 }
 
 /// A container of a pod. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct Container {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<ContainerPort>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy_rules: Option<Vec<ContainerRestartRule>>,
     /// Only the mounts with bind mount options.
     #[serde(skip_serializing_if = "BoundMounts::is_empty")]
@@ -126,25 +106,18 @@ pub struct Container {
 }
 
 /// How a pod is. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct PodStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_resources: Option<BTreeMap<String, Quantity>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<PodCondition>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub container_statuses: Option<Vec<ContainerStatus>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub init_container_statuses: Option<Vec<ContainerStatus>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nominated_node_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 }
 
@@ -167,14 +140,13 @@ impl PodStatus {
 }
 
 /// How a container is. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct ContainerStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_resources: Option<BTreeMap<String, Quantity>>,
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::AdmissionSpec;
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
 use crate::queue_report::QueueReport;
@@ -55,16 +56,15 @@ pub struct PreemptorReport {
 }
 
 /// Why the decision is as it is.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationReport {
     /// In one sentence.
     pub summary: String,
     /// The law that refuses the preemptor or makes it wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub law: Option<LawReport>,
     /// What the plan costs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReport>,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +84,6 @@ pub struct ExplanationReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
     /// For a workload, what its `status.admission` will say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
     /// For a workload, its tree of quotas before and after.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -133,6 +132,7 @@ pub struct FlavorReport {
 }
 
 /// A law.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LawReport {
@@ -144,13 +144,11 @@ pub struct LawReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
     /// When the wait ends at the latest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The scheduling gates that the preemptor waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
     /// The field that is not evaluated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
@@ -172,6 +170,7 @@ pub struct CostReport {
 }
 
 /// A unit: a pod, or the running pods of a group.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnitReport {
@@ -180,18 +179,15 @@ pub struct UnitReport {
     /// Their nodes, each once.
     pub nodes: Vec<String>,
     /// The workload that it is, under a policy that preempts workloads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// The group that it is, if it yields whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The queue whose quota it uses.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Its priority when it is asked to yield.
     pub priority: i32,
     /// When its oldest pod started, or since when it holds its quota.
-    #[serde(serialize_with = "moment_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "moment_if_any")]
     pub started: Option<Timestamp>,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{Outcome, PodId, QueueId, ResourceId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use reprieve_api::quantity::written;
 use reprieve_loader::Loaded;
@@ -23,14 +24,13 @@ pub struct QueueReport {
 }
 
 /// One resource of a queue.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueAmounts {
     /// What it is guaranteed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub guarantee: Option<Amount>,
     /// How much may be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Amount>,
     /// What is used before.
     pub used: Amount,
