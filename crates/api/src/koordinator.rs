@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::meta::object;
 use crate::{FullName, Pod};
 
 /// The label of an ElasticQuota that names its parent.
@@ -15,19 +15,12 @@ pub const QUOTA: &str = "quota.scheduling.koordinator.sh/name";
 /// The label of a pod that names its job.
 pub const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
-/// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ElasticQuota {
-    /// `scheduling.sigs.k8s.io/v1alpha1`.
-    pub api_version: String,
-    /// `ElasticQuota`.
-    pub kind: String,
-    /// Its metadata; labels name the parent and the tree.
-    pub metadata: ObjectMeta,
-    /// Its limits.
-    pub spec: QuotaSpec,
-}
+object!(
+    /// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota; labels name its parent and its tree.
+    ElasticQuota, QuotaSpec);
+object!(
+    /// `scheduling.sigs.k8s.io/v1alpha1` PodGroup.
+    JobGroup, JobSpec);
 
 /// The limits of a quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,20 +45,6 @@ pub struct QuotaSpec {
     /// What all may use.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantities"))]
     pub max: BTreeMap<String, Value>,
-}
-
-/// `scheduling.sigs.k8s.io/v1alpha1` PodGroup.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct JobGroup {
-    /// `scheduling.sigs.k8s.io/v1alpha1`.
-    pub api_version: String,
-    /// `PodGroup`.
-    pub kind: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// How many pods it needs.
-    pub spec: JobSpec,
 }
 
 /// How many pods a job needs.

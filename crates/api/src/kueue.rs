@@ -3,33 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 
-macro_rules! object {
-    ($(#[$doc:meta])* $name:ident, $spec:ty $(, $status:ty)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        pub struct $name {
-            /// `kueue.x-k8s.io` and a version.
-            pub api_version: String,
-            /// What it is.
-            pub kind: String,
-            /// Its metadata.
-            pub metadata: ObjectMeta,
-            /// What it asks for.
-            pub spec: $spec,
-            $(
-                /// What came of it.
-                #[serde(skip_serializing_if = "Option::is_none")]
-                pub status: Option<$status>,
-            )?
-        }
-    };
-}
+use crate::meta::object;
 
 object!(
     /// A kind of node that quota is about.
@@ -46,26 +25,14 @@ object!(
 object!(
     /// A job that asks for quota or holds it.
     KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
+object!(
+    /// How important workloads are that name it.
+    WorkloadPriorityClass, #[serde(flatten)] WorkloadPriorityClassSpec);
 
 /// The annotation that names a pod's workload.
 pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
 /// The label that names its pod set.
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
-
-/// How important workloads are that name it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct WorkloadPriorityClass {
-    /// `kueue.x-k8s.io` and a version.
-    pub api_version: String,
-    /// `WorkloadPriorityClass`.
-    pub kind: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// What it says.
-    #[serde(flatten)]
-    pub spec: WorkloadPriorityClassSpec,
-}
 
 /// What nodes of a flavor are like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
     PodSchedulingGroup, ResourceRequirements, Toleration, TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_with::skip_serializing_none;
@@ -279,8 +279,8 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 
 /// Metadata without the managed fields, which are larger than all the rest.
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default, expecting = "metadata")]
+    #[derive(Deserialize)]
+    #[serde(remote = "ObjectMeta", rename_all = "camelCase", expecting = "metadata")]
     struct Read {
         annotations: Option<BTreeMap<String, String>>,
         creation_timestamp: Option<Time>,
@@ -290,29 +290,19 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         generate_name: Option<String>,
         generation: Option<i64>,
         labels: Option<BTreeMap<String, String>>,
+        #[serde(skip)]
+        managed_fields: Option<Vec<ManagedFieldsEntry>>,
         name: Option<String>,
         namespace: Option<String>,
         owner_references: Option<Vec<OwnerReference>>,
         resource_version: Option<String>,
+        #[serde(skip)]
+        self_link: Option<String>,
         uid: Option<String>,
     }
-    let read: Read = or_default(deserializer)?;
-    Ok(ObjectMeta {
-        annotations: read.annotations,
-        creation_timestamp: read.creation_timestamp,
-        deletion_grace_period_seconds: read.deletion_grace_period_seconds,
-        deletion_timestamp: read.deletion_timestamp,
-        finalizers: read.finalizers,
-        generate_name: read.generate_name,
-        generation: read.generation,
-        labels: read.labels,
-        name: read.name,
-        namespace: read.namespace,
-        owner_references: read.owner_references,
-        resource_version: read.resource_version,
-        uid: read.uid,
-        ..ObjectMeta::default()
-    })
+    #[derive(Default, Deserialize)]
+    struct Metadata(#[serde(with = "Read")] ObjectMeta);
+    or_default(deserializer).map(|Metadata(metadata)| metadata)
 }
 
 /// Copies every limit of a container that has no request to the requests, as the API server does with every pod that it is given.

@@ -68,32 +68,30 @@ impl Document<'_> {
 
     /// The `apiVersion` and `kind` that it says it has.
     pub fn kind(&self) -> Result<TypeMeta, InputError> {
-        Ok(TypeMeta::of(&self.parse(&mut Read {
-            objects: &mut Objects::default(),
-            controlled: None,
-            namespace: None,
-        })?))
+        Ok(TypeMeta::of(&self.parse(false, None)?.0))
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
-        let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
-        if TypeMeta::of(&value).is_test() {
-            let object = reference(&value);
-            let test = Arc::new(typed(&value, &self.source, &object)?);
-            return Ok(Some(Sourced { object: test, source: self.source.clone() }));
-        }
-        if !TypeMeta::of(&value).kind.ends_with("List") {
-            accept(value, &self.source, &mut Read { objects, controlled: None, namespace: None })?;
-        }
-        Ok(None)
+        let (value, mut read) = self.parse(false, None)?;
+        let test = if TypeMeta::of(&value).is_test() {
+            Some(self.own(&value)?)
+        } else {
+            self.accept(value, &mut read)?;
+            None
+        };
+        objects.extend(read.objects);
+        Ok(test)
     }
 
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
-        let object = reference(&value);
-        Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
+        self.own(&self.parse(false, None)?.0)
+    }
+
+    fn own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
+        let object = typed(value, &self.source, &reference(value))?;
+        Ok(Sourced { object: Arc::new(object), source: self.source.clone() })
     }
 
     /// Reads objects that are to be submitted, and objects whose controllers create pods. As with kubectl, `namespace` is the namespace
@@ -104,44 +102,46 @@ impl Document<'_> {
         controlled: &mut Vec<Sourced<Controlled>>,
         namespace: Option<&str>,
     ) -> Result<(), InputError> {
-        let mut read = Read { objects, controlled: Some(controlled), namespace };
-        let value = self.parse(&mut read)?;
-        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
+        let (value, mut read) = self.parse(true, namespace)?;
+        self.accept(value, &mut read)?;
+        objects.extend(read.objects);
+        controlled.extend(read.controlled);
+        Ok(())
     }
 
-    /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
-    fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
-        let mut counter = Counter::first_pass(looks_like_json(self.text));
-        let mut parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+    /// Puts the object where it belongs. The items of a list are there already.
+    fn accept(&self, value: Value, read: &mut Read<'_>) -> Result<(), InputError> {
+        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, read) }
+    }
+
+    /// The document as a tree, and what the items of a list are, which are not in the tree: each is taken as soon as it is read.
+    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, Read<'r>), InputError> {
+        let counter = Counter::first_pass(looks_like_json(self.text));
+        let parsed = self.parse_once(&counter, submitted, namespace);
         if counter.needs_second_pass() {
-            counter = Counter::second_pass(counter);
-            parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+            return self.parse_once(&Counter::second_pass(counter), submitted, namespace);
         }
-        let (value, items, controlled) = parsed?;
-        read.objects.extend(items);
-        if let Some(all) = &mut read.controlled {
-            all.extend(controlled);
-        }
-        Ok(value)
+        parsed
     }
 
-    /// The tree, and what the items of a list are.
-    fn parse_once(&self, counter: &Counter, submitted: bool, namespace: Option<&str>) -> Result<Parsed, InputError> {
-        let (mut objects, mut controlled) = (Objects::default(), Vec::new());
-        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled), namespace };
+    fn parse_once<'r>(
+        &self,
+        counter: &Counter,
+        submitted: bool,
+        namespace: Option<&'r str>,
+    ) -> Result<(Value, Read<'r>), InputError> {
+        let mut read = Read { objects: Objects::default(), submitted, controlled: Vec::new(), namespace };
         let mut tree =
             Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
-            let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+            let parsed = tree.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
             parsed.map_err(|error| self.json_problem(&error))
         } else {
             self.refuse_endless_lines()?;
             let options = yaml_options(self.text.len());
-            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| {
-                tree.by_ref().deserialize(yaml)
-            })
-            .map_err(|error| self.yaml_problem(&error))
+            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| tree.deserialize(yaml))
+                .map_err(|error| self.yaml_problem(&error))
         };
         if let Some(error) = tree.error {
             return Err(error);
@@ -153,7 +153,7 @@ impl Document<'_> {
             list.give_to_item(&mut value);
             accept(value, &Source { item: Some(item), ..self.source.clone() }, &mut read)?;
         }
-        Ok((value, objects, controlled))
+        Ok((value, read))
     }
 
     fn refuse_endless_lines(&self) -> Result<(), InputError> {
@@ -260,14 +260,14 @@ impl TypeMeta {
     }
 }
 
-/// What a document becomes: the tree, the objects of a list, and those of them whose controllers make pods.
-type Parsed = (Value, Objects, Vec<Sourced<Controlled>>);
-
 /// What was read.
 struct Read<'r> {
-    objects: &'r mut Objects,
-    /// Objects whose controllers make pods; `None` where they are passed over, because their pods are in the input themselves.
-    controlled: Option<&'r mut Vec<Sourced<Controlled>>>,
+    objects: Objects,
+    /// Whether the objects are to be submitted. If not, objects whose controllers make pods are passed over, because their pods are in
+    /// the input themselves.
+    submitted: bool,
+    /// Submitted objects whose controllers make pods.
+    controlled: Vec<Sourced<Controlled>>,
     /// The namespace of submitted objects, if one is given.
     namespace: Option<&'r str>,
 }
@@ -283,15 +283,7 @@ struct Tree<'a, 'r> {
     error: Option<InputError>,
 }
 
-impl<'a, 'r> Tree<'a, 'r> {
-    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a, 'r> {
-        TreeRef(self)
-    }
-}
-
-struct TreeRef<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
-
-impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for &mut Tree<'_, '_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -299,7 +291,7 @@ impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
+impl<'de> Visitor<'de> for &mut Tree<'_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -314,9 +306,9 @@ impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" {
-                map.next_value_seed(Items(self.0))?;
+                map.next_value_seed(Items(self))?;
             } else {
-                fields.insert(key, map.next_value_seed(Node(self.0.counter))?);
+                fields.insert(key, map.next_value_seed(Node(self.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -377,31 +369,27 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         return Err(InputError::new(problem).at(source).field(field));
     }
     let group = group_of_version(&api_version);
-    if let Some(controlled) = &mut read.controlled {
+    if read.submitted {
         name_submitted(&mut value);
         if let Some(namespace) = read.namespace {
             place_submitted(&mut value, namespace, source)?;
         }
         let made = match (group, kind.as_str()) {
             ("batch", "Job") => {
-                let job = sourced(&value, source)?;
-                let volumes = template_volumes(&value);
-                Some(job.map(|job| Controlled::Job(Box::new(job), volumes)))
+                Some(sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job), template_volumes(&value))))
             }
             ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-                let keeper = sourced(&value, source)?;
-                let volumes = template_volumes(&value);
-                Some(keeper.map(|keeper| Controlled::Keeper(Box::new(keeper), volumes)))
+                Some(sourced(&value, source)?.map(|one| Controlled::Keeper(Box::new(one), template_volumes(&value))))
             }
             _ => None,
         };
         if let Some(made) = made {
-            controlled.push(made);
+            read.controlled.push(made);
             read.objects.unknown_fields.extend(unknown_fields(&kind, &kind, &value));
             return Ok(());
         }
     }
-    let objects = &mut *read.objects;
+    let objects = &mut read.objects;
     if let Some(type_name) = preemptor_type(group, &kind, &value) {
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
     }
