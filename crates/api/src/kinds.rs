@@ -225,6 +225,14 @@ macro_rules! kinds {
         $(kinds!(@from $live $live_type);)+
     };
     (@from $kind:ident $type:ty) => {
+        impl OfKind for $type {
+            const KIND: Kind = Kind::$kind;
+
+            fn metadata(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+        }
+
         impl From<$type> for Object {
             fn from(object: $type) -> Self {
                 Self::$kind(Arc::new(object))
@@ -269,6 +277,14 @@ impl Resource {
             ..ObjectReference::default()
         }
     }
+}
+
+/// An object of a kind of the table.
+pub trait OfKind {
+    /// Its kind.
+    const KIND: Kind;
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
 }
 
 /// What an object is called.

@@ -60,6 +60,8 @@ impl fmt::Display for FullName {
 
 /// The name of an object: with its namespace, or alone.
 pub trait Name {
+    /// Of an object.
+    fn of_object(metadata: &ObjectMeta) -> Self;
     /// The namespace, where it has one.
     fn namespace(&self) -> Option<&str>;
     /// The name.
@@ -67,6 +69,10 @@ pub trait Name {
 }
 
 impl Name for FullName {
+    fn of_object(metadata: &ObjectMeta) -> Self {
+        Self::of(metadata)
+    }
+
     fn namespace(&self) -> Option<&str> {
         Some(&self.namespace)
     }
@@ -77,6 +83,10 @@ impl Name for FullName {
 }
 
 impl Name for String {
+    fn of_object(metadata: &ObjectMeta) -> Self {
+        metadata.name.clone().unwrap_or_default()
+    }
+
     fn namespace(&self) -> Option<&str> {
         None
     }

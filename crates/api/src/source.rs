@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::kinds::{OfKind, Scope};
 use crate::meta::Name;
 use crate::{FullName, Key, Kind};
 
@@ -161,6 +162,18 @@ impl<T: Clone> Sourced<T> {
     /// The same place, something else in it.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
         Sourced { object: Arc::new(change(Arc::unwrap_or_clone(self.object))), source: self.source }
+    }
+}
+
+impl<T: OfKind> Sourced<T> {
+    /// The error, with which object it is about and where that is.
+    pub fn locate(&self, error: InputError) -> InputError {
+        let metadata = self.object.metadata();
+        let object = match T::KIND.resource().scope {
+            Scope::Cluster => ObjectRef::of(T::KIND, &String::of_object(metadata)),
+            Scope::Namespaced => ObjectRef::of(T::KIND, &FullName::of(metadata)),
+        };
+        error.at(&self.source).object(object)
     }
 }
 

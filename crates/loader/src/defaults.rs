@@ -25,7 +25,7 @@ use crate::{by_name, plain_name};
 use limit_range::LimitRanges;
 use reprieve_api::pod::fill_container_requests;
 use reprieve_api::requests::fill_requests;
-use reprieve_api::{Container, FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, Sourced};
+use reprieve_api::{Container, FullName, InputError, Objects, Pod, PodSpec};
 
 type Quantities = BTreeMap<String, Quantity>;
 
@@ -46,25 +46,18 @@ impl Defaults {
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
-        for (name, Sourced { object, source }) in
-            by_name(Kind::LimitRange, &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
-        {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::LimitRange, &name));
-            if let Err(error) = limit_ranges.entry(name.namespace.clone()).or_default().add(object) {
-                broken_ranges.entry(name.namespace.clone()).or_insert_with(|| located(error));
+        for (FullName { namespace, .. }, range) in by_name::<FullName, _>(&objects.limit_ranges)? {
+            if let Err(error) = limit_ranges.entry(namespace.clone()).or_default().add(&range.object) {
+                broken_ranges.entry(namespace).or_insert_with(|| range.locate(error));
             }
         }
         let mut runtime_classes = BTreeMap::new();
-        for (name, Sourced { object, source }) in by_name(Kind::RuntimeClass, &objects.runtime_classes, plain_name)? {
-            let fixed = object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
-            if let Some(fixed) = fixed {
-                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::RuntimeClass, &name));
-                if let Err(error) = request::amounts(fixed, "overhead.podFixed") {
-                    broken_classes.insert(name.clone(), located(error));
-                    continue;
-                }
+        for (name, class) in by_name::<String, _>(&objects.runtime_classes)? {
+            let fixed = class.object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
+            match fixed.map(|fixed| request::amounts(fixed, "overhead.podFixed")) {
+                Some(Err(error)) => _ = broken_classes.insert(name, class.locate(error)),
+                Some(Ok(_)) | None => _ = runtime_classes.insert(name, Arc::clone(&class.object)),
             }
-            runtime_classes.insert(name, Arc::clone(object));
         }
         let classes = objects.priority_classes.iter().map(|class| &class.object);
         let classes = classes.filter(|class| class.global_default == Some(true));

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
 use reprieve_engine::workloads::{ByPriority, ByRuntime, Milestone, OnPreemption, Sorting};
 
+use crate::quota::choice;
 use crate::timestamp;
 use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
@@ -15,7 +16,7 @@ const PAUSE_SECONDS: i64 = 300;
 const MOST_DOUBLINGS: u32 = 12;
 
 /// A criterion that is named twice, or both ways of comparing running times, say nothing clear.
-pub fn sorting(criteria: &[String]) -> Result<Sorting, String> {
+pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
     if criteria.is_empty() {
         return Ok(Sorting::default());
     }
@@ -26,7 +27,11 @@ pub fn sorting(criteria: &[String]) -> Result<Sorting, String> {
             ("ByLowestPriority", ByPriority::Never, _) => sorting.priority = ByPriority::Last,
             ("ByLowestRuntime", _, ByRuntime::Never) => sorting.runtime = ByRuntime::Lowest,
             ("ByLongestRuntime", _, ByRuntime::Never) => sorting.runtime = ByRuntime::Longest,
-            _ => return Err(criterion.clone()),
+            _ => {
+                let known = "ByLowestPriority, ByLowestRuntime or ByLongestRuntime, priority and runtime once each";
+                let problem = format!("{criterion:?} is not understood; write {known}");
+                return Err(InputError::new(problem).field("spec.preemption.workloadSorting"));
+            }
         }
     }
     Ok(sorting)
@@ -53,14 +58,8 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
 }
 
 pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputError> {
-    match workload.spec.on_preemption.as_deref() {
-        None | Some("Requeue") => Ok(OnPreemption::Requeue),
-        Some("Terminate") => Ok(OnPreemption::Terminate),
-        Some(other) => {
-            let problem = format!("{other:?} is not understood; write Requeue or Terminate");
-            Err(InputError::new(problem).field("spec.onPreemption"))
-        }
-    }
+    let choices = [("Requeue", OnPreemption::Requeue), ("Terminate", OnPreemption::Terminate)];
+    choice("spec.onPreemption", workload.spec.on_preemption.as_ref(), &choices, "Requeue or Terminate")
 }
 
 /// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as

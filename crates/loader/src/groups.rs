@@ -28,8 +28,8 @@ pub(crate) fn groups(
     texts: &mut Interner,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
-    let workloads = by_name(Kind::Workload, &objects.workloads, |workload| FullName::of(&workload.metadata))?;
-    let pod_groups = by_name(Kind::PodGroup, &objects.pod_groups, |group| FullName::of(&group.metadata))?;
+    let workloads = by_name::<FullName, _>(&objects.workloads)?;
+    let pod_groups = by_name::<FullName, _>(&objects.pod_groups)?;
     let mut groups = BTreeMap::new();
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {

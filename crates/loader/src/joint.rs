@@ -109,9 +109,7 @@ fn missing(
             total = total.saturating_add(count.max(0));
             if total > MOST_PODS {
                 let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
-                return Err(InputError::new(problem)
-                    .at(&sourced.source)
-                    .object(ObjectRef::of(Kind::KueueWorkload, &name)));
+                return Err(sourced.locate(InputError::new(problem)));
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
@@ -175,19 +173,17 @@ impl Loader {
         objects: &Objects,
         nodes: &BTreeMap<String, &Sourced<Node>>,
     ) -> Result<Vec<FlavorNodes>, InputError> {
-        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
-            flavor.metadata.name.clone().unwrap_or_default()
-        })?;
+        let named = by_name::<String, _>(&objects.resource_flavors)?;
         let mut flavors = Vec::new();
-        for (name, Sourced { object, source }) in named {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ResourceFlavor, &name));
+        for flavor in named.into_values() {
+            let spec = &flavor.object.spec;
             let has_labels = |node: &&Sourced<Node>| {
                 let labels = node.object.metadata.labels.as_ref();
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
-                object.spec.node_labels.iter().all(has)
+                spec.node_labels.iter().all(has)
             };
-            let tolerations = object.spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
-            let tolerations = tolerations.collect::<Result<_, _>>().map_err(located)?;
+            let tolerations = spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
             flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
         }
         Ok(flavors)

@@ -16,11 +16,9 @@ use crate::protected::protected;
 use crate::queue_source::QueueSource;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use crate::{Amounts, Classes, Interner, Strictness, by_name, nth_rank, plain_name, request, timestamp};
+use crate::{Account, Amounts, Classes, Interner, Strictness, by_name, nth_rank, plain_name, request, timestamp};
 use reprieve_api::kueue::POD_SET;
-use reprieve_api::{
-    FullName, InputError, Kind, ObjectRef, Objects, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
-};
+use reprieve_api::{FullName, InputError, Objects, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of};
 
 /// What is known of the names in a cluster.
 pub struct Loader {
@@ -96,12 +94,9 @@ impl Loader {
         let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
         let jobs = jobs(objects)?;
         let mut vocabulary = Vocabulary { texts, ..vocabulary(objects)? };
-        if let Some(quotas) = &quotas {
-            quotas.intern_resources(&mut vocabulary.resources);
-        }
-        if let Some(tree) = &tree {
-            tree.intern_resources(&mut vocabulary.resources);
-        }
+        let of_yunikorn = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.account);
+        let accounts = quotas.iter().flat_map(|quotas| &quotas.accounts).chain(of_yunikorn);
+        accounts.flat_map(Account::resources).for_each(|resource| _ = vocabulary.resources.id(resource));
         let loader = Self {
             classes,
             vocabulary,
@@ -130,13 +125,11 @@ impl Loader {
     /// The pods that are bound or pending, by name.
     pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
         let mut pods = Vec::new();
-        for (name, sourced) in by_name(Kind::Pod, &objects.pods, |pod| FullName::of(&pod.metadata))? {
-            let located = |error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Pod, &name));
-            let phase = sourced.object.status.as_ref().and_then(|status| status.phase.as_deref());
-            if matches!(phase, Some("Succeeded" | "Failed")) {
+        for (name, sourced) in by_name::<FullName, _>(&objects.pods)? {
+            if sourced.object.is_finished() {
                 continue;
             }
-            match self.pod(&name, &sourced.object, None).map_err(located) {
+            match self.pod(&name, &sourced.object, None).map_err(|error| sourced.locate(error)) {
                 Ok(Some(pod)) => {
                     if pod.node.is_none() {
                         self.warnings.extend(ignored_tolerations(&name, &sourced.object));
@@ -150,7 +143,7 @@ impl Loader {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
                     let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
                     if strictness == Strictness::Test {
-                        return Err(located(InputError::new(problem).field("spec.nodeName")));
+                        return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
                     self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
                 }
@@ -240,9 +233,7 @@ impl Loader {
             let object = &sourced.object;
             let spec = object.spec.clone().unwrap_or_default();
             let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
-            let taints = taints
-                .collect::<Result<_, _>>()
-                .map_err(|error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))?;
+            let taints = taints.collect::<Result<_, _>>().map_err(|error| sourced.locate(error))?;
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             nodes.push(Node {
                 name: self.vocabulary.value(name),
@@ -302,14 +293,12 @@ impl Loader {
         cluster: &mut Cluster,
         pods: &[(FullName, Pod)],
     ) -> Result<(), InputError> {
-        let named = by_name(Kind::Budget, &objects.budgets, |budget| FullName::of(&budget.metadata))?;
-        for (at, (name, Sourced { object: budget, source })) in named.into_iter().enumerate() {
-            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self
-                .vocabulary
-                .selector(selector)
-                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::Budget, &name)).field("spec.selector"))?;
-            let status = budget.status.clone().unwrap_or_default();
+        let named = by_name::<FullName, _>(&objects.budgets)?;
+        for (at, (name, budget)) in named.into_iter().enumerate() {
+            let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let selector = self.vocabulary.selector(selector);
+            let selector = selector.map_err(|error| budget.locate(error).field("spec.selector"))?;
+            let status = budget.object.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
             let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();
             let rule = BudgetRule { name, selector, disrupted };
@@ -338,7 +327,7 @@ fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
         vocabulary.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name(Kind::Namespace, &objects.namespaces, plain_name)? {
+    for (name, namespace) in by_name::<String, _>(&objects.namespaces)? {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {

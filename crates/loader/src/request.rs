@@ -6,8 +6,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::Value;
 
 use reprieve_api::pod::ContainerStatus;
+use reprieve_api::quantity::QuantityError;
 use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, quantity};
 
 /// By resource: how much, in thousandths of cpu and whole units of everything else.
@@ -80,6 +82,23 @@ fn reports_resources(status: &PodStatus) -> bool {
 /// The amounts of a resource list; `path` names it in an error.
 pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
     rounded(exact(list, |resource| format!("{path}.{resource}"))?, path)
+}
+
+/// An amount as a queue has it: in thousandths of cpu and whole units of everything else. A number may lack quotes.
+pub(crate) fn amount(resource: &str, value: &Value) -> Result<i64, InputError> {
+    let text = text_of(value);
+    let exact = quantity::billionths(&text);
+    let amount = exact.and_then(|exact| in_units(resource, exact));
+    amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
+}
+
+/// A scalar as it is written.
+pub(crate) fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn in_units(resource: &str, exact: i128) -> Result<i64, QuantityError> {
+    if resource == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) }
 }
 
 /// Whose word counts for a container.
@@ -169,9 +188,8 @@ fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, Inp
 
 fn rounded(exact: Exact, path: &str) -> Result<Amounts, InputError> {
     let amount = |(resource, amount): (String, i128)| {
-        let rounded = if resource == "cpu" { quantity::thousandths(amount) } else { quantity::units(amount) };
         let too_large = |error| InputError::new(format!("the sum {error}")).field(format!("{path}: {resource}"));
-        let rounded = rounded.map_err(too_large)?;
+        let rounded = in_units(&resource, amount).map_err(too_large)?;
         Ok((resource, rounded))
     };
     exact.into_iter().map(amount).collect()

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::Priority;
 
-use crate::{by_name, plain_name};
+use crate::by_name;
 use reprieve_api::kueue::KueueWorkloadSpec;
-use reprieve_api::{InputError, Kind, Objects};
+use reprieve_api::{InputError, Objects};
 
 /// The classes that a workload may name.
 pub struct WorkloadClasses {
@@ -17,10 +17,8 @@ pub struct WorkloadClasses {
 impl WorkloadClasses {
     /// The classes of a cluster.
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
-        let own = by_name(Kind::WorkloadPriorityClass, &objects.workload_classes, |class| {
-            class.metadata.name.clone().unwrap_or_default()
-        })?;
-        let of_pods = by_name(Kind::PriorityClass, &objects.priority_classes, plain_name)?;
+        let own = by_name::<String, _>(&objects.workload_classes)?;
+        let of_pods = by_name::<String, _>(&objects.priority_classes)?;
         Ok(Self {
             own: own.into_iter().map(|(name, class)| (name, class.object.spec.value)).collect(),
             of_pods: of_pods.into_iter().map(|(name, class)| (name, class.object.value.unwrap_or_default())).collect(),

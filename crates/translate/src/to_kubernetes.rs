@@ -16,9 +16,7 @@ use crate::synthetic::{made, named};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::quantity::written;
-use reprieve_api::{
-    FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, PodStatus, Reader, Source, Sourced, group_of, job_of,
-};
+use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
 use reprieve_loader::{Amounts, Defaults, WorkloadClasses, ties};
 
 /// The node of a cluster that has none.
@@ -96,7 +94,8 @@ impl Plain {
                 there.entry(workload.clone()).or_default().push(at);
             }
         }
-        for Sourced { object: workload, source } in &objects.kueue_workloads {
+        for sourced in &objects.kueue_workloads {
+            let workload = &sourced.object;
             if reprieve_loader::is_finished(workload) {
                 continue;
             }
@@ -109,10 +108,8 @@ impl Plain {
                     (true, false) => Place::ForTheOneNode,
                     (false, _) => Place::Nowhere,
                 };
-                let priority = classes.priority(&workload.spec);
-                let priority =
-                    priority.map_err(|error| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, &name)))?;
-                let pods = pods_of(workload, &name, priority, place, source, &defaults)?;
+                let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
+                let pods = pods_of(sourced, &name, priority, place, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
@@ -164,21 +161,18 @@ enum Place {
 
 /// The pods that a workload would have, running since it holds its quota, or pending.
 fn pods_of(
-    workload: &KueueWorkload,
+    sourced: &Sourced<KueueWorkload>,
     name: &FullName,
     priority: Priority,
     place: Place,
-    source: &Source,
     defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
+    let workload = &sourced.object;
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
     if total > MOST_PODS {
         let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
-        return Err(InputError::new(problem)
-            .at(source)
-            .object(ObjectRef::of(Kind::KueueWorkload, name))
-            .field("spec.podSets"));
+        return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let since: Option<&Time> = conditions

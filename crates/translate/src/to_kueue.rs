@@ -11,7 +11,7 @@ use serde_json::json;
 use reprieve_loader::load::allocatables;
 use reprieve_loader::request::requests;
 use reprieve_loader::time::time;
-use reprieve_loader::{Account, Amounts, Loaded, by_name, plain_name};
+use reprieve_loader::{Account, Amounts, Loaded, by_name};
 
 use crate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, flavor_quotas, local_queue, resource_groups};
 use crate::queue_tree::NeutralQueues;
@@ -21,7 +21,7 @@ use reprieve_api::kueue::{
     WORKLOAD,
 };
 use reprieve_api::quantity::written;
-use reprieve_api::{FullName, InputError, Kind, Object, Objects, Pod, Sourced, group_of};
+use reprieve_api::{FullName, InputError, Object, Objects, Pod, Sourced, group_of};
 
 /// The flavor of all quota.
 const FLAVOR: &str = "default";
@@ -112,7 +112,7 @@ impl NeutralQueues {
     pub(crate) fn to_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
         let mut mapped = plain.clone();
         let mut offered = Amounts::new();
-        for (resource, amount) in allocatables(&by_name(Kind::Node, &plain.nodes, plain_name)?)?.into_iter().flatten() {
+        for (resource, amount) in allocatables(&by_name::<String, _>(&plain.nodes)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }

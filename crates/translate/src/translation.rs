@@ -29,7 +29,7 @@ impl NeutralQueues {
         let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
             (Keeper::YuniKorn, tree.accounts())
         } else if let Some(tree) = quota_tree(objects)? {
-            (Keeper::Koordinator, tree.accounts())
+            (Keeper::Koordinator, tree.accounts)
         } else if has(Keeper::Kueue, objects) {
             (Keeper::Kueue, with_roots_closed(reprieve_loader::accounts(objects)?))
         } else {

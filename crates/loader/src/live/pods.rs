@@ -13,8 +13,7 @@ use reprieve_api::{FullName, InputError, Key, Kind, ObjectRef, Pod as ApiPod, gr
 impl Live {
     pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
         let name = FullName::of(&object.metadata);
-        let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
-        if matches!(phase, Some("Succeeded" | "Failed")) {
+        if object.is_finished() {
             self.remove_pod(&name);
             return Ok(());
         }

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta};
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
 use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
-use super::{Notes, Reading, amount_of, is_finished};
+use super::{Notes, Reading, is_finished};
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::namespace_selector::Namespaces;
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
 use crate::workload_classes::WorkloadClasses;
 use crate::{Defaults, Interner, by_name, nth_rank, request, timestamp};
-use reprieve_api::kueue::{ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
-use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, Sourced};
+use reprieve_api::kueue::{
+    AdmissionSpec, ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec,
+};
+use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, Sourced};
 
 /// What is known of Kueue's other objects.
 pub struct Workloads {
@@ -68,7 +70,7 @@ impl Workloads {
         places: Places,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
-        let locals = by_name(Kind::LocalQueue, &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let locals = by_name::<FullName, _>(&objects.local_queues)?;
         let unsupported_locals = unsupported_locals(&locals);
         let unsupported_queues = unsupported_queues(objects, &reading);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
@@ -109,16 +111,14 @@ impl Workloads {
         objects: &Objects,
         notes: &mut Notes<'_>,
     ) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
-        let mut named =
-            by_name(Kind::KueueWorkload, &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
+        let mut named = by_name::<FullName, _>(&objects.kueue_workloads)?;
         named.retain(|_, workload| !is_finished(&workload.object));
         let ids = named.iter().enumerate();
         self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
         let mut workloads = Vec::new();
-        for (name, Sourced { object, source }) in &named {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, name));
-            workloads.push(self.read(name, object, notes.texts).map_err(located)?);
-            notes.warnings.extend(self.problems(name, object).map_err(located)?);
+        for (name, one) in &named {
+            workloads.push(self.read(name, &one.object, notes.texts).map_err(|error| one.locate(error))?);
+            notes.warnings.extend(self.problems(name, &one.object).map_err(|error| one.locate(error))?);
         }
         notes.warnings.extend(self.not_evaluated_of(&named));
         for (at, id) in self.order.values().enumerate() {
@@ -222,41 +222,9 @@ impl Workloads {
     fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
         let empty = KueueWorkloadStatus::default();
         let status = object.status.as_ref().unwrap_or(&empty);
-        let condition = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind && one.status == "True");
-        let mut queue = None;
-        let admission = match &status.admission {
-            None => None,
-            Some(admission) => {
-                let Some(&at) = self.queues.get(&admission.cluster_queue) else {
-                    let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
-                    return Err(InputError::new(problem).field("status.admission.clusterQueue"));
-                };
-                queue = Some(at);
-                let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
-                for set in &admission.pod_set_assignments {
-                    for (resource, amount) in &set.resource_usage {
-                        let named = set.flavors.get(resource);
-                        let flavor = named.and_then(|flavor| self.flavors.get(flavor));
-                        if let (Some(named), None) = (named, flavor) {
-                            let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
-                            let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
-                            return Err(InputError::new(problem).field(field));
-                        }
-                        let cell = flavor
-                            .zip(self.resources.get(resource))
-                            .and_then(|((flavor, _), of)| self.cells[flavor.index()][of.index()]);
-                        if let Some(cell) = cell {
-                            let field = format!("status.admission.podSetAssignments.resourceUsage.{resource}");
-                            *usage.entry(cell).or_default() +=
-                                amount_of(resource, amount).map_err(|error| error.field(field))?;
-                        }
-                    }
-                }
-                let since =
-                    condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
-                Some(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
-            }
-        };
+        let admitted = status.admission.as_ref();
+        let queue = admitted.map(|admission| self.queue_of(admission)).transpose()?;
+        let admission = admitted.map(|admission| self.admission(admission, &status.conditions)).transpose()?;
         let created = object.metadata.creation_timestamp.as_ref();
         let FullName { namespace, .. } = FullName::of(&object.metadata);
         let (mut invalid, mut pod_sets) = (false, Vec::new());
@@ -282,6 +250,38 @@ impl Workloads {
             on_preemption: on_preemption(object)?,
             unsupported: None,
         })
+    }
+
+    /// The queue whose quota a workload holds.
+    fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, InputError> {
+        self.queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
+            let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
+            InputError::new(problem).field("status.admission.clusterQueue")
+        })
+    }
+
+    /// The quota that a workload holds, and since when.
+    fn admission(&self, admission: &AdmissionSpec, conditions: &[Condition]) -> Result<Admission, InputError> {
+        let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
+        for set in &admission.pod_set_assignments {
+            for (resource, used) in &set.resource_usage {
+                let Some(named) = set.flavors.get(resource) else { continue };
+                let Some((flavor, _)) = self.flavors.get(named) else {
+                    let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
+                    let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
+                    return Err(InputError::new(problem).field(field));
+                };
+                let of = self.resources.get(resource);
+                if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
+                    let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
+                    *usage.entry(cell).or_default() +=
+                        request::amount(resource, used).map_err(|error| error.field(field()))?;
+                }
+            }
+        }
+        let condition = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "True");
+        let since = condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
+        Ok(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
     }
 
     fn pod_set(&self, set: &PodSetSpec, spec: PodSpec) -> Result<PodSet, InputError> {
