@@ -31,7 +31,6 @@ object!(
         group = "scheduling.sigs.k8s.io",
         version = "v1alpha1",
         kind = "ElasticQuota",
-        plural = "elasticquotas",
         shortname = "eq",
         root = "ElasticQuotaCrd",
         namespaced
@@ -56,7 +55,6 @@ pub struct QuotaSpec {
         group = "scheduling.sigs.k8s.io",
         version = "v1alpha1",
         kind = "PodGroup",
-        plural = "podgroups",
         shortname = "pg",
         root = "PodGroupCrd",
         namespaced

@@ -43,7 +43,6 @@ pub const POD_SET: &str = "kueue.x-k8s.io/podset";
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "ResourceFlavor",
-        plural = "resourceflavors",
         root = "ResourceFlavorCrd",
         shortname = "rf"
     )
@@ -73,7 +72,6 @@ pub struct FlavorSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "ClusterQueue",
-        plural = "clusterqueues",
         root = "ClusterQueueCrd",
         shortname = "cq"
     )
@@ -136,10 +134,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
 /// A cohort's own quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", plural = "cohorts", root = "CohortCrd")
-)]
+#[cfg_attr(feature = "crds", kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", root = "CohortCrd"))]
 #[serde(rename_all = "camelCase", default)]
 pub struct CohortSpec {
     /// The cohort above it.
@@ -160,7 +155,6 @@ pub struct CohortSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "LocalQueue",
-        plural = "localqueues",
         root = "LocalQueueCrd",
         namespaced,
         shortname = "lq"
@@ -287,7 +281,6 @@ pub struct FairSharingSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "Workload",
-        plural = "workloads",
         root = "WorkloadCrd",
         namespaced,
         shortname = "wl",
@@ -384,7 +377,6 @@ pub struct PodSetSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "WorkloadPriorityClass",
-        plural = "workloadpriorityclasses",
         root = "WorkloadPriorityClassCrd"
     )
 )]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::api::core::v1::{
     Affinity, ContainerPort, ContainerRestartRule, PodCondition, PodResourceClaim, PodSchedulingGate,
@@ -212,27 +211,6 @@ impl Serialize for Pod {
             pod.serialize_field("status", status)?;
         }
         pod.end()
-    }
-}
-
-impl k8s_openapi::Resource for Pod {
-    const API_VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::API_VERSION;
-    const GROUP: &'static str = <api::Pod as k8s_openapi::Resource>::GROUP;
-    const KIND: &'static str = <api::Pod as k8s_openapi::Resource>::KIND;
-    const VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::VERSION;
-    const URL_PATH_SEGMENT: &'static str = <api::Pod as k8s_openapi::Resource>::URL_PATH_SEGMENT;
-    type Scope = <api::Pod as k8s_openapi::Resource>::Scope;
-}
-
-impl Metadata for Pod {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }
 

@@ -136,7 +136,7 @@ impl Document<'_> {
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
             let parsed = tree.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-            parsed.map_err(|error| self.json_problem(&error))
+            parsed.map_err(|error| self.problem("JSON", Some((error.line(), error.column())), &error.to_string()))
         } else {
             self.refuse_endless_lines()?;
             let options = yaml_options(self.text.len());
@@ -167,18 +167,13 @@ impl Document<'_> {
         })
     }
 
-    /// What is wrong, with the line in the file rather than in the document.
     fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
         let error = error.without_snippet();
         let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
-        let message = error.to_string();
-        self.problem("YAML", at, &message)
+        self.problem("YAML", at, &error.to_string())
     }
 
-    fn json_problem(&self, error: &serde_json::Error) -> String {
-        self.problem("JSON", Some((error.line(), error.column())), &error.to_string())
-    }
-
+    /// What is wrong, with the line in the file rather than in the document.
     fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
         let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
@@ -395,7 +390,7 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
     }
     let of_table = Kind::stored(group, &kind);
     // Of ConfigMaps only the one with YuniKorn's queues is read.
-    let other_config_map = of_table == Some(Kind::ConfigMap) && !name_of(&value).ends_with("yunikorn-configs");
+    let other_config_map = of_table == Some(Kind::ConfigMap) && !reference(&value).name.ends_with("yunikorn-configs");
     let Some(of_table) = of_table.filter(|_| !other_config_map) else {
         *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
         return Ok(());
@@ -504,12 +499,6 @@ fn reference(value: &Value) -> ObjectRef {
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);
     let name = text("/metadata/name").unwrap_or_default();
     ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
-}
-
-fn name_of(value: &Value) -> String {
-    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
-    let name = text("/metadata/name").unwrap_or_default();
-    text("/metadata/namespace").map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
 
 /// Decodes a tree.

@@ -327,11 +327,7 @@ impl Live {
         let Loader { classes, vocabulary, .. } = &mut self.tables.loader;
         let named = lone_group(&key.name, object, classes, &mut vocabulary.texts);
         self.tables.keep_texts();
-        let Ok(named) = named else {
-            self.stale = true;
-            return;
-        };
-        let Some(named) = named.filter(|named| named.topology_key.is_none()) else {
+        let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
             self.stale = true;
             return;
         };

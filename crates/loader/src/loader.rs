@@ -158,25 +158,19 @@ impl Loader {
         let empty = (PodSpec::default(), PodStatus::default());
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
-        let node = match object.node_name.as_deref().filter(|node| !node.is_empty()) {
-            None => None,
-            Some(node) => match self.nodes.get(node) {
-                None => return Ok(None),
-                Some(&node) => Some(node),
-            },
-        };
+        let named = object.node_name.as_ref().filter(|node| !node.is_empty());
+        let node = named.and_then(|node| self.nodes.get(node)).copied();
+        if named.is_some() && node.is_none() {
+            return Ok(None);
+        }
         let class = spec.priority_class_name.as_deref();
         let group = group_of(object);
-        let shape = match shape {
-            Some(known) => known,
-            None => self.shape(name, object)?,
-        };
+        let shape = shape.map_or_else(|| self.shape(name, object), Ok)?;
         let annotations = object.metadata.annotations.as_ref();
-        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
-        let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
-        let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
-            condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
-        });
+        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let scheduled = condition(status, "PodScheduled").and_then(|at| at.last_transition_time.as_ref());
+        let preempted = condition(status, "DisruptionTarget")
+            .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
         let words = words_of(object);
@@ -194,7 +188,7 @@ impl Loader {
             node,
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
-            scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
+            scheduled: scheduled.map(|time| timestamp(time.0)),
             leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
@@ -367,6 +361,7 @@ fn ignored_tolerations(name: &FullName, pod: &ApiPod) -> Vec<String> {
     ignored.collect()
 }
 
+/// The condition of a pod of this type, if it is true.
 fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
-    status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
+    status.conditions.iter().flatten().find(|condition| condition.type_ == type_ && condition.status == "True")
 }

@@ -35,10 +35,7 @@ impl LimitRanges {
                 "Pod" => &mut self.pod,
                 _ => continue,
             };
-            let amounts = |list: &Option<Quantities>, field: &str| {
-                let list = list.as_ref().map(|list| request::amounts(list, &format!("spec.limits[{at}].{field}")));
-                list.unwrap_or_else(|| Ok(Amounts::new()))
-            };
+            let amounts = |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{at}].{field}"));
             for (resource, amount) in amounts(&item.max, "max")? {
                 own.max.entry(resource).and_modify(|max| *max = amount.min(*max)).or_insert(amount);
             }
@@ -76,13 +73,10 @@ impl LimitRanges {
             for (path, container) in containers_of(spec) {
                 let Some(resources) = &container.resources else { continue };
                 let (requests, limits) = amounts_of(resources, &format!("{path}.resources"))?;
-                let mut most = limits.clone();
-                for (resource, amount) in &requests {
-                    most.entry(resource.clone()).and_modify(|most| *most = (*most).max(*amount)).or_insert(*amount);
-                }
-                let mut least = limits;
+                let (mut least, mut most) = (limits.clone(), limits);
                 for (resource, amount) in requests {
-                    least.entry(resource).and_modify(|least| *least = (*least).min(amount)).or_insert(amount);
+                    most.entry(resource.clone()).and_modify(|most| *most = amount.max(*most)).or_insert(amount);
+                    least.entry(resource).and_modify(|least| *least = amount.min(*least)).or_insert(amount);
                 }
                 self.container.violations(&path, "container", &least, &most, violations);
             }
@@ -129,11 +123,12 @@ impl Item {
 
 /// Requests and limits as numbers; `path` names them in an error.
 pub(super) fn amounts_of(resources: &ResourceRequirements, path: &str) -> Result<(Amounts, Amounts), InputError> {
-    let amounts = |list: &Option<Quantities>, field: &str| {
-        let list = list.as_ref().map(|list| request::amounts(list, &format!("{path}.{field}")));
-        list.unwrap_or_else(|| Ok(Amounts::new()))
-    };
-    Ok((amounts(&resources.requests, "requests")?, amounts(&resources.limits, "limits")?))
+    let requests = amounts(&resources.requests, &format!("{path}.requests"))?;
+    Ok((requests, amounts(&resources.limits, &format!("{path}.limits"))?))
+}
+
+fn amounts(list: &Option<Quantities>, path: &str) -> Result<Amounts, InputError> {
+    list.as_ref().map_or_else(|| Ok(Amounts::new()), |list| request::amounts(list, path))
 }
 
 /// An item as the API server stores it: for containers a max is a default limit, that a default request, and so is a min.

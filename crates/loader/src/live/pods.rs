@@ -47,18 +47,25 @@ impl Live {
         let converted = self.tables.loader.pod(name, object, shape);
         self.tables.keep_texts();
         self.stale |= self.tables.are_too_small();
-        let pod = match converted {
+        match converted {
             Err(error) => {
                 self.tables.leave(name);
-                return Err(error.object(ObjectRef::of(Kind::Pod, name)));
+                Err(error.object(ObjectRef::of(Kind::Pod, name)))
             }
-            Ok(_) if self.stale => return Ok(()),
-            Ok(Some(pod)) => pod,
+            Ok(_) if self.stale => Ok(()),
+            Ok(Some(pod)) => {
+                self.place(name, Pod { rank, ..pod });
+                Ok(())
+            }
             Ok(None) => {
                 self.tables.leave(name);
-                return Ok(());
+                Ok(())
             }
-        };
+        }
+    }
+
+    /// Puts the pod into the tables, with its shape and its values.
+    fn place(&mut self, name: &FullName, pod: Pod) {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         for shape in std::mem::take(&mut self.tables.loader.shapes.new) {
             snapshot.add_shape(self.tables.loader.filled(&shape));
@@ -73,12 +80,12 @@ impl Live {
             Some(_) => self.tables.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
             None => Vec::new(),
         };
-        let mut pod = Pod { rank, budgets, ..pod };
-        let known = names.pods.ids.get(name).copied();
+        let mut pod = Pod { budgets, ..pod };
+        let known = names.pods.id(name);
         if let Some(known) = known.map(|id| snapshot.pod(id)) {
             pod.originator = known.originator;
             if pod == *known {
-                return Ok(());
+                return;
             }
             pod.originator = false;
         }
@@ -94,7 +101,6 @@ impl Live {
         names.pods.ids.insert(name.clone(), id);
         snapshot.put_pod(id, pod);
         self.tables.join_application(id);
-        Ok(())
     }
 
     pub(super) fn remove_pod(&mut self, name: &FullName) {
