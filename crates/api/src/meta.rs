@@ -62,36 +62,16 @@ impl fmt::Display for FullName {
 pub trait Name {
     /// Of an object.
     fn of_object(metadata: &ObjectMeta) -> Self;
-    /// The namespace, where it has one.
-    fn namespace(&self) -> Option<&str>;
-    /// The name.
-    fn name(&self) -> &str;
 }
 
 impl Name for FullName {
     fn of_object(metadata: &ObjectMeta) -> Self {
         Self::of(metadata)
     }
-
-    fn namespace(&self) -> Option<&str> {
-        Some(&self.namespace)
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
 }
 
 impl Name for String {
     fn of_object(metadata: &ObjectMeta) -> Self {
         metadata.name.clone().unwrap_or_default()
-    }
-
-    fn namespace(&self) -> Option<&str> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        self
     }
 }

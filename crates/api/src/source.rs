@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::kinds::{OfKind, Scope};
-use crate::meta::Name;
 use crate::{FullName, Key, Kind};
 
 /// Where an object stands in the input.
@@ -47,12 +46,9 @@ pub enum KindRef {
 
 impl ObjectRef {
     /// An object of the table of kinds.
-    pub fn of(kind: Kind, name: &impl Name) -> Self {
-        Self {
-            kind: KindRef::Known(kind),
-            namespace: name.namespace().map(str::to_owned),
-            name: name.name().to_owned(),
-        }
+    pub fn of(kind: Kind, name: &FullName) -> Self {
+        let namespace = (kind.resource().scope == Scope::Namespaced).then(|| name.namespace.clone());
+        Self { kind: KindRef::Known(kind), namespace, name: name.name.clone() }
     }
 
     /// An object of any kind. The group tells apart kinds of one name.
@@ -168,12 +164,7 @@ impl<T: Clone> Sourced<T> {
 impl<T: OfKind> Sourced<T> {
     /// The error, with which object it is about and where that is.
     pub fn locate(&self, error: InputError) -> InputError {
-        let metadata = self.object.metadata();
-        let object = match T::KIND.resource().scope {
-            Scope::Cluster => ObjectRef::of(T::KIND, &String::of_object(metadata)),
-            Scope::Namespaced => ObjectRef::of(T::KIND, &FullName::of(metadata)),
-        };
-        error.at(&self.source).object(object)
+        error.at(&self.source).object(ObjectRef::of(T::KIND, &FullName::of(self.object.metadata())))
     }
 }
 

@@ -168,14 +168,10 @@ fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, Inp
 
 fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGroup {
     let indexed = spec.completion_mode.as_deref() == Some("Indexed") && spec.completions == Some(parallelism);
-    let scheduling_policy = if indexed {
-        let gang = GangSchedulingPolicy { min_count: parallelism };
-        PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() }
-    } else {
-        PodGroupSchedulingPolicy {
-            basic: Some(BasicSchedulingPolicy::default()),
-            ..PodGroupSchedulingPolicy::default()
-        }
+    let scheduling_policy = PodGroupSchedulingPolicy {
+        gang: indexed.then_some(GangSchedulingPolicy { min_count: parallelism }),
+        basic: (!indexed).then(BasicSchedulingPolicy::default),
+        ..PodGroupSchedulingPolicy::default()
     };
     let pod_spec = spec.template.spec.clone().unwrap_or_default();
     PodGroup {

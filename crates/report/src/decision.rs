@@ -256,8 +256,8 @@ impl SparedReport {
 pub struct PlaceReport {
     /// The node or the domain.
     pub name: String,
-    /// `Chosen`, `Dearer` or `Refused`.
-    pub verdict: &'static str,
+    /// Whether it is chosen, and if not why.
+    pub verdict: PlaceVerdict,
     /// The filter or law that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
@@ -277,6 +277,17 @@ pub struct PlaceReport {
     /// Where a member finds no place: each node, and why not.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
+}
+
+/// What a place is to a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum PlaceVerdict {
+    /// The preemptor lands there.
+    Chosen,
+    /// Landing there costs more than in the chosen place, or as much.
+    Dearer,
+    /// The preemptor cannot land there.
+    Refused,
 }
 
 /// In RFC 3339.

@@ -55,10 +55,6 @@ pub fn fence(root: Option<QueueId>, names: &Names) -> Words {
     words("Fence", format!("it is {outside}")).of_many(format!("they are {outside}"))
 }
 
-pub fn own_queue() -> Words {
-    words("OwnQueue", "it is in the preemptor's own queue").of_many("they are in the preemptor's own queue")
-}
-
 /// `1 cpu of 4 asked and 0 nvidia.com/gpu of 3 asked`. A guarantee that is overdrawn has nothing left.
 fn too_little(short: &[TooLittle], names: &Names) -> String {
     list(short.iter().map(|one| {
