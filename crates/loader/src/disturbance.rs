@@ -59,7 +59,7 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
 
 pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputError> {
     let choices = [("Requeue", OnPreemption::Requeue), ("Terminate", OnPreemption::Terminate)];
-    choice("spec.onPreemption", workload.spec.on_preemption.as_ref(), &choices, "Requeue or Terminate")
+    choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices, "Requeue or Terminate")
 }
 
 /// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as

@@ -332,7 +332,7 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         borrowing_limit: Vec::new(),
         within: choice(
             "spec.preemption.withinClusterQueue",
-            preemption.within_cluster_queue.as_ref(),
+            preemption.within_cluster_queue.as_deref(),
             &[
                 ("Never", Within::Never),
                 ("LowerPriority", Within::LowerPriority),
@@ -342,7 +342,7 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         )?,
         reclaim: choice(
             "spec.preemption.reclaimWithinCohort",
-            preemption.reclaim_within_cohort.as_ref(),
+            preemption.reclaim_within_cohort.as_deref(),
             &[
                 ("Never", Reclaim::Never),
                 ("LowerPriority", Reclaim::LowerPriority),
@@ -356,30 +356,20 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         trigger_after_seconds: trigger_after_seconds(preemption)?,
         sorting: sorting(&preemption.workload_sorting)?,
         borrow: borrow_within(preemption.borrow_within_cohort.as_ref())?,
-        when_can_borrow: choice(
+        when_can_borrow: stops_search(
             "spec.flavorFungibility.whenCanBorrow",
-            fungibility.when_can_borrow.as_ref(),
-            &[
-                ("MayStopSearch", Fungibility::MayStopSearch),
-                ("Borrow", Fungibility::MayStopSearch),
-                ("TryNextFlavor", Fungibility::TryNextFlavor),
-            ],
-            "MayStopSearch or TryNextFlavor",
+            fungibility.when_can_borrow.as_deref().unwrap_or("MayStopSearch"),
+            "Borrow",
         )?,
-        when_can_preempt: choice(
+        when_can_preempt: stops_search(
             "spec.flavorFungibility.whenCanPreempt",
-            fungibility.when_can_preempt.as_ref(),
-            &[
-                ("TryNextFlavor", Fungibility::TryNextFlavor),
-                ("MayStopSearch", Fungibility::MayStopSearch),
-                ("Preempt", Fungibility::MayStopSearch),
-            ],
-            "MayStopSearch or TryNextFlavor",
+            fungibility.when_can_preempt.as_deref().unwrap_or("TryNextFlavor"),
+            "Preempt",
         )?,
         preempts_before_borrowing: fungibility.preference.as_deref() == Some("PreemptionOverBorrowing"),
         queueing: choice(
             "spec.queueingStrategy",
-            spec.queueing_strategy.as_ref(),
+            spec.queueing_strategy.as_deref(),
             &[("BestEffortFIFO", Queueing::BestEffortFifo), ("StrictFIFO", Queueing::StrictFifo)],
             "BestEffortFIFO or StrictFIFO",
         )?,
@@ -391,13 +381,23 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
 /// What the text of a field stands for: the first choice where the field is missing.
 pub(crate) fn choice<T: Copy>(
     field: &str,
-    text: Option<&String>,
+    text: Option<&str>,
     choices: &[(&str, T)],
     names: &str,
 ) -> Result<T, InputError> {
     let Some(text) = text else { return Ok(choices[0].1) };
-    let found = choices.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
+    let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
     found.ok_or_else(|| InputError::new(format!("{text:?} is not understood; write {names}")).field(field))
+}
+
+/// `also` is the last version's word for `MayStopSearch`.
+fn stops_search(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
+    let choices = [
+        ("MayStopSearch", Fungibility::MayStopSearch),
+        (also, Fungibility::MayStopSearch),
+        ("TryNextFlavor", Fungibility::TryNextFlavor),
+    ];
+    choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
 }
 
 fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
@@ -416,7 +416,7 @@ fn borrow_within(spec: Option<&BorrowSpec>) -> Result<BorrowWithin, InputError> 
     let threshold = spec.max_priority_threshold.map(Priority);
     choice(
         "spec.preemption.borrowWithinCohort.policy",
-        spec.policy.as_ref(),
+        spec.policy.as_deref(),
         &[("Never", BorrowWithin::Never), ("LowerPriority", BorrowWithin::LowerPriority { threshold })],
         "Never or LowerPriority",
     )

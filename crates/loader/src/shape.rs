@@ -67,8 +67,7 @@ impl Vocabulary {
     }
 
     pub fn taint(&mut self, taint: &ApiTaint) -> Result<Taint, InputError> {
-        let effect = effect(&taint.effect)
-            .ok_or_else(|| InputError::new(format!("{:?} {WRONG_EFFECT}", taint.effect)).field("spec.taints.effect"))?;
+        let effect = effect(&taint.effect).map_err(|error| error.field("spec.taints.effect"))?;
         let value = self.value(taint.value.as_deref().unwrap_or_default());
         Ok(Taint { key: self.key(&taint.key), value, effect })
     }
@@ -125,17 +124,9 @@ impl Vocabulary {
         let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let required =
             affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-        let any = match required {
-            None => None,
-            Some(required) => {
-                let terms = required.node_selector_terms.iter().map(|term| self.node_term(term));
-                Some(
-                    terms
-                        .collect::<Result<_, _>>()
-                        .map_err(|error: InputError| error.field("spec.affinity.nodeAffinity"))?,
-                )
-            }
-        };
+        let terms = required.map(|required| required.node_selector_terms.iter());
+        let any = terms.map(|terms| terms.map(|term| self.node_term(term)).collect::<Result<_, InputError>>());
+        let any = any.transpose().map_err(|error| error.field("spec.affinity.nodeAffinity"))?;
         Ok(NodeSelection { all, any })
     }
 
@@ -193,13 +184,7 @@ impl Vocabulary {
 
     pub fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
         let named = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
-        let effect =
-            match named {
-                None => None,
-                Some(name) => Some(effect(name).ok_or_else(|| {
-                    InputError::new(format!("{name:?} {WRONG_EFFECT}")).field("spec.tolerations.effect")
-                })?),
-            };
+        let effect = named.map(effect).transpose().map_err(|error| error.field("spec.tolerations.effect"))?;
         let key = toleration.key.as_deref().filter(|key| !key.is_empty()).map(|key| self.key(key));
         let value = match toleration.operator.as_deref() {
             Some("Exists") => None,
@@ -359,14 +344,15 @@ pub fn keys_of(selector: &LabelSelector) -> impl Iterator<Item = &String> {
     selector.match_labels.iter().flatten().map(|(key, _)| key).chain(expressions)
 }
 
-const WRONG_EFFECT: &str = "is not an effect; write NoSchedule, PreferNoSchedule or NoExecute";
-
-fn effect(name: &str) -> Option<Effect> {
+fn effect(name: &str) -> Result<Effect, InputError> {
     match name {
-        "NoSchedule" => Some(Effect::NoSchedule),
-        "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
-        "NoExecute" => Some(Effect::NoExecute),
-        _ => None,
+        "NoSchedule" => Ok(Effect::NoSchedule),
+        "PreferNoSchedule" => Ok(Effect::PreferNoSchedule),
+        "NoExecute" => Ok(Effect::NoExecute),
+        _ => {
+            let problem = format!("{name:?} is not an effect; write NoSchedule, PreferNoSchedule or NoExecute");
+            Err(InputError::new(problem))
+        }
     }
 }
 

@@ -29,16 +29,11 @@ struct Partition {
     preemption: PartitionPreemption,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PartitionPreemption {
-    enabled: bool,
-}
-
-impl Default for PartitionPreemption {
-    fn default() -> Self {
-        Self { enabled: true }
-    }
+    /// True where it is not given.
+    enabled: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -118,7 +113,7 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
         let problem = format!("{} partitions are given; one is supported", config.partitions.len());
         return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
     };
-    let mut tree = QueueTree { enabled: partition.preemption.enabled, ..QueueTree::default() };
+    let mut tree = QueueTree { enabled: partition.preemption.enabled.unwrap_or(true), ..QueueTree::default() };
     let mut reading = Reading { tree: &mut tree, warnings };
     let root = root_of(partition);
     reading.add(&root, None).map_err(located)?;
@@ -243,15 +238,11 @@ impl Reading<'_> {
     ) -> Result<(), InputError> {
         let guarantees = guarantee.iter().map(|(resource, amount)| ("guarantees", resource, amount));
         let ceilings = ceiling.iter().map(|(resource, amount)| ("has a maximum of", resource, amount));
+        let above = std::iter::successors(parent, |&at| self.tree.queues[at].account.parent);
+        let above = above.map(|at| &self.tree.queues[at].account).map(|account| (&*account.name, &account.ceiling));
+        let limits: Vec<(&str, &Amounts)> = std::iter::once((path, ceiling)).chain(above).collect();
         for (what, resource, amount) in guarantees.chain(ceilings) {
-            let mut above = parent;
-            let mut limits = vec![(path, ceiling)];
-            while let Some(at) = above {
-                let account = &self.tree.queues[at].account;
-                limits.push((&account.name, &account.ceiling));
-                above = account.parent;
-            }
-            for (owner, limit) in limits {
+            for (owner, limit) in &limits {
                 if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
                     let written = |amount: i64| quantity::written(resource, amount);
                     let problem = format!(

@@ -57,7 +57,7 @@ pub struct PreemptorReport {
 
 /// Why the decision is as it is.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationReport {
     /// In one sentence.
@@ -133,7 +133,7 @@ pub struct FlavorReport {
 
 /// A law.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LawReport {
     /// Its name.
@@ -171,7 +171,7 @@ pub struct CostReport {
 
 /// A unit: a pod, or the running pods of a group.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnitReport {
     /// Its pods.
@@ -192,7 +192,7 @@ pub struct UnitReport {
 }
 
 /// Why a victim is one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VictimReport {
     /// Who.

@@ -39,18 +39,14 @@ pub struct QueueAmounts {
 }
 
 /// An amount as a number to draw and as a person writes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Amount {
     /// In thousandths of cpu and whole units of everything else.
+    #[serde(skip)]
     pub number: i64,
     /// As a person writes it.
     pub text: String,
-}
-
-impl Serialize for Amount {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
 }
 
 /// The tree, parents first, children in the order of their names.

@@ -111,11 +111,8 @@ impl Naming<'_> {
             spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
             domains: places.domains(&explanation.domains),
-            queues: Vec::new(),
-            admission: None,
-            quotas: Vec::new(),
-            carry_out: Vec::new(),
             flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
+            ..ExplanationReport::default()
         }
     }
 
