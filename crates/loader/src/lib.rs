@@ -34,7 +34,6 @@ mod quota;
 pub mod request;
 pub mod schedulers;
 mod shape;
-mod strictness;
 pub mod submit;
 pub mod time;
 pub mod unsupported;

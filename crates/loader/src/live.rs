@@ -24,7 +24,7 @@ use crate::groups::{lone_group, refused_priority};
 use crate::load::build_for;
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::RefusedPriority;
-use crate::quota::{is_finished, ranked_by};
+use crate::quota::{is_finished, pod_set_names, ranked_by};
 use crate::unsupported::field_of_job;
 use crate::{Loaded, Loader, Strictness};
 use reprieve_api::koordinator::JobGroup;
@@ -395,7 +395,7 @@ impl Live {
             id
         });
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
-        names.queues.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+        names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
         if let Some(reader) = self.tables.loader.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);

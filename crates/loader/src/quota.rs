@@ -20,11 +20,11 @@ use crate::request::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
 use crate::{Account, Interner, by_name};
 use reprieve_api::kueue::{
-    BorrowSpec, ClusterQueueSpec, CohortSpec, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec,
+    BorrowSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
     ResourceQuota,
 };
-use reprieve_api::{FullName, InputError, Objects, quantity};
-use workloads::Places;
+use reprieve_api::{InputError, Objects, quantity};
+use workloads::{Places, unfinished};
 pub use workloads::{Workloads, ranked_by};
 
 const BILLION: i64 = 1_000_000_000;
@@ -58,45 +58,39 @@ pub fn world(
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
-    let mut reading = Reading::new(objects)?;
-    reading.add_cohorts(objects)?;
-    reading.add_queues(objects)?;
+    let reading = Reading::new(objects)?;
     let (queues, rules) = reading.tree()?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = Places { all: places_all, scheduler: scheduler.to_owned() };
     let mut reader = Workloads::new(reading, &rules, objects, places, notes)?;
-    let (workload_names, workloads) = reader.all(objects, notes)?;
-    let pod_set_names = pod_set_names(objects);
-    let pod_set_names = workload_names.iter().map(|name| pod_set_names[name].clone()).collect();
+    let named = unfinished(objects)?;
+    let workloads = reader.all(&named, notes)?;
     Ok(Some(KueueWorld {
         queues,
         rules,
         workloads,
         names: QueueNames {
             queues: queue_names,
-            workloads: Numbered::new(workload_names, WorkloadId::new),
-            pod_sets: pod_set_names,
-            flavors: reader.flavor_names(),
-            resources: reader.resource_names(),
+            pod_sets: named.values().map(|one| pod_set_names(&one.object)).collect(),
+            workloads: Numbered::new(named.into_keys().collect(), WorkloadId::new),
+            flavors: reader.reading.flavors.keys().cloned().collect(),
+            resources: reader.reading.resources.keys().cloned().collect(),
         },
         warnings,
         reader,
     }))
 }
 
-fn pod_set_names(objects: &Objects) -> BTreeMap<FullName, Vec<String>> {
-    let names = |workload: &KueueWorkload| workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
-    let workloads = objects.kueue_workloads.iter().map(|workload| &workload.object);
-    workloads.map(|workload| (FullName::of(&workload.metadata), names(workload))).collect()
+/// The names of a workload's pod sets, in its order.
+pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
+    workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect()
 }
 
 /// Queues and cohorts as plain accounts; flavors are added up.
 pub fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
-    let mut reading = Reading::new(objects)?;
-    reading.add_cohorts(objects)?;
-    reading.add_queues(objects)?;
+    let reading = Reading::new(objects)?;
     let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
     let account = |node: &Node| {
         let mut account = Account { name: node.name.clone(), parent: node.parent, ..Account::default() };
@@ -133,28 +127,30 @@ struct CellQuota {
     lending_limit: Option<i64>,
 }
 
-struct Reading<'o> {
-    flavors: BTreeMap<String, (FlavorId, &'o ResourceFlavor)>,
+/// What is known of Kueue's objects but for LocalQueues and Workloads.
+struct Reading {
+    flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
     nodes: Vec<Node>,
     cohorts: BTreeMap<String, usize>,
-    queues: BTreeMap<String, usize>,
+    queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
     namespaces: Namespaces,
+    /// The namespaces in which nobody is taken.
     protected: BTreeSet<String>,
 }
 
-impl<'o> Reading<'o> {
-    fn new(objects: &'o Objects) -> Result<Self, InputError> {
+impl Reading {
+    fn new(objects: &Objects) -> Result<Self, InputError> {
         let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
-        let flavors = flavors.map(|(at, (name, flavor))| (name, (FlavorId::new(at), &*flavor.object))).collect();
+        let flavors = flavors.map(|(at, (name, one))| (name, (FlavorId::new(at), one.object.spec.clone()))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
         let resources = named.into_iter().enumerate();
         let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
-        Ok(Self {
+        let mut reading = Self {
             flavors,
             resources,
             nodes: Vec::new(),
@@ -163,11 +159,14 @@ impl<'o> Reading<'o> {
             classes: WorkloadClasses::new(objects)?,
             namespaces: Namespaces::new(objects),
             protected: protected(objects),
-        })
+        };
+        reading.add_cohorts(objects)?;
+        reading.add_queues(objects)?;
+        Ok(reading)
     }
 
     /// Cohorts, those that are only named among them, parents first.
-    fn add_cohorts(&mut self, objects: &'o Objects) -> Result<(), InputError> {
+    fn add_cohorts(&mut self, objects: &Objects) -> Result<(), InputError> {
         let defined = by_name::<String, _>(&objects.cohorts)?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
         names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
@@ -205,13 +204,13 @@ impl<'o> Reading<'o> {
         Ok(())
     }
 
-    fn add_queues(&mut self, objects: &'o Objects) -> Result<(), InputError> {
+    fn add_queues(&mut self, objects: &Objects) -> Result<(), InputError> {
         for (name, queue) in by_name::<String, _>(&objects.cluster_queues)? {
             let spec = &queue.object.spec;
             let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
             let parent = cohort.map(|cohort| self.cohorts[cohort]);
             let node = self.node(&name, parent, spec).map_err(|error| queue.locate(error))?;
-            self.queues.insert(name, self.nodes.len());
+            self.queues.insert(name, QueueId::new(self.nodes.len()));
             self.nodes.push(node);
         }
         Ok(())

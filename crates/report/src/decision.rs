@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::AdmissionSpec;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
@@ -23,7 +23,6 @@ pub struct Report {
     /// Under which policy.
     pub policy: &'static str,
     /// At what time.
-    #[serde(serialize_with = "moment")]
     pub now: Timestamp,
     /// Who asked.
     pub preemptor: PreemptorReport,
@@ -187,7 +186,6 @@ pub struct UnitReport {
     /// Its priority when it is asked to yield.
     pub priority: i32,
     /// When its oldest pod started, or since when it holds its quota.
-    #[serde(serialize_with = "moment_if_any")]
     pub started: Option<Timestamp>,
 }
 
@@ -288,16 +286,4 @@ pub enum PlaceVerdict {
     Dearer,
     /// The preemptor cannot land there.
     Refused,
-}
-
-/// In RFC 3339.
-fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(at)
-}
-
-fn moment_if_any<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    match at {
-        Some(at) => moment(at, serializer),
-        None => serializer.serialize_none(),
-    }
 }

@@ -39,7 +39,9 @@ impl Plain {
     /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
     /// made from their templates.
     pub fn of(objects: &Objects) -> Result<Self, InputError> {
-        let mut plain = Self { objects: without_accounts(objects), workload_of: BTreeMap::new() };
+        // Pods are complete by then: what completes the templates of workloads goes with the queues.
+        let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
+        let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
@@ -229,11 +231,6 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     let allocatable = Some(offered.into_iter().map(quantity).collect());
     let status = Some(NodeStatus { allocatable, ..NodeStatus::default() });
     Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
-}
-
-/// Pods are complete by then: what completes the templates of workloads goes with them.
-fn without_accounts(objects: &Objects) -> Objects {
-    retain(objects, &[Reader::All, Reader::Kubernetes])
 }
 
 pub(crate) fn retain(objects: &Objects, readers: &[Reader]) -> Objects {
