@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
-use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
@@ -121,20 +120,9 @@ pub struct PodStatus {
 }
 
 impl PodStatus {
-    /// All but the conditions.
-    pub fn but_conditions(&self) -> impl PartialEq + '_ {
-        let Self {
-            allocated_resources,
-            conditions: _,
-            container_statuses,
-            init_container_statuses,
-            nominated_node_name,
-            phase,
-            resources,
-            start_time,
-        } = self;
-        let containers = (container_statuses, init_container_statuses);
-        (allocated_resources, containers, nominated_node_name, phase, resources, start_time)
+    /// The same without the conditions.
+    pub fn but_conditions(&self) -> Self {
+        Self { conditions: None, ..self.clone() }
     }
 }
 
@@ -199,19 +187,21 @@ impl Serialize for Pod {
             PodSpec { node_name: OnTheWay(Some(node.clone())), ..spec }
         });
         let spec = bound.as_ref().or(spec.as_deref());
-        let fields = 3 + usize::from(spec.is_some()) + usize::from(status.is_some());
-        let mut pod = serializer.serialize_struct("Pod", fields)?;
-        pod.serialize_field("apiVersion", "v1")?;
-        pod.serialize_field("kind", "Pod")?;
-        pod.serialize_field("metadata", metadata)?;
-        if let Some(spec) = spec {
-            pod.serialize_field("spec", spec)?;
-        }
-        if let Some(status) = status {
-            pod.serialize_field("status", status)?;
-        }
-        pod.end()
+        let status = status.as_ref();
+        Written { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
     }
+}
+
+/// A pod as it is written.
+#[skip_serializing_none]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: &'p ObjectMeta,
+    spec: Option<&'p PodSpec>,
+    status: Option<&'p PodStatus>,
 }
 
 /// Makes one of the API's of ours, and the other way round.

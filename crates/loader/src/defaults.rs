@@ -34,8 +34,8 @@ pub struct Defaults {
     /// By namespace.
     limit_ranges: BTreeMap<String, LimitRanges>,
     runtime_classes: BTreeMap<String, Arc<RuntimeClass>>,
-    /// Name and value of the global default PriorityClass.
-    default_class: Option<(String, i32)>,
+    /// Value and name of the global default PriorityClass.
+    default_class: Option<(i32, String)>,
     /// What is wrong with a LimitRange, by namespace, and with a RuntimeClass, by name: an error for those that it is about.
     broken_ranges: BTreeMap<String, InputError>,
     broken_classes: BTreeMap<String, InputError>,
@@ -62,10 +62,7 @@ impl Defaults {
         let classes = objects.priority_classes.iter().map(|class| &class.object);
         let classes = classes.filter(|class| class.global_default == Some(true));
         // There should be one. The API server takes the lowest where a race made several.
-        let default_class = classes
-            .map(|class| (class.value.unwrap_or_default(), plain_name(&**class)))
-            .min()
-            .map(|(value, name)| (name, value));
+        let default_class = classes.map(|class| (class.value.unwrap_or_default(), plain_name(&**class))).min();
         Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
     }
 
@@ -153,7 +150,7 @@ impl Defaults {
     /// A pod that names no class gets the default one. The API server refuses a pod whose own priority differs from its class's: such
     /// a pod is taken as it is written.
     fn fill_class(&self, class: &mut Option<String>, priority: Option<i32>) {
-        if let Some((name, value)) = &self.default_class
+        if let Some((value, name)) = &self.default_class
             && class.as_ref().is_none_or(String::is_empty)
             && priority.is_none_or(|priority| priority == *value)
         {

@@ -56,9 +56,7 @@ pub fn ties(objects: &Objects) -> Ties {
 pub fn bound_pods(objects: &Objects, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
     let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
     for (pod, (workload, _)) in ties(objects) {
-        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else {
-            continue;
-        };
+        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else { continue };
         if snapshot.home(pod).is_some() && snapshot.workload(workload).admission.is_some() {
             pods.entry(workload).or_default().push(pod);
         }

@@ -12,8 +12,10 @@ use crate::request::amount;
 use crate::{Account, Amounts, by_name};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
-const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
-const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
+/// The label of a pod that may preempt; its value is `true`.
+pub const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
+/// The label of a pod that cannot be preempted; its value is `true`.
+pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
 
 /// The quotas, parents first.
 #[derive(Debug, Default)]
@@ -88,9 +90,7 @@ impl QuotaTree {
 
     /// The quota that a pod names; one that names none is held by the nodes alone.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
-        let Some(name) = label(pod, QUOTA) else {
-            return Ok(None);
-        };
+        let Some(name) = label(pod, QUOTA) else { return Ok(None) };
         match self.find(name) {
             Some(at) => Ok(Some(QueueId::new(at))),
             None => {
@@ -114,19 +114,9 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, Inp
     written.iter().map(read).collect()
 }
 
-/// What a pod says of being preempted and of preempting.
-pub struct Words {
-    pub preemptible: Option<bool>,
-    pub disabled: bool,
-    pub can_preempt: bool,
-}
-
-pub fn words_of(pod: &Pod) -> Words {
-    Words {
-        preemptible: label(pod, PREEMPTIBLE).map(|word| word != "false"),
-        disabled: label(pod, DISABLE_PREEMPTIBLE) == Some("true"),
-        can_preempt: label(pod, CAN_PREEMPT) == Some("true"),
-    }
+/// What a pod says of being preempted; `None` where it says nothing.
+pub fn preemptible(pod: &Pod) -> Option<bool> {
+    label(pod, PREEMPTIBLE).map(|word| word != "false")
 }
 
 /// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
@@ -143,7 +133,7 @@ pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, Inp
     let mut said: BTreeMap<FullName, (Option<bool>, FullName)> = BTreeMap::new();
     for pod in &objects.pods {
         if let Some(job) = job_of(&pod.object) {
-            let word = words_of(&pod.object).preemptible;
+            let word = preemptible(&pod.object);
             let (first, of) = said.entry(job.clone()).or_insert_with(|| (word, FullName::of(&pod.object.metadata)));
             if *first != word {
                 let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");

@@ -152,9 +152,7 @@ impl Live {
         self.look_again(key, None);
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
-            Kind::Job => {
-                self.wanted.remove(key);
-            }
+            Kind::Job => _ = self.wanted.remove(key),
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.wanted.remove(key);
                 self.tables.loader.groups.remove(&key.name);
@@ -225,9 +223,7 @@ impl Live {
         match key.kind {
             _ if self.quarantine.left_out.is_empty() => {}
             Kind::KueueWorkload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
-            Kind::KueueWorkload => {
-                self.quarantine.left_out.remove(key);
-            }
+            Kind::KueueWorkload => _ = self.quarantine.left_out.remove(key),
             Kind::Pod | Kind::Job => {}
             _ => self.quarantine.left_out.clear(),
         }

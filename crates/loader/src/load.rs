@@ -207,9 +207,7 @@ fn mark_originators(pods: &mut [Pod]) {
 /// What each node offers; its capacity where nothing else is said.
 pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
     let of = |sourced: &&Sourced<ApiNode>| {
-        let Some(status) = &sourced.object.status else {
-            return Ok(Amounts::new());
-        };
+        let Some(status) = &sourced.object.status else { return Ok(Amounts::new()) };
         let (list, path) = match &status.allocatable {
             Some(list) => (Some(list), "status.allocatable"),
             None => (status.capacity.as_ref(), "status.capacity"),

@@ -10,13 +10,14 @@ use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, S
 
 use crate::classes::ALLOW_PREEMPTION;
 use crate::groups::{NamedGroup, groups};
-use crate::koordinator::{jobs, quota_tree, words_of};
+use crate::koordinator::{CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
 use crate::protected::protected;
 use crate::queue_source::QueueSource;
 use crate::shape::{Vocabulary, keys_of, keys_read};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Account, Amounts, Classes, Interner, Strictness, by_name, nth_rank, plain_name, request, timestamp};
+use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
 use reprieve_api::{FullName, InputError, Objects, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of};
 
@@ -173,7 +174,6 @@ impl Loader {
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
-        let words = words_of(object);
         let obstacle = if node.is_none() { self.obstacles.of(object, &mut self.vocabulary.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
@@ -203,9 +203,9 @@ impl Loader {
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
-            preemptible: words.preemptible,
-            preemption_disabled: words.disabled,
-            can_preempt: words.can_preempt,
+            preemptible: preemptible(object),
+            preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
+            can_preempt: label(object, CAN_PREEMPT) == Some("true"),
             obstacle,
         }))
     }

@@ -434,9 +434,7 @@ fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
 }
 
 fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
-    let Some(value) = weight else {
-        return Ok(BILLION);
-    };
+    let Some(value) = weight else { return Ok(BILLION) };
     let text = text_of(value);
     let wrong =
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");

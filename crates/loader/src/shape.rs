@@ -151,13 +151,9 @@ impl Vocabulary {
             _ => Err(InputError::new("Gt and Lt need exactly one value, a whole number")),
         };
         let operator = match requirement.operator.as_str() {
-            "In" => Operator::In(self.values(values)),
-            "NotIn" => Operator::NotIn(self.values(values)),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
             "Gt" => Operator::Above(number()?),
             "Lt" => Operator::Below(number()?),
-            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist, Gt, Lt")),
+            other => self.operator(other, values, "In, NotIn, Exists, DoesNotExist, Gt, Lt")?,
         };
         Ok(Requirement { key: self.key(&requirement.key), operator })
     }
@@ -274,9 +270,7 @@ impl Vocabulary {
         own: Option<&StringMap>,
         operator: impl Fn(Vec<ValueId>) -> Operator,
     ) {
-        let Selector::All(requirements) = selector else {
-            return;
-        };
+        let Selector::All(requirements) = selector else { return };
         for key in keys.unwrap_or_default() {
             if let Some(value) = own.and_then(|labels| labels.get(key)) {
                 let requirement = Requirement { key: self.key(key), operator: operator(vec![self.value(value)]) };
@@ -287,9 +281,7 @@ impl Vocabulary {
 
     /// A label selector; one that is not given matches nothing.
     pub fn selector(&mut self, selector: Option<&LabelSelector>) -> Result<Selector, InputError> {
-        let Some(selector) = selector else {
-            return Ok(Selector::Nothing);
-        };
+        let Some(selector) = selector else { return Ok(Selector::Nothing) };
         let mut requirements: Vec<Requirement> =
             selector.match_labels.iter().flatten().map(|(key, value)| self.equals(key, value)).collect();
         for expression in selector.match_expressions.iter().flatten() {
@@ -300,14 +292,18 @@ impl Vocabulary {
 
     fn requirement(&mut self, expression: &LabelSelectorRequirement) -> Result<Requirement, InputError> {
         let values = expression.values.as_deref().unwrap_or_default();
-        let operator = match expression.operator.as_str() {
-            "In" => Operator::In(self.values(values)),
-            "NotIn" => Operator::NotIn(self.values(values)),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
-            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist")),
-        };
+        let operator = self.operator(&expression.operator, values, "In, NotIn, Exists, DoesNotExist")?;
         Ok(Requirement { key: self.key(&expression.key), operator })
+    }
+
+    fn operator(&mut self, name: &str, values: &[String], known: &str) -> Result<Operator, InputError> {
+        match name {
+            "In" => Ok(Operator::In(self.values(values))),
+            "NotIn" => Ok(Operator::NotIn(self.values(values))),
+            "Exists" => Ok(Operator::Exists),
+            "DoesNotExist" => Ok(Operator::DoesNotExist),
+            other => Err(unknown_operator(other, known)),
+        }
     }
 }
 
@@ -362,9 +358,7 @@ fn unknown_operator(operator: &str, known: &str) -> InputError {
 
 /// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
 pub fn same_shape(old: &Pod, new: &Pod) -> bool {
-    let (Some(before), Some(after)) = (&old.spec, &new.spec) else {
-        return false;
-    };
+    let (Some(before), Some(after)) = (&old.spec, &new.spec) else { return false };
     if old.metadata.labels != new.metadata.labels || request::depends_on_status(old) || request::depends_on_status(new)
     {
         return false;

@@ -39,13 +39,10 @@ impl WorkloadClasses {
         };
         let (kind, classes) =
             if of_pods { ("PriorityClass", &self.of_pods) } else { ("WorkloadPriorityClass", &self.own) };
+        let field = if named.is_some() { "spec.priorityClassRef" } else { "spec.priorityClassName" };
         classes.get(name).map(|value| Priority(*value)).ok_or_else(|| {
             let problem = format!("{kind} {name:?} is not in the input; add it, or write spec.priority");
-            InputError::new(problem).field(if named.is_some() {
-                "spec.priorityClassRef"
-            } else {
-                "spec.priorityClassName"
-            })
+            InputError::new(problem).field(field)
         })
     }
 }

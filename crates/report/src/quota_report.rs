@@ -63,9 +63,7 @@ pub fn quotas(
     given: Option<&Assignment>,
 ) -> Vec<QuotaReport> {
     let snapshot = &loaded.snapshot;
-    let Some(queue) = snapshot.workload(preemptor).queue else {
-        return Vec::new();
-    };
+    let Some(queue) = snapshot.workload(preemptor).queue else { return Vec::new() };
     let cells = cells(loaded, preemptor, queue, given);
     let ids: Vec<CellId> = cells.iter().map(|(cell, _, _)| *cell).collect();
     let gone: Vec<WorkloadId> = match outcome {

@@ -59,9 +59,7 @@ impl Plain {
             let found = objects.local_queues.iter().find(|one| FullName::of(&one.object.metadata) == local)?;
             Some(found.object.spec.cluster_queue.clone())
         };
-        let Some(workload) = self.workload_of.get(&name) else {
-            return label(pod, LOCAL_QUEUE).and_then(queue_of);
-        };
+        let Some(workload) = self.workload_of.get(&name) else { return label(pod, LOCAL_QUEUE).and_then(queue_of) };
         let workload = objects.kueue_workloads.iter().find(|one| FullName::of(&one.object.metadata) == *workload)?;
         let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
         match admission {

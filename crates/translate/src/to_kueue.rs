@@ -144,9 +144,7 @@ impl NeutralQueues {
         let mut units: BTreeMap<FullName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
         for Sourced { object: pod, .. } in &plain.pods {
             let name = FullName::of(&pod.metadata);
-            let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else {
-                continue;
-            };
+            let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else { continue };
             let unit = match group_of(pod) {
                 Some(group) => group,
                 None if groups.contains(&name) => FullName::new(&name.namespace, &format!("{}-pod", name.name)),

@@ -354,9 +354,7 @@ fn may_use_flavor(spec: &PodSpec, flavor: &FlavorSpec) -> bool {
 
 fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>) -> bool {
     term.match_expressions.iter().flatten().all(|requirement| {
-        let Some(own) = labels.get(&requirement.key) else {
-            return true;
-        };
+        let Some(own) = labels.get(&requirement.key) else { return true };
         let values = requirement.values.as_deref().unwrap_or_default();
         let number = || own.parse::<i64>().ok().zip(values.first().and_then(|value| value.parse::<i64>().ok()));
         match requirement.operator.as_str() {
