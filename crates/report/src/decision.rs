@@ -287,3 +287,17 @@ pub enum PlaceVerdict {
     /// The preemptor cannot land there.
     Refused,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdict_on_a_place_is_serialized_by_its_name() {
+        for (verdict, name) in
+            [(PlaceVerdict::Chosen, "Chosen"), (PlaceVerdict::Dearer, "Dearer"), (PlaceVerdict::Refused, "Refused")]
+        {
+            assert_eq!(serde_json::to_value(verdict).expect("a value"), name);
+        }
+    }
+}

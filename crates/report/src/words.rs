@@ -36,7 +36,7 @@ pub(crate) fn words(name: &'static str, text: impl Into<String>) -> Words {
     Words { name, text: text.into(), of_many: None }
 }
 
-/// A law. The texts that depend on what a law carries are in a file for each policy.
+/// A law. Longer texts are in a file for each policy that has several, those of other laws in `shared`.
 pub fn law(law: &Law, names: &Names) -> Words {
     match law {
         // Shared laws.
