@@ -171,7 +171,6 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
     let scheduling_policy = PodGroupSchedulingPolicy {
         gang: indexed.then_some(GangSchedulingPolicy { min_count: parallelism }),
         basic: (!indexed).then(BasicSchedulingPolicy::default),
-        ..PodGroupSchedulingPolicy::default()
     };
     let pod_spec = spec.template.spec.clone().unwrap_or_default();
     PodGroup {
