@@ -5,7 +5,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
 use reprieve_engine::workloads::{ByPriority, ByRuntime, Milestone, OnPreemption, Sorting};
 
-use crate::quota::choice;
 use crate::timestamp;
 use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
@@ -76,4 +75,16 @@ pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
 pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
     let refused = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "False");
     refused("QuotaReserved").or_else(|| refused("Admitted")).map(|one| timestamp(one.last_transition_time.0))
+}
+
+/// What the text of a field stands for: the first choice where the field is missing.
+pub(crate) fn choice<T: Copy>(
+    field: &str,
+    text: Option<&str>,
+    choices: &[(&str, T)],
+    names: &str,
+) -> Result<T, InputError> {
+    let Some(text) = text else { return Ok(choices[0].1) };
+    let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    found.ok_or_else(|| InputError::new(format!("{text:?} is not understood; write {names}")).field(field))
 }

@@ -31,17 +31,7 @@ pub struct Loaded {
     pub workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
 }
 
-/// What to do with a pod on a node that is missing, and with one that cannot be understood: an error, or a warning, and the pod is
-/// left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strictness {
-    /// Both are errors: somebody wrote the objects for this.
-    Test,
-    /// A missing node is a warning, for real clusters have such moments; the rest is somebody's to correct.
-    Files,
-    /// Both are warnings: whoever watches a cluster goes on.
-    Live,
-}
+pub use crate::strictness::Strictness;
 
 /// Builds the snapshot. The order of the objects plays no part.
 pub fn load(objects: &Objects, strictness: Strictness) -> Result<Loaded, InputError> {

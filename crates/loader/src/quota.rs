@@ -12,7 +12,7 @@ use reprieve_engine::workloads::{
 use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, WorkloadId};
 use serde_json::Value;
 
-use crate::disturbance::sorting;
+use crate::disturbance::{choice, sorting};
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
@@ -375,18 +375,6 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         weight: weight_of(spec.fair_sharing.weight.as_ref())?,
         groups,
     })
-}
-
-/// What the text of a field stands for: the first choice where the field is missing.
-pub(crate) fn choice<T: Copy>(
-    field: &str,
-    text: Option<&str>,
-    choices: &[(&str, T)],
-    names: &str,
-) -> Result<T, InputError> {
-    let Some(text) = text else { return Ok(choices[0].1) };
-    let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-    found.ok_or_else(|| InputError::new(format!("{text:?} is not understood; write {names}")).field(field))
 }
 
 /// `also` is the last version's word for `MayStopSearch`.
