@@ -1,10 +1,8 @@
-//! A tree becomes an object of some type, or it is said which field does not fit.
-//!
-//! All is decoded from text, so that the code for a type, of which there are many large ones, is there once. Where a field is comes from how
-//! far the text was read: a type that checks more than its form does so in its visitor, while it is being read.
+//! A tree becomes an object of some type, or the error names the field that does not fit.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 /// What does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +13,12 @@ pub struct Misfit {
     pub problem: String,
 }
 
+/// The decoder's error, with its path.
+type Wrong = serde_path_to_error::Error<serde_json::Error>;
+
 /// Decodes a tree.
 pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Misfit> {
-    attempt(value).map_err(|wrong| wrong.misfit())
+    serde_path_to_error::deserialize(value).map_err(|wrong| misfit(&wrong))
 }
 
 /// Decodes a tree with scalars as kubectl and the API take them: where a boolean is expected, the other words that YAML has for one, such
@@ -25,13 +26,13 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Misfit> {
 pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, Misfit> {
     let mut replaced = 0;
     loop {
-        let wrong = match attempt(&value) {
+        let wrong: Wrong = match serde_path_to_error::deserialize(&value) {
             Ok(object) => return Ok(object),
             Err(wrong) => wrong,
         };
-        let place = wrong.place(&mut value).filter(|_| replaced < MOST_REPLACED);
-        let Some((place, meant)) = place.and_then(|place| wrong.meant(place).map(|meant| (place, meant))) else {
-            return Err(wrong.misfit());
+        let place = place(&wrong, &mut value).filter(|_| replaced < MOST_REPLACED);
+        let Some((place, meant)) = place.and_then(|place| meant(&wrong, place).map(|meant| (place, meant))) else {
+            return Err(misfit(&wrong));
         };
         *place = meant;
         replaced += 1;
@@ -41,119 +42,52 @@ pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, Mis
 /// Each scalar that is replaced costs a pass over the object; an object with more of them than this is refused.
 const MOST_REPLACED: usize = 1000;
 
-fn attempt<T: DeserializeOwned>(value: &Value) -> Result<T, Wrong> {
-    let text = value.to_string();
-    serde_json::from_str(&text).map_err(|error| {
-        let problem = error.to_string();
-        let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(problem, _)| problem);
-        let mut path = Vec::new();
-        find(value, error.column(), &mut path);
-        Wrong { path, problem: problem.to_owned() }
-    })
-}
-
 /// Below 2^53 a float without a fraction is exactly one integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What does not fit, in the words of the decoder.
-struct Wrong {
-    path: Vec<Step>,
-    problem: String,
+fn place<'v>(wrong: &Wrong, value: &'v mut Value) -> Option<&'v mut Value> {
+    wrong.path().iter().try_fold(value, |value, segment| match segment {
+        Segment::Map { key } => value.get_mut(key),
+        Segment::Seq { index } => value.get_mut(index),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    })
 }
 
-enum Step {
-    Field(String),
-    Item(usize),
-}
-
-impl Wrong {
-    fn place<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.path.iter().try_fold(value, |value, step| match step {
-            Step::Field(key) => value.get_mut(key),
-            Step::Item(at) => value.get_mut(at),
-        })
-    }
-
-    /// What kubectl and the API take the value for.
-    fn meant(&self, value: &Value) -> Option<Value> {
-        match (value, self.problem.rsplit_once(", expected ")?.1) {
-            (Value::Null, "a string") => Some(Value::String(String::new())),
-            (Value::String(word), "a boolean") => match word.as_str() {
-                "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
-                "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Value::Bool(false)),
-                _ => None,
-            },
-            (Value::Number(number), "i32" | "i64" | "u32" | "u64") => {
-                let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
-                float.filter(|float| float.abs() < EXACT).map(|float| Value::from(float as i64))
-            }
+/// What kubectl and the API take the value for.
+fn meant(wrong: &Wrong, value: &Value) -> Option<Value> {
+    match (value, wrong.inner().to_string().rsplit_once(", expected ")?.1) {
+        (Value::Null, "a string") => Some(Value::String(String::new())),
+        (Value::String(word), "a boolean") => match word.as_str() {
+            "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
+            "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(Value::Bool(false)),
             _ => None,
+        },
+        (Value::Number(number), "i32" | "i64" | "u32" | "u64") => {
+            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            float.filter(|float| float.abs() < EXACT).map(|float| Value::from(float as i64))
         }
-    }
-
-    fn misfit(&self) -> Misfit {
-        let mut field = String::new();
-        for step in &self.path {
-            match step {
-                Step::Field(key) if field.is_empty() => field.push_str(key),
-                Step::Field(key) => field.extend([".", key]),
-                Step::Item(at) => field.push_str(&format!("[{at}]")),
-            }
-        }
-        let field = if field.is_empty() { ".".to_owned() } else { field };
-        Misfit { field, problem: self.problem() }
-    }
-
-    fn problem(&self) -> String {
-        if self.problem == "expected value" {
-            return "invalid type, expected one of the names as text".to_owned();
-        }
-        if let Some((found, expected)) = self.problem.rsplit_once(", expected ")
-            && expected.contains("struct ")
-        {
-            return format!("{found}, expected a mapping of fields");
-        }
-        let found =
-            self.problem.strip_prefix("invalid type: ").and_then(|rest| rest.strip_suffix(", expected a string"));
-        match found.and_then(|found| found.strip_suffix('`')?.split_once(" `")) {
-            Some(("boolean", value)) => format!("is read as the boolean {value}, but must be text; quote it"),
-            Some(("integer" | "floating point", value)) => {
-                format!("is read as the number {value}, but must be text; quote it")
-            }
-            _ => self.problem.clone(),
-        }
+        _ => None,
     }
 }
 
-/// Adds the path of what was being read when so many bytes of the value's text had been.
-fn find(value: &Value, read: usize, path: &mut Vec<Step>) {
-    if read == 0 {
-        return;
+fn misfit(wrong: &Wrong) -> Misfit {
+    Misfit { field: wrong.path().to_string(), problem: problem(wrong.inner().to_string()) }
+}
+
+/// The decoder's words, without the names of our types.
+fn problem(words: String) -> String {
+    let Some((found, expected)) = words.rsplit_once(", expected ") else { return words };
+    if expected.contains("struct ") {
+        return format!("{found}, expected a mapping of fields");
     }
-    let mut start = 1;
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                start += Value::from(key.as_str()).to_string().len() + 1;
-                let end = start + value.to_string().len();
-                if read <= end {
-                    path.push(Step::Field(key.clone()));
-                    return find(value, read.saturating_sub(start), path);
-                }
-                start = end + 1;
-            }
+    let scalar = found.strip_prefix("invalid type: ").and_then(|found| found.strip_suffix('`')?.split_once(" `"));
+    match (expected, scalar) {
+        ("string or map", _) => format!("{found}, expected one of the names as text"),
+        ("a string", Some(("boolean", value))) => format!("is read as the boolean {value}, but must be text; quote it"),
+        ("a string", Some(("integer" | "floating point", value))) => {
+            format!("is read as the number {value}, but must be text; quote it")
         }
-        Value::Array(items) => {
-            for (at, value) in items.iter().enumerate() {
-                let end = start + value.to_string().len();
-                if read <= end {
-                    path.push(Step::Item(at));
-                    return find(value, read.saturating_sub(start), path);
-                }
-                start = end + 1;
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        _ => words,
     }
 }
 
@@ -255,7 +189,7 @@ mod tests {
         }
         let problem = |value: Value| decode::<Word>(&value).expect_err("it is no such name").problem;
         assert_eq!(decode(&json!("Yes")), Ok(Word::Yes));
-        assert_eq!(problem(json!(7)), "invalid type, expected one of the names as text");
+        assert_eq!(problem(json!(7)), "invalid type: integer `7`, expected one of the names as text");
         assert_eq!(problem(json!("No")), "unknown variant `No`, expected `Yes`");
     }
 

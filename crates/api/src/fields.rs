@@ -9,12 +9,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::koordinator::job_of;
-use crate::membership::group_of;
-use crate::meta::FullName;
-use crate::object_set::Objects;
 use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
+use crate::{FullName, Objects, group_of, job_of};
 
 /// The types of the API that Reprieve is built with.
 const API: &str = include_str!("fields.txt");
@@ -64,10 +61,9 @@ type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>
 pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = FullName::new(text("/metadata/namespace"), text("/metadata/name"));
-    let mut found = Vec::new();
-    let mut walk = Walk { types: types(), found: &mut found, more: 0 };
-    walk.value(value, type_name, &Place { above: None, step: Step::Start });
-    let more = walk.more;
+    let mut walk = Walk::default();
+    walk.value(value, type_name);
+    let Walk { mut found, more, .. } = walk;
     if more > 0 {
         found.push((format!("and {more} more"), None));
     }
@@ -138,74 +134,52 @@ fn types() -> &'static Types {
     })
 }
 
-/// A place in the tree that is being walked; its path is written only where something is wrong.
-struct Place<'p> {
-    above: Option<&'p Place<'p>>,
-    step: Step<'p>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<'p> {
-    Start,
-    Field(&'p str),
-    Item(usize),
-}
-
-impl Place<'_> {
-    fn write(&self, path: &mut String) {
-        if let Some(above) = self.above {
-            above.write(path);
-        }
-        match self.step {
-            Step::Start => {}
-            Step::Field(key) if path.is_empty() => path.push_str(key),
-            Step::Field(key) => path.extend([".", key]),
-            Step::Item(at) => path.push_str(&format!("[{at}]")),
-        }
-    }
-
-    fn path(&self, key: &str) -> String {
-        let mut path = String::new();
-        Place { above: Some(self), step: Step::Field(key) }.write(&mut path);
-        path
-    }
-}
-
-struct Walk<'w> {
-    types: &'static Types,
-    found: &'w mut Vec<(String, Option<String>)>,
+#[derive(Default)]
+struct Walk {
+    /// The path of the value that is being walked.
+    path: String,
+    /// The path of each unknown field, and of the known one that is named most like it.
+    found: Vec<(String, Option<String>)>,
     /// How many were found beyond the most that are named.
     more: usize,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, value: &Value, type_name: &str, place: &Place<'_>) {
+impl Walk {
+    fn value(&mut self, value: &Value, type_name: &str) {
         match value {
             Value::Object(fields) => {
-                let Some(known) = self.types.get(type_name) else { return };
+                let Some(known) = types().get(type_name) else { return };
                 for (key, value) in fields {
                     match known.get(key.as_str()) {
-                        Some(Some(below)) => {
-                            self.value(value, below, &Place { above: Some(place), step: Step::Field(key) });
-                        }
+                        Some(Some(below)) => self.below(self.field(key), value, below),
                         Some(None) => {}
                         // Volume sources that are not known are refused elsewhere, not ignored.
                         None if type_name == "Volume" => {}
                         None if self.found.len() >= MOST_FOUND => self.more += 1,
                         None => {
-                            let nearest = nearest(key, known.keys().copied());
-                            self.found.push((place.path(&shortened(key)), nearest.map(|nearest| place.path(nearest))));
+                            let nearest = nearest(key, known.keys().copied()).map(|nearest| self.field(nearest));
+                            self.found.push((self.field(&shortened(key)), nearest));
                         }
                     }
                 }
             }
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.value(item, type_name, &Place { above: Some(place), step: Step::Item(at) });
+                    self.below(format!("{}[{at}]", self.path), item, type_name);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
+    }
+
+    fn below(&mut self, path: String, value: &Value, type_name: &str) {
+        let above = std::mem::replace(&mut self.path, path);
+        self.value(value, type_name);
+        self.path = above;
+    }
+
+    fn field(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 }
 

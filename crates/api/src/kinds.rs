@@ -16,9 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
-use crate::meta::FullName;
-use crate::pod::Pod;
 use crate::workload::Workload;
+use crate::{FullName, Pod};
 
 /// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::Objects`]; `watched` ones are read only by a scheduler.
 ///
@@ -122,25 +121,12 @@ pub enum Need {
 }
 
 macro_rules! kinds {
-    (
-        stored { $($kind:ident($type:ty) $list:ident:
-            $name:literal $group:literal $version:literal $plural:literal $scope:ident $reader:ident $need:ident;)+ }
-        watched { $($live:ident($live_type:ty):
-            $live_name:literal $live_group:literal $live_version:literal $live_plural:literal
-            $live_scope:ident $live_reader:ident $live_need:ident;)+ }
-    ) => {
-        /// A kind of object; the table says where the API has it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs)]
-        pub enum Kind {
-            $($kind,)+
-            $($live,)+
-        }
-
+    (stored { $($stored:tt)+ } watched { $($watched:tt)+ }) => {
+        kinds!(@all $($stored)+ $($watched)+);
+        kinds!(@stored $($stored)+);
+    };
+    (@stored $($kind:ident($type:ty) $list:ident: $name:literal $group:literal $($rest:literal)+ $($how:ident)+;)+) => {
         impl Kind {
-            /// All kinds, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$kind,)+ $(Self::$live,)+];
-
             /// The kinds that [`crate::object_set::Objects`] stores.
             pub const STORED: &[Self] = &[$(Self::$kind,)+];
 
@@ -151,6 +137,20 @@ macro_rules! kinds {
                     _ => None,
                 }
             }
+        }
+    };
+    (@all $($kind:ident($type:ty) $($list:ident)?:
+        $name:literal $group:literal $version:literal $plural:literal $scope:ident $reader:ident $need:ident;)+) => {
+        /// A kind of object; the table says where the API has it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum Kind {
+            $($kind,)+
+        }
+
+        impl Kind {
+            /// All kinds, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$kind,)+];
 
             /// Where the API has it, and who reads it.
             pub const fn resource(self) -> Resource {
@@ -158,10 +158,6 @@ macro_rules! kinds {
                     $(Self::$kind => Resource {
                         kind: $name, group: $group, version: $version, plural: $plural,
                         scope: Scope::$scope, reader: Reader::$reader, need: Need::$need,
-                    },)+
-                    $(Self::$live => Resource {
-                        kind: $live_name, group: $live_group, version: $live_version, plural: $live_plural,
-                        scope: Scope::$live_scope, reader: Reader::$live_reader, need: Need::$live_need,
                     },)+
                 }
             }
@@ -172,7 +168,6 @@ macro_rules! kinds {
         #[allow(missing_docs)]
         pub enum Object {
             $($kind(Arc<$type>),)+
-            $($live(Arc<$live_type>),)+
         }
 
         impl Object {
@@ -180,7 +175,6 @@ macro_rules! kinds {
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind,)+
-                    $(Self::$live(_) => Kind::$live,)+
                 }
             }
 
@@ -188,7 +182,6 @@ macro_rules! kinds {
             pub fn metadata(&self) -> &ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &object.metadata,)+
-                    $(Self::$live(object) => &object.metadata,)+
                 }
             }
 
@@ -196,7 +189,6 @@ macro_rules! kinds {
             pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &mut Arc::make_mut(object).metadata,)+
-                    $(Self::$live(object) => &mut Arc::make_mut(object).metadata,)+
                 }
             }
         }
@@ -205,7 +197,6 @@ macro_rules! kinds {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $(Self::$kind(object) => object.as_ref().serialize(serializer),)+
-                    $(Self::$live(object) => object.as_ref().serialize(serializer),)+
                 }
             }
         }
@@ -217,26 +208,31 @@ macro_rules! kinds {
             fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
                 match self {
                     $(Self::$kind => <$type>::deserialize(deserializer).map(Object::from),)+
-                    $(Self::$live => <$live_type>::deserialize(deserializer).map(Object::from),)+
                 }
             }
         }
 
-        $(kinds!(@from $kind $type);)+
-        $(kinds!(@from $live $live_type);)+
-    };
-    (@from $kind:ident $type:ty) => {
-        impl From<$type> for Object {
-            fn from(object: $type) -> Self {
-                Self::$kind(Arc::new(object))
-            }
-        }
+        $(
+            impl OfKind for $type {
+                const KIND: Kind = Kind::$kind;
 
-        impl From<Arc<$type>> for Object {
-            fn from(object: Arc<$type>) -> Self {
-                Self::$kind(object)
+                fn metadata(&self) -> &ObjectMeta {
+                    &self.metadata
+                }
             }
-        }
+
+            impl From<$type> for Object {
+                fn from(object: $type) -> Self {
+                    Self::$kind(Arc::new(object))
+                }
+            }
+
+            impl From<Arc<$type>> for Object {
+                fn from(object: Arc<$type>) -> Self {
+                    Self::$kind(object)
+                }
+            }
+        )+
     };
 }
 kind_table!(kinds);
@@ -270,6 +266,14 @@ impl Resource {
             ..ObjectReference::default()
         }
     }
+}
+
+/// An object of a kind of the table.
+pub trait OfKind {
+    /// Its kind.
+    const KIND: Kind;
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
 }
 
 /// What an object is called.

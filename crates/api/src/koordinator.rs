@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::meta::FullName;
-use crate::pod::Pod;
+use crate::meta::object;
+use crate::{FullName, Pod};
 
 /// The label of an ElasticQuota that names its parent.
 pub const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
@@ -16,19 +15,12 @@ pub const QUOTA: &str = "quota.scheduling.koordinator.sh/name";
 /// The label of a pod that names its job.
 pub const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
-/// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ElasticQuota {
-    /// `scheduling.sigs.k8s.io/v1alpha1`.
-    pub api_version: String,
-    /// `ElasticQuota`.
-    pub kind: String,
-    /// Its metadata; labels name the parent and the tree.
-    pub metadata: ObjectMeta,
-    /// Its limits.
-    pub spec: QuotaSpec,
-}
+object!(
+    /// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota; labels name its parent and its tree.
+    ElasticQuota, QuotaSpec);
+object!(
+    /// `scheduling.sigs.k8s.io/v1alpha1` PodGroup.
+    JobGroup, JobSpec);
 
 /// The limits of a quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +31,6 @@ pub struct ElasticQuota {
         group = "scheduling.sigs.k8s.io",
         version = "v1alpha1",
         kind = "ElasticQuota",
-        plural = "elasticquotas",
         shortname = "eq",
         root = "ElasticQuotaCrd",
         namespaced
@@ -55,20 +46,6 @@ pub struct QuotaSpec {
     pub max: BTreeMap<String, Value>,
 }
 
-/// `scheduling.sigs.k8s.io/v1alpha1` PodGroup.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct JobGroup {
-    /// `scheduling.sigs.k8s.io/v1alpha1`.
-    pub api_version: String,
-    /// `PodGroup`.
-    pub kind: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// How many pods it needs.
-    pub spec: JobSpec,
-}
-
 /// How many pods a job needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
@@ -78,7 +55,6 @@ pub struct JobGroup {
         group = "scheduling.sigs.k8s.io",
         version = "v1alpha1",
         kind = "PodGroup",
-        plural = "podgroups",
         shortname = "pg",
         root = "PodGroupCrd",
         namespaced

@@ -3,32 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
-macro_rules! object {
-    ($(#[$doc:meta])* $name:ident, $spec:ty $(, $status:ty)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        pub struct $name {
-            /// `kueue.x-k8s.io` and a version.
-            pub api_version: String,
-            /// What it is.
-            pub kind: String,
-            /// Its metadata.
-            pub metadata: ObjectMeta,
-            /// What it asks for.
-            pub spec: $spec,
-            $(
-                /// What came of it.
-                #[serde(skip_serializing_if = "Option::is_none")]
-                pub status: Option<$status>,
-            )?
-        }
-    };
-}
+use crate::meta::object;
 
 object!(
     /// A kind of node that quota is about.
@@ -45,26 +25,14 @@ object!(
 object!(
     /// A job that asks for quota or holds it.
     KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
+object!(
+    /// How important workloads are that name it.
+    WorkloadPriorityClass, #[serde(flatten)] WorkloadPriorityClassSpec);
 
 /// The annotation that names a pod's workload.
 pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
 /// The label that names its pod set.
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
-
-/// How important workloads are that name it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct WorkloadPriorityClass {
-    /// `kueue.x-k8s.io` and a version.
-    pub api_version: String,
-    /// `WorkloadPriorityClass`.
-    pub kind: String,
-    /// Its metadata.
-    pub metadata: ObjectMeta,
-    /// What it says.
-    #[serde(flatten)]
-    pub spec: WorkloadPriorityClassSpec,
-}
 
 /// What nodes of a flavor are like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,7 +43,6 @@ pub struct WorkloadPriorityClass {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "ResourceFlavor",
-        plural = "resourceflavors",
         root = "ResourceFlavorCrd",
         shortname = "rf"
     )
@@ -96,6 +63,7 @@ pub struct FlavorSpec {
 }
 
 /// A queue's quota and rules.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
 #[cfg_attr(
@@ -104,7 +72,6 @@ pub struct FlavorSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "ClusterQueue",
-        plural = "clusterqueues",
         root = "ClusterQueueCrd",
         shortname = "cq"
     )
@@ -112,16 +79,15 @@ pub struct FlavorSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterQueueSpec {
     /// The cohort that it lends to and borrows from.
-    #[serde(alias = "cohort", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "cohort")]
     pub cohort_name: Option<String>,
     /// Its quota.
     pub resource_groups: Vec<ResourceGroupSpec>,
     /// Of which namespaces it takes workloads: `{}` is all, null none. Left out it is null; in a file, where no example need say it, `{}`.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "given")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub namespace_selector: Option<Option<LabelSelector>>,
     /// `BestEffortFIFO` or `StrictFIFO`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queueing_strategy: Option<String>,
     /// Whom it may preempt.
     pub preemption: PreemptionSpec,
@@ -130,20 +96,16 @@ pub struct ClusterQueueSpec {
     /// Its weight.
     pub fair_sharing: FairSharingSpec,
     /// The checks that a workload must pass besides its quota. Reprieve does not evaluate them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admission_checks_strategy: Option<AdmissionChecksStrategy>,
     /// The same, as the last version has it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub admission_checks: Vec<String>,
     /// `None`, `Hold` or `HoldAndDrain`: whether it admits workloads. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_policy: Option<String>,
     /// How workloads of its LocalQueues share it. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub admission_scope: Option<Value>,
     /// Whether a workload may try several flavors at once. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub concurrent_admission_policy: Option<Value>,
 }
@@ -172,10 +134,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
 /// A cohort's own quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", plural = "cohorts", root = "CohortCrd")
-)]
+#[cfg_attr(feature = "crds", kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", root = "CohortCrd"))]
 #[serde(rename_all = "camelCase", default)]
 pub struct CohortSpec {
     /// The cohort above it.
@@ -196,7 +155,6 @@ pub struct CohortSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "LocalQueue",
-        plural = "localqueues",
         root = "LocalQueueCrd",
         namespaced,
         shortname = "lq"
@@ -234,6 +192,7 @@ pub struct FlavorQuotas {
 }
 
 /// Quota of one resource of a flavor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -245,38 +204,33 @@ pub struct ResourceQuota {
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
     pub nominal_quota: Value,
     /// How much it may borrow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
     pub borrowing_limit: Option<Value>,
     /// How much it lends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
     pub lending_limit: Option<Value>,
     /// The design's word for what it may use in all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
     pub max: Option<Value>,
 }
 
 /// Whom a queue may preempt.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreemptionSpec {
     /// At home.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub within_cluster_queue: Option<String>,
     /// For what it has lent.
-    #[serde(alias = "withinCohort", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "withinCohort")]
     pub reclaim_within_cohort: Option<String>,
     /// How long a workload waits before it may preempt, from the first time that it asked for quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_after_workload_waiting_seconds: Option<i64>,
     /// In which order candidates are taken: `ByLowestPriority`, `ByLowestRuntime`, `ByLongestRuntime`; the first two by default.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workload_sorting: Vec<String>,
     /// In order to borrow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub borrow_within_cohort: Option<BorrowSpec>,
 }
 
@@ -293,18 +247,16 @@ pub struct BorrowSpec {
 }
 
 /// How a queue chooses a flavor.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct FungibilitySpec {
     /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub when_can_borrow: Option<String>,
     /// `MayStopSearch` (`Preempt`) or `TryNextFlavor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub when_can_preempt: Option<String>,
     /// `BorrowingOverPreemption` or `PreemptionOverBorrowing`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preference: Option<String>,
 }
 
@@ -320,6 +272,7 @@ pub struct FairSharingSpec {
 }
 
 /// What a workload asks for.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
 #[cfg_attr(
@@ -328,7 +281,6 @@ pub struct FairSharingSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "Workload",
-        plural = "workloads",
         root = "WorkloadCrd",
         namespaced,
         shortname = "wl",
@@ -340,30 +292,22 @@ pub struct KueueWorkloadSpec {
     /// The LocalQueue.
     pub queue_name: String,
     /// Whether it may run; false takes its quota away.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
     /// Its priority.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// The class that says its priority, where it says none itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_ref: Option<PriorityClassRef>,
     /// The class's name, as the last version has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     /// The class's kind, as the last version has it: `kueue.x-k8s.io/workloadpriorityclass` or `scheduling.k8s.io/priorityclass`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_source: Option<String>,
     /// Its pods.
     pub pod_sets: Vec<PodSetSpec>,
     /// What it is like to be preempted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption: Option<DisturbanceSpec>,
     /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub on_preemption: Option<String>,
     /// How long it may run. No decision depends on it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_execution_time_seconds: Option<i32>,
     /// What must happen before it may preempt. Reprieve does not evaluate them.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
@@ -405,6 +349,7 @@ pub struct MilestoneSpec {
 }
 
 /// Pods of one kind.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -414,13 +359,11 @@ pub struct PodSetSpec {
     /// How many.
     pub count: i64,
     /// How few will do.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_count: Option<i64>,
     /// What each is like.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub template: PodTemplateSpec,
     /// In which part of a Topology its pods must be. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub topology_request: Option<Value>,
 }
@@ -434,7 +377,6 @@ pub struct PodSetSpec {
         group = "kueue.x-k8s.io",
         version = "v1beta2",
         kind = "WorkloadPriorityClass",
-        plural = "workloadpriorityclasses",
         root = "WorkloadPriorityClassCrd"
     )
 )]
@@ -448,21 +390,19 @@ pub struct WorkloadPriorityClassSpec {
 }
 
 /// What came of a workload.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct KueueWorkloadStatus {
     /// The quota that it holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
     /// Its conditions.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
     pub conditions: Vec<Condition>,
     /// What it has been through.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_stats: Option<SchedulingStats>,
     /// When it asks again, where it was put off. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub requeue_state: Option<Value>,
     /// Pods that are over and need no quota any more. Reprieve does not evaluate them.

@@ -27,3 +27,11 @@ pub mod test_file;
 mod tree;
 pub mod volumes;
 pub mod workload;
+
+pub use kinds::{Key, Kind, Object, Reader};
+pub use koordinator::job_of;
+pub use membership::{group_of, member_group};
+pub use meta::FullName;
+pub use object_set::Objects;
+pub use pod::{Container, Pod, PodSpec, PodStatus};
+pub use source::{InputError, ObjectRef, Source, Sourced};

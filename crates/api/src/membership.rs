@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::meta::FullName;
-use crate::pod::Pod;
+use crate::{FullName, Pod};
 
 /// The group that a pod names.
 pub fn group_of(pod: &Pod) -> Option<FullName> {

@@ -4,6 +4,32 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+/// An object of the API with these fields, all of which may be missing.
+macro_rules! object {
+    ($(#[$doc:meta])* $name:ident, $(#[$how:meta])* $spec:ty $(, $status:ty)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct $name {
+            /// Its group and version.
+            pub api_version: String,
+            /// What it is.
+            pub kind: String,
+            /// Its metadata.
+            pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+            /// What it asks for.
+            $(#[$how])*
+            pub spec: $spec,
+            $(
+                /// What came of it.
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub status: Option<$status>,
+            )?
+        }
+    };
+}
+pub(crate) use object;
+
 /// A namespace and a name; the namespace is `default` where none is given.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FullName {
@@ -34,28 +60,18 @@ impl fmt::Display for FullName {
 
 /// The name of an object: with its namespace, or alone.
 pub trait Name {
-    /// The namespace, where it has one.
-    fn namespace(&self) -> Option<&str>;
-    /// The name.
-    fn name(&self) -> &str;
+    /// Of an object.
+    fn of_object(metadata: &ObjectMeta) -> Self;
 }
 
 impl Name for FullName {
-    fn namespace(&self) -> Option<&str> {
-        Some(&self.namespace)
-    }
-
-    fn name(&self) -> &str {
-        &self.name
+    fn of_object(metadata: &ObjectMeta) -> Self {
+        Self::of(metadata)
     }
 }
 
 impl Name for String {
-    fn namespace(&self) -> Option<&str> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        self
+    fn of_object(metadata: &ObjectMeta) -> Self {
+        metadata.name.clone().unwrap_or_default()
     }
 }

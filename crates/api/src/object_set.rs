@@ -9,12 +9,12 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 
-use crate::kinds::{Kind, Object, kind_table};
+use crate::kinds::kind_table;
 use crate::koordinator::{ElasticQuota, JobGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
-use crate::pod::Pod;
-use crate::source::{Source, Sourced, UnknownField};
+use crate::source::UnknownField;
 use crate::workload::Workload;
+use crate::{Kind, Object, Pod, Source, Sourced};
 
 macro_rules! object_set {
     (

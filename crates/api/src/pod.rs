@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::api::core::v1::{
     Affinity, ContainerPort, ContainerRestartRule, PodCondition, PodResourceClaim, PodSchedulingGate,
     PodSchedulingGroup, ResourceRequirements, Toleration, TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use serde::ser::SerializeStruct;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::requests::fill_requests;
 use crate::volumes::{BoundMounts, Volumes};
@@ -35,49 +34,32 @@ pub struct Pod {
 }
 
 /// What a pod asks for. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct PodSpec {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
     #[serde(deserialize_with = "or_default")]
     pub containers: Vec<Container>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_network: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_users: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Container>>,
     #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
     pub node_name: OnTheWay,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<BTreeMap<String, Quantity>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption_policy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_claims: Option<Vec<PodResourceClaim>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_class_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_gates: Option<Vec<PodSchedulingGate>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_group: Option<PodSchedulingGroup>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerations: Option<Vec<Toleration>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_spread_constraints: Option<Vec<TopologySpreadConstraint>>,
     /// Only the volumes that a scheduler has to consider.
     #[serde(skip_serializing_if = "Volumes::is_empty")]
@@ -108,20 +90,16 @@ impl From<OnTheWay> for Option<String> {
 }
 
 /// A container of a pod. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct Container {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<ContainerPort>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy_rules: Option<Vec<ContainerRestartRule>>,
     /// Only the mounts with bind mount options.
     #[serde(skip_serializing_if = "BoundMounts::is_empty")]
@@ -129,55 +107,36 @@ pub struct Container {
 }
 
 /// How a pod is. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct PodStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_resources: Option<BTreeMap<String, Quantity>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<PodCondition>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub container_statuses: Option<Vec<ContainerStatus>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub init_container_statuses: Option<Vec<ContainerStatus>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nominated_node_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 }
 
 impl PodStatus {
-    /// All but the conditions.
-    pub fn but_conditions(&self) -> impl PartialEq + '_ {
-        let Self {
-            allocated_resources,
-            conditions: _,
-            container_statuses,
-            init_container_statuses,
-            nominated_node_name,
-            phase,
-            resources,
-            start_time,
-        } = self;
-        let containers = (container_statuses, init_container_statuses);
-        (allocated_resources, containers, nominated_node_name, phase, resources, start_time)
+    /// The same without the conditions.
+    pub fn but_conditions(&self) -> Self {
+        Self { conditions: None, ..self.clone() }
     }
 }
 
 /// How a container is. Each field is the one of that name in the API.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs)]
 pub struct ContainerStatus {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_resources: Option<BTreeMap<String, Quantity>>,
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
 }
 
@@ -231,40 +190,21 @@ impl Serialize for Pod {
             PodSpec { node_name: OnTheWay(Some(node.clone())), ..spec }
         });
         let spec = bound.as_ref().or(spec.as_deref());
-        let fields = 3 + usize::from(spec.is_some()) + usize::from(status.is_some());
-        let mut pod = serializer.serialize_struct("Pod", fields)?;
-        pod.serialize_field("apiVersion", "v1")?;
-        pod.serialize_field("kind", "Pod")?;
-        pod.serialize_field("metadata", metadata)?;
-        if let Some(spec) = spec {
-            pod.serialize_field("spec", spec)?;
-        }
-        if let Some(status) = status {
-            pod.serialize_field("status", status)?;
-        }
-        pod.end()
+        let status = status.as_ref();
+        Written { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
     }
 }
 
-impl k8s_openapi::Resource for Pod {
-    const API_VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::API_VERSION;
-    const GROUP: &'static str = <api::Pod as k8s_openapi::Resource>::GROUP;
-    const KIND: &'static str = <api::Pod as k8s_openapi::Resource>::KIND;
-    const VERSION: &'static str = <api::Pod as k8s_openapi::Resource>::VERSION;
-    const URL_PATH_SEGMENT: &'static str = <api::Pod as k8s_openapi::Resource>::URL_PATH_SEGMENT;
-    type Scope = <api::Pod as k8s_openapi::Resource>::Scope;
-}
-
-impl Metadata for Pod {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+/// A pod as it is written.
+#[skip_serializing_none]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: &'p ObjectMeta,
+    spec: Option<&'p PodSpec>,
+    status: Option<&'p PodStatus>,
 }
 
 /// Makes one of the API's of ours, and the other way round.
@@ -310,8 +250,8 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 
 /// Metadata without the managed fields, which are larger than all the rest.
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default, expecting = "metadata")]
+    #[derive(Deserialize)]
+    #[serde(remote = "ObjectMeta", rename_all = "camelCase", expecting = "metadata")]
     struct Read {
         annotations: Option<BTreeMap<String, String>>,
         creation_timestamp: Option<Time>,
@@ -321,29 +261,19 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         generate_name: Option<String>,
         generation: Option<i64>,
         labels: Option<BTreeMap<String, String>>,
+        #[serde(skip)]
+        managed_fields: Option<Vec<ManagedFieldsEntry>>,
         name: Option<String>,
         namespace: Option<String>,
         owner_references: Option<Vec<OwnerReference>>,
         resource_version: Option<String>,
+        #[serde(skip)]
+        self_link: Option<String>,
         uid: Option<String>,
     }
-    let read: Read = or_default(deserializer)?;
-    Ok(ObjectMeta {
-        annotations: read.annotations,
-        creation_timestamp: read.creation_timestamp,
-        deletion_grace_period_seconds: read.deletion_grace_period_seconds,
-        deletion_timestamp: read.deletion_timestamp,
-        finalizers: read.finalizers,
-        generate_name: read.generate_name,
-        generation: read.generation,
-        labels: read.labels,
-        name: read.name,
-        namespace: read.namespace,
-        owner_references: read.owner_references,
-        resource_version: read.resource_version,
-        uid: read.uid,
-        ..ObjectMeta::default()
-    })
+    #[derive(Default, Deserialize)]
+    struct Metadata(#[serde(with = "Read")] ObjectMeta);
+    or_default(deserializer).map(|Metadata(metadata)| metadata)
 }
 
 /// Copies every limit of a container that has no request to the requests, as the API server does with every pod that it is given.

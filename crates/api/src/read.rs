@@ -10,13 +10,12 @@ use serde_json::{Map, Value};
 use crate::controlled::Controlled;
 use crate::decode::{Misfit, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
-use crate::kinds::{Kind, Scope, kind_table};
+use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
-use crate::object_set::Objects;
-use crate::source::{InputError, ObjectRef, Source, Sourced};
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
 use crate::volumes::Volumes;
+use crate::{InputError, Kind, ObjectRef, Objects, Source, Sourced};
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
 const LONGEST_LINE: usize = 64 << 20;
@@ -69,32 +68,30 @@ impl Document<'_> {
 
     /// The `apiVersion` and `kind` that it says it has.
     pub fn kind(&self) -> Result<TypeMeta, InputError> {
-        Ok(TypeMeta::of(&self.parse(&mut Read {
-            objects: &mut Objects::default(),
-            controlled: None,
-            namespace: None,
-        })?))
+        Ok(TypeMeta::of(&self.parse(false, None)?.0))
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
     pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
-        let value = self.parse(&mut Read { objects, controlled: None, namespace: None })?;
-        if TypeMeta::of(&value).is_test() {
-            let object = reference(&value);
-            let test = Arc::new(typed(&value, &self.source, &object)?);
-            return Ok(Some(Sourced { object: test, source: self.source.clone() }));
-        }
-        if !TypeMeta::of(&value).kind.ends_with("List") {
-            accept(value, &self.source, &mut Read { objects, controlled: None, namespace: None })?;
-        }
-        Ok(None)
+        let (value, mut read) = self.parse(false, None)?;
+        let test = if TypeMeta::of(&value).is_test() {
+            Some(self.own(&value)?)
+        } else {
+            self.accept(value, &mut read)?;
+            None
+        };
+        objects.extend(read.objects);
+        Ok(test)
     }
 
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        let value = self.parse(&mut Read { objects: &mut Objects::default(), controlled: None, namespace: None })?;
-        let object = reference(&value);
-        Ok(Sourced { object: Arc::new(typed(&value, &self.source, &object)?), source: self.source.clone() })
+        self.own(&self.parse(false, None)?.0)
+    }
+
+    fn own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
+        let object = typed(value, &self.source, &reference(value))?;
+        Ok(Sourced { object: Arc::new(object), source: self.source.clone() })
     }
 
     /// Reads objects that are to be submitted, and objects whose controllers create pods. As with kubectl, `namespace` is the namespace
@@ -105,44 +102,46 @@ impl Document<'_> {
         controlled: &mut Vec<Sourced<Controlled>>,
         namespace: Option<&str>,
     ) -> Result<(), InputError> {
-        let mut read = Read { objects, controlled: Some(controlled), namespace };
-        let value = self.parse(&mut read)?;
-        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, &mut read) }
+        let (value, mut read) = self.parse(true, namespace)?;
+        self.accept(value, &mut read)?;
+        objects.extend(read.objects);
+        controlled.extend(read.controlled);
+        Ok(())
     }
 
-    /// The document as a tree. The items of a list are not in it: each goes into `read` as soon as it is read.
-    fn parse(&self, read: &mut Read<'_>) -> Result<Value, InputError> {
-        let mut counter = Counter::first_pass(looks_like_json(self.text));
-        let mut parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+    /// Puts the object where it belongs. The items of a list are there already.
+    fn accept(&self, value: Value, read: &mut Read<'_>) -> Result<(), InputError> {
+        if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, read) }
+    }
+
+    /// The document as a tree, and what the items of a list are, which are not in the tree: each is taken as soon as it is read.
+    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, Read<'r>), InputError> {
+        let counter = Counter::first_pass(looks_like_json(self.text));
+        let parsed = self.parse_once(&counter, submitted, namespace);
         if counter.needs_second_pass() {
-            counter = Counter::second_pass(counter);
-            parsed = self.parse_once(&counter, read.controlled.is_some(), read.namespace);
+            return self.parse_once(&Counter::second_pass(counter), submitted, namespace);
         }
-        let (value, items, controlled) = parsed?;
-        read.objects.extend(items);
-        if let Some(all) = &mut read.controlled {
-            all.extend(controlled);
-        }
-        Ok(value)
+        parsed
     }
 
-    /// The tree, and what the items of a list are.
-    fn parse_once(&self, counter: &Counter, submitted: bool, namespace: Option<&str>) -> Result<Parsed, InputError> {
-        let (mut objects, mut controlled) = (Objects::default(), Vec::new());
-        let mut read = Read { objects: &mut objects, controlled: submitted.then_some(&mut controlled), namespace };
+    fn parse_once<'r>(
+        &self,
+        counter: &Counter,
+        submitted: bool,
+        namespace: Option<&'r str>,
+    ) -> Result<(Value, Read<'r>), InputError> {
+        let mut read = Read { objects: Objects::default(), submitted, controlled: Vec::new(), namespace };
         let mut tree =
             Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
-            let parsed = tree.by_ref().deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-            parsed.map_err(|error| self.json_problem(&error))
+            let parsed = tree.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+            parsed.map_err(|error| self.problem("JSON", Some((error.line(), error.column())), &error.to_string()))
         } else {
             self.refuse_endless_lines()?;
             let options = yaml_options(self.text.len());
-            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| {
-                tree.by_ref().deserialize(yaml)
-            })
-            .map_err(|error| self.yaml_problem(&error))
+            serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |yaml| tree.deserialize(yaml))
+                .map_err(|error| self.yaml_problem(&error))
         };
         if let Some(error) = tree.error {
             return Err(error);
@@ -154,7 +153,7 @@ impl Document<'_> {
             list.give_to_item(&mut value);
             accept(value, &Source { item: Some(item), ..self.source.clone() }, &mut read)?;
         }
-        Ok((value, objects, controlled))
+        Ok((value, read))
     }
 
     fn refuse_endless_lines(&self) -> Result<(), InputError> {
@@ -168,18 +167,13 @@ impl Document<'_> {
         })
     }
 
-    /// What is wrong, with the line in the file rather than in the document.
     fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
         let error = error.without_snippet();
         let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
-        let message = error.to_string();
-        self.problem("YAML", at, &message)
+        self.problem("YAML", at, &error.to_string())
     }
 
-    fn json_problem(&self, error: &serde_json::Error) -> String {
-        self.problem("JSON", Some((error.line(), error.column())), &error.to_string())
-    }
-
+    /// What is wrong, with the line in the file rather than in the document.
     fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
         let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
@@ -261,14 +255,14 @@ impl TypeMeta {
     }
 }
 
-/// What a document becomes: the tree, the objects of a list, and those of them whose controllers make pods.
-type Parsed = (Value, Objects, Vec<Sourced<Controlled>>);
-
 /// What was read.
 struct Read<'r> {
-    objects: &'r mut Objects,
-    /// Objects whose controllers make pods; `None` where they are passed over, because their pods are in the input themselves.
-    controlled: Option<&'r mut Vec<Sourced<Controlled>>>,
+    objects: Objects,
+    /// Whether the objects are to be submitted. If not, objects whose controllers make pods are passed over, because their pods are in
+    /// the input themselves.
+    submitted: bool,
+    /// Submitted objects whose controllers make pods.
+    controlled: Vec<Sourced<Controlled>>,
     /// The namespace of submitted objects, if one is given.
     namespace: Option<&'r str>,
 }
@@ -284,15 +278,7 @@ struct Tree<'a, 'r> {
     error: Option<InputError>,
 }
 
-impl<'a, 'r> Tree<'a, 'r> {
-    fn by_ref<'t>(&'t mut self) -> TreeRef<'t, 'a, 'r> {
-        TreeRef(self)
-    }
-}
-
-struct TreeRef<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
-
-impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for &mut Tree<'_, '_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -300,7 +286,7 @@ impl<'de> DeserializeSeed<'de> for TreeRef<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
+impl<'de> Visitor<'de> for &mut Tree<'_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -315,9 +301,9 @@ impl<'de> Visitor<'de> for TreeRef<'_, '_, '_> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" {
-                map.next_value_seed(Items(self.0))?;
+                map.next_value_seed(Items(self))?;
             } else {
-                fields.insert(key, map.next_value_seed(Node(self.0.counter))?);
+                fields.insert(key, map.next_value_seed(Node(self.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -378,37 +364,33 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         return Err(InputError::new(problem).at(source).field(field));
     }
     let group = group_of_version(&api_version);
-    if let Some(controlled) = &mut read.controlled {
+    if read.submitted {
         name_submitted(&mut value);
         if let Some(namespace) = read.namespace {
             place_submitted(&mut value, namespace, source)?;
         }
         let made = match (group, kind.as_str()) {
             ("batch", "Job") => {
-                let job = sourced(&value, source)?;
-                let volumes = template_volumes(&value);
-                Some(job.map(|job| Controlled::Job(Box::new(job), volumes)))
+                Some(sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job), template_volumes(&value))))
             }
             ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-                let keeper = sourced(&value, source)?;
-                let volumes = template_volumes(&value);
-                Some(keeper.map(|keeper| Controlled::Keeper(Box::new(keeper), volumes)))
+                Some(sourced(&value, source)?.map(|one| Controlled::Keeper(Box::new(one), template_volumes(&value))))
             }
             _ => None,
         };
         if let Some(made) = made {
-            controlled.push(made);
+            read.controlled.push(made);
             read.objects.unknown_fields.extend(unknown_fields(&kind, &kind, &value));
             return Ok(());
         }
     }
-    let objects = &mut *read.objects;
+    let objects = &mut read.objects;
     if let Some(type_name) = preemptor_type(group, &kind, &value) {
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
     }
     let of_table = Kind::stored(group, &kind);
     // Of ConfigMaps only the one with YuniKorn's queues is read.
-    let other_config_map = of_table == Some(Kind::ConfigMap) && !name_of(&value).ends_with("yunikorn-configs");
+    let other_config_map = of_table == Some(Kind::ConfigMap) && !reference(&value).name.ends_with("yunikorn-configs");
     let Some(of_table) = of_table.filter(|_| !other_config_map) else {
         *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
         return Ok(());
@@ -517,12 +499,6 @@ fn reference(value: &Value) -> ObjectRef {
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);
     let name = text("/metadata/name").unwrap_or_default();
     ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
-}
-
-fn name_of(value: &Value) -> String {
-    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
-    let name = text("/metadata/name").unwrap_or_default();
-    text("/metadata/namespace").map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
 
 /// Decodes a tree.

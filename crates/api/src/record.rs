@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::kinds::Object;
-use crate::meta::FullName;
-use crate::object_set::Objects;
-use crate::source::InputError;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
+use crate::{FullName, InputError, Object, Objects};
 
 /// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
 pub fn record(

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::kinds::{Key, Kind};
-use crate::meta::{FullName, Name};
+use crate::kinds::{OfKind, Scope};
+use crate::{FullName, Key, Kind};
 
 /// Where an object stands in the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,12 +46,9 @@ pub enum KindRef {
 
 impl ObjectRef {
     /// An object of the table of kinds.
-    pub fn of(kind: Kind, name: &impl Name) -> Self {
-        Self {
-            kind: KindRef::Known(kind),
-            namespace: name.namespace().map(str::to_owned),
-            name: name.name().to_owned(),
-        }
+    pub fn of(kind: Kind, name: &FullName) -> Self {
+        let namespace = (kind.resource().scope == Scope::Namespaced).then(|| name.namespace.clone());
+        Self { kind: KindRef::Known(kind), namespace, name: name.name.clone() }
     }
 
     /// An object of any kind. The group tells apart kinds of one name.
@@ -161,6 +158,13 @@ impl<T: Clone> Sourced<T> {
     /// The same place, something else in it.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
         Sourced { object: Arc::new(change(Arc::unwrap_or_clone(self.object))), source: self.source }
+    }
+}
+
+impl<T: OfKind> Sourced<T> {
+    /// The error, with which object it is about and where that is.
+    pub fn locate(&self, error: InputError) -> InputError {
+        error.at(&self.source).object(ObjectRef::of(T::KIND, &FullName::of(self.object.metadata())))
     }
 }
 

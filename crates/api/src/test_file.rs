@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 
-use crate::meta::FullName;
+use crate::FullName;
 
 /// The first document of a test file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,11 +37,11 @@ pub struct TestMetadata {
 }
 
 /// The question and its answer.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestSpec {
     /// The decision's clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// The policy.
     #[serde(default)]
@@ -48,7 +49,6 @@ pub struct TestSpec {
     /// Who asks.
     pub preemptor: PreemptorRef,
     /// What must come of it; a recorded question has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expectation>,
 }
 
@@ -101,22 +101,19 @@ impl PreemptorRef {
 }
 
 /// What must come of the question.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
     /// `Schedule`, `Preempt`, `Wait` or `Unschedulable`.
     pub outcome: OutcomeName,
     /// The victims, in any order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victims: Option<Vec<VictimRef>>,
     /// Several sets of victims that are equally right.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub any_of: Option<Vec<Vec<VictimRef>>>,
     /// Pod to node; only those that are given are checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominated: Option<BTreeMap<String, String>>,
     /// By node, the victims that landing there would take; a node that is not listed must be infeasible.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<BTreeMap<String, Vec<String>>>,
 }
 
@@ -134,16 +131,14 @@ pub enum OutcomeName {
 }
 
 /// A victim by name.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VictimRef {
     /// `namespace/name` of a pod.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
     /// `namespace/name` of a workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// Why it is taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -148,13 +148,11 @@ impl From<Volumes> for Option<Vec<api::Volume>> {
 #[serde(transparent)]
 pub struct BoundMounts(Vec<Mount>);
 
-/// A volume mount, as far as it is read.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", default)]
+/// A volume mount.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
 struct Mount {
-    name: String,
-    mount_path: String,
-    bind_mount_options: Option<Vec<String>>,
+    mount: api::VolumeMount,
     /// Its index in the container's list.
     #[serde(skip)]
     index: usize,
@@ -176,39 +174,27 @@ impl BoundMounts {
         self.0.first().map(|mount| format!("volumeMounts[{}].bindMountOptions", mount.index))
     }
 
-    fn of(all: impl Iterator<Item = Mount>) -> Self {
-        let numbered = all.enumerate().map(|(index, mount)| Mount { index, ..mount });
-        Self(numbered.filter(|mount| mount.bind_mount_options.iter().flatten().next().is_some()).collect())
+    fn of(all: Option<Vec<api::VolumeMount>>) -> Self {
+        let numbered = all.into_iter().flatten().enumerate().map(|(index, mount)| Mount { mount, index });
+        Self(numbered.filter(|one| one.mount.bind_mount_options.iter().flatten().next().is_some()).collect())
     }
 }
 
 impl<'de> Deserialize<'de> for BoundMounts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = Option::<Vec<Mount>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(Self::of(all.into_iter()))
+        Option::deserialize(deserializer).map(Self::of)
     }
 }
 
 impl From<Option<Vec<api::VolumeMount>>> for BoundMounts {
     fn from(all: Option<Vec<api::VolumeMount>>) -> Self {
-        Self::of(all.into_iter().flatten().map(|mount| Mount {
-            name: mount.name,
-            mount_path: mount.mount_path,
-            bind_mount_options: mount.bind_mount_options,
-            index: 0,
-        }))
+        Self::of(all)
     }
 }
 
 impl From<BoundMounts> for Option<Vec<api::VolumeMount>> {
     fn from(mounts: BoundMounts) -> Self {
-        let written = |mount: Mount| api::VolumeMount {
-            name: mount.name,
-            mount_path: mount.mount_path,
-            bind_mount_options: mount.bind_mount_options,
-            ..api::VolumeMount::default()
-        };
-        let all: Vec<api::VolumeMount> = mounts.0.into_iter().map(written).collect();
+        let all: Vec<api::VolumeMount> = mounts.0.into_iter().map(|one| one.mount).collect();
         (!all.is_empty()).then_some(all)
     }
 }

@@ -1,25 +1,13 @@
 //! The Workload of the workload-aware design: its pod groups, how they yield, and both priorities. Today's API has moved these
 //! fields to the PodGroup; whoever still writes them here is understood.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// A Workload; fields that no decision reads are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Workload {
-    /// `scheduling.k8s.io` and a version.
-    #[serde(default, rename = "apiVersion")]
-    pub api_version: String,
-    /// `Workload`.
-    #[serde(default)]
-    pub kind: String,
-    /// Its metadata.
-    #[serde(default)]
-    pub metadata: ObjectMeta,
-    /// What it asks for.
-    #[serde(default)]
-    pub spec: WorkloadSpec,
-}
+use crate::meta::object;
+
+object!(
+    /// A Workload; fields that no decision reads are left out.
+    Workload, WorkloadSpec);
 
 /// What a Workload asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

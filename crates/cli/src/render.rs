@@ -8,7 +8,9 @@ use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use reprieve_api::test_file::OutcomeName;
 use reprieve_report::budget_report::violates;
-use reprieve_report::decision::{ActionReport, FlavorReport, PlaceReport, Report, SparedReport, UnitReport};
+use reprieve_report::decision::{
+    ActionReport, FlavorReport, PlaceReport, PlaceVerdict, Report, SparedReport, UnitReport,
+};
 use reprieve_report::plural::count;
 use reprieve_report::queue_report::{Amount, QueueAmounts, QueueReport};
 use reprieve_report::quota_report::{CellReport, QuotaReport};
@@ -204,11 +206,16 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
 
 /// The verdict as the table shows it: a place of equal cost is in a row of its own.
 fn verdict(place: &PlaceReport) -> &'static str {
-    if place.equal_cost { "Equal" } else { place.verdict }
+    match place.verdict {
+        _ if place.equal_cost => "Equal",
+        PlaceVerdict::Chosen => "Chosen",
+        PlaceVerdict::Dearer => "Dearer",
+        PlaceVerdict::Refused => "Refused",
+    }
 }
 
 fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Part> {
-    let trivial = places.len() == 1 && places[0].verdict == "Chosen";
+    let trivial = places.len() == 1 && places[0].verdict == PlaceVerdict::Chosen;
     if trivial {
         return Vec::new();
     }

@@ -6,9 +6,8 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use reprieve_engine::Priority;
 use reprieve_engine::laws::toleration::Toleration;
 
-use crate::index::{by_name, plain_name};
-use reprieve_api::kinds::Kind;
-use reprieve_api::source::{InputError, Sourced};
+use crate::by_name;
+use reprieve_api::{InputError, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
 const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
@@ -44,7 +43,7 @@ impl Classes {
             classes.insert(name.to_owned(), class);
         }
         let mut global_default = None;
-        for (name, sourced) in by_name(Kind::PriorityClass, objects, plain_name)? {
+        for (name, sourced) in by_name::<String, _>(objects)? {
             let object = &sourced.object;
             let value = object.value.unwrap_or_default();
             let preemption_policy = object.preemption_policy.clone();

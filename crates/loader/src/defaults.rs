@@ -20,17 +20,12 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::index::{by_name, plain_name};
 use crate::request::{self, pod_level_requests};
+use crate::{by_name, plain_name};
 use limit_range::LimitRanges;
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
 use reprieve_api::pod::fill_container_requests;
-use reprieve_api::pod::{Container, Pod, PodSpec};
 use reprieve_api::requests::fill_requests;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{Container, FullName, InputError, Objects, Pod, PodSpec};
 
 type Quantities = BTreeMap<String, Quantity>;
 
@@ -39,8 +34,8 @@ pub struct Defaults {
     /// By namespace.
     limit_ranges: BTreeMap<String, LimitRanges>,
     runtime_classes: BTreeMap<String, Arc<RuntimeClass>>,
-    /// Name and value of the global default PriorityClass.
-    default_class: Option<(String, i32)>,
+    /// Value and name of the global default PriorityClass.
+    default_class: Option<(i32, String)>,
     /// What is wrong with a LimitRange, by namespace, and with a RuntimeClass, by name: an error for those that it is about.
     broken_ranges: BTreeMap<String, InputError>,
     broken_classes: BTreeMap<String, InputError>,
@@ -51,33 +46,23 @@ impl Defaults {
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
-        for (name, Sourced { object, source }) in
-            by_name(Kind::LimitRange, &objects.limit_ranges, |limits| FullName::of(&limits.metadata))?
-        {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::LimitRange, &name));
-            if let Err(error) = limit_ranges.entry(name.namespace.clone()).or_default().add(object) {
-                broken_ranges.entry(name.namespace.clone()).or_insert_with(|| located(error));
+        for (FullName { namespace, .. }, range) in by_name::<FullName, _>(&objects.limit_ranges)? {
+            if let Err(error) = limit_ranges.entry(namespace.clone()).or_default().add(&range.object) {
+                broken_ranges.entry(namespace).or_insert_with(|| range.locate(error));
             }
         }
         let mut runtime_classes = BTreeMap::new();
-        for (name, Sourced { object, source }) in by_name(Kind::RuntimeClass, &objects.runtime_classes, plain_name)? {
-            let fixed = object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
-            if let Some(fixed) = fixed {
-                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::RuntimeClass, &name));
-                if let Err(error) = request::amounts(fixed, "overhead.podFixed") {
-                    broken_classes.insert(name.clone(), located(error));
-                    continue;
-                }
+        for (name, class) in by_name::<String, _>(&objects.runtime_classes)? {
+            let fixed = class.object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
+            match fixed.map(|fixed| request::amounts(fixed, "overhead.podFixed")) {
+                Some(Err(error)) => _ = broken_classes.insert(name, class.locate(error)),
+                Some(Ok(_)) | None => _ = runtime_classes.insert(name, Arc::clone(&class.object)),
             }
-            runtime_classes.insert(name, Arc::clone(object));
         }
         let classes = objects.priority_classes.iter().map(|class| &class.object);
         let classes = classes.filter(|class| class.global_default == Some(true));
         // There should be one. The API server takes the lowest where a race made several.
-        let default_class = classes
-            .map(|class| (class.value.unwrap_or_default(), plain_name(&**class)))
-            .min()
-            .map(|(value, name)| (name, value));
+        let default_class = classes.map(|class| (class.value.unwrap_or_default(), plain_name(&**class))).min();
         Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
     }
 
@@ -165,7 +150,7 @@ impl Defaults {
     /// A pod that names no class gets the default one. The API server refuses a pod whose own priority differs from its class's: such
     /// a pod is taken as it is written.
     fn fill_class(&self, class: &mut Option<String>, priority: Option<i32>) {
-        if let Some((name, value)) = &self.default_class
+        if let Some((value, name)) = &self.default_class
             && class.as_ref().is_none_or(String::is_empty)
             && priority.is_none_or(|priority| priority == *value)
         {

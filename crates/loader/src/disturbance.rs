@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
 use reprieve_engine::workloads::{ByPriority, ByRuntime, Milestone, OnPreemption, Sorting};
 
-use crate::time::timestamp;
+use crate::timestamp;
+use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
-use reprieve_api::source::InputError;
 
 /// How long a workload that was preempted preempts nobody, the first time.
 const PAUSE_SECONDS: i64 = 300;
@@ -15,7 +15,7 @@ const PAUSE_SECONDS: i64 = 300;
 const MOST_DOUBLINGS: u32 = 12;
 
 /// A criterion that is named twice, or both ways of comparing running times, say nothing clear.
-pub fn sorting(criteria: &[String]) -> Result<Sorting, String> {
+pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
     if criteria.is_empty() {
         return Ok(Sorting::default());
     }
@@ -26,7 +26,11 @@ pub fn sorting(criteria: &[String]) -> Result<Sorting, String> {
             ("ByLowestPriority", ByPriority::Never, _) => sorting.priority = ByPriority::Last,
             ("ByLowestRuntime", _, ByRuntime::Never) => sorting.runtime = ByRuntime::Lowest,
             ("ByLongestRuntime", _, ByRuntime::Never) => sorting.runtime = ByRuntime::Longest,
-            _ => return Err(criterion.clone()),
+            _ => {
+                let known = "ByLowestPriority, ByLowestRuntime or ByLongestRuntime, priority and runtime once each";
+                let problem = format!("{criterion:?} is not understood; write {known}");
+                return Err(InputError::new(problem).field("spec.preemption.workloadSorting"));
+            }
         }
     }
     Ok(sorting)
@@ -53,14 +57,8 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
 }
 
 pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputError> {
-    match workload.spec.on_preemption.as_deref() {
-        None | Some("Requeue") => Ok(OnPreemption::Requeue),
-        Some("Terminate") => Ok(OnPreemption::Terminate),
-        Some(other) => {
-            let problem = format!("{other:?} is not understood; write Requeue or Terminate");
-            Err(InputError::new(problem).field("spec.onPreemption"))
-        }
-    }
+    let choices = [("Requeue", OnPreemption::Requeue), ("Terminate", OnPreemption::Terminate)];
+    choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices, "Requeue or Terminate")
 }
 
 /// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as
@@ -77,4 +75,16 @@ pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
 pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
     let refused = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "False");
     refused("QuotaReserved").or_else(|| refused("Admitted")).map(|one| timestamp(one.last_transition_time.0))
+}
+
+/// What the text of a field stands for: the first choice where the field is missing.
+pub(crate) fn choice<T: Copy>(
+    field: &str,
+    text: Option<&str>,
+    choices: &[(&str, T)],
+    names: &str,
+) -> Result<T, InputError> {
+    let Some(text) = text else { return Ok(choices[0].1) };
+    let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    found.ok_or_else(|| InputError::new(format!("{text:?} is not understood; write {names}")).field(field))
 }

@@ -6,18 +6,11 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::TextId;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 
-use crate::classes::Classes;
-use crate::index::by_name;
-use crate::intern::Interner;
 use crate::preemption_priority::{RefusedPriority, preemption_priority};
 use crate::unsupported::field_of_group;
-use reprieve_api::kinds::Kind;
-use reprieve_api::membership::{group_of, member_group};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source, Sourced};
+use crate::{Classes, Interner, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Source, Sourced, group_of, member_group};
 
 /// On a PodGroup: the class of its priority when it is asked to yield.
 pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
@@ -35,8 +28,8 @@ pub(crate) fn groups(
     texts: &mut Interner,
     warnings: &mut Vec<String>,
 ) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
-    let workloads = by_name(Kind::Workload, &objects.workloads, |workload| FullName::of(&workload.metadata))?;
-    let pod_groups = by_name(Kind::PodGroup, &objects.pod_groups, |group| FullName::of(&group.metadata))?;
+    let workloads = by_name::<FullName, _>(&objects.workloads)?;
+    let pod_groups = by_name::<FullName, _>(&objects.pod_groups)?;
     let mut groups = BTreeMap::new();
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {

@@ -12,19 +12,9 @@ use reprieve_engine::snapshot::{Pod, Snapshot};
 use reprieve_engine::workloads::{FlavorNodes, Workload};
 use reprieve_engine::{PodId, WorkloadId};
 
-use crate::defaults::Defaults;
-use crate::index::by_name;
-use crate::loader::Loader;
-use crate::names::Names;
-use crate::order::nth_rank;
-use crate::request::Amounts;
-use reprieve_api::kinds::Kind;
+use crate::{Amounts, Defaults, Loader, Names, by_name, nth_rank};
 use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod as ApiPod, PodSpec};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Pod as ApiPod, PodSpec, Sourced};
 
 /// More pods than this are in no cluster.
 const MOST_PODS: i64 = 1_000_000;
@@ -66,9 +56,7 @@ pub fn ties(objects: &Objects) -> Ties {
 pub fn bound_pods(objects: &Objects, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
     let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
     for (pod, (workload, _)) in ties(objects) {
-        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else {
-            continue;
-        };
+        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else { continue };
         if snapshot.home(pod).is_some() && snapshot.workload(workload).admission.is_some() {
             pods.entry(workload).or_default().push(pod);
         }
@@ -119,9 +107,7 @@ fn missing(
             total = total.saturating_add(count.max(0));
             if total > MOST_PODS {
                 let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
-                return Err(InputError::new(problem)
-                    .at(&sourced.source)
-                    .object(ObjectRef::of(Kind::KueueWorkload, &name)));
+                return Err(sourced.locate(InputError::new(problem)));
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
@@ -185,19 +171,17 @@ impl Loader {
         objects: &Objects,
         nodes: &BTreeMap<String, &Sourced<Node>>,
     ) -> Result<Vec<FlavorNodes>, InputError> {
-        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
-            flavor.metadata.name.clone().unwrap_or_default()
-        })?;
+        let named = by_name::<String, _>(&objects.resource_flavors)?;
         let mut flavors = Vec::new();
-        for (name, Sourced { object, source }) in named {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ResourceFlavor, &name));
+        for flavor in named.into_values() {
+            let spec = &flavor.object.spec;
             let has_labels = |node: &&Sourced<Node>| {
                 let labels = node.object.metadata.labels.as_ref();
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
-                object.spec.node_labels.iter().all(has)
+                spec.node_labels.iter().all(has)
             };
-            let tolerations = object.spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
-            let tolerations = tolerations.collect::<Result<_, _>>().map_err(located)?;
+            let tolerations = spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
             flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
         }
         Ok(flavors)

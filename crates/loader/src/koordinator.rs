@@ -2,40 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::Kind;
-use reprieve_api::koordinator::{PARENT, QUOTA, job_of, label};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
-use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
+use reprieve_api::koordinator::{ElasticQuota, PARENT, QUOTA, label};
+use reprieve_api::{FullName, InputError, Objects, Pod, job_of, quantity};
+use reprieve_engine::queues::Queues;
 use reprieve_engine::{JobId, QueueId};
 use serde_json::Value;
 
-use crate::index::by_name;
-use crate::intern::Interner;
-use crate::queue_spec::Account;
+use crate::request::amount;
+use crate::{Account, Amounts, by_name};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
-const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
-const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
+/// The label of a pod that may preempt; its value is `true`.
+pub const CAN_PREEMPT: &str = "quota.scheduling.koordinator.sh/can-preempt";
+/// The label of a pod that cannot be preempted; its value is `true`.
+pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preemptible";
 
 /// The quotas, parents first.
 #[derive(Debug, Default)]
 pub struct QuotaTree {
-    pub names: Vec<String>,
-    /// Where each stands in `names`.
+    /// The quotas as plain accounts: min is the guarantee, max the ceiling.
+    pub accounts: Vec<Account>,
+    /// Where each stands in `accounts`.
     places: BTreeMap<String, usize>,
-    quotas: Vec<NamedQuota>,
-}
-
-#[derive(Debug)]
-struct NamedQuota {
-    parent: Option<usize>,
-    min: BTreeMap<String, i64>,
-    max: BTreeMap<String, i64>,
 }
 
 /// `None` where there is no ElasticQuota.
@@ -43,46 +31,48 @@ pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
     if objects.elastic_quotas.is_empty() {
         return Ok(None);
     }
-    let named =
-        by_name(Kind::ElasticQuota, &objects.elastic_quotas, |quota| quota.metadata.name.clone().unwrap_or_default())?;
+    let named = by_name::<String, _>(&objects.elastic_quotas)?;
     let parent_of = |name: &str| -> Option<&String> {
         let labels = named.get(name)?.object.metadata.labels.as_ref()?;
         labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
     };
     let mut tree = QuotaTree::default();
-    for (name, Sourced { source, .. }) in &named {
-        let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ElasticQuota, name));
+    for (name, quota) in &named {
         let mut path = vec![name.clone()];
         while let Some(parent) = parent_of(&path[path.len() - 1]) {
-            let label = format!("metadata.labels[{PARENT}]");
+            let wrong = |problem: &str| {
+                let problem = format!("quota {parent:?} {problem}");
+                Err(quota.locate(InputError::new(problem).field(format!("metadata.labels[{PARENT}]"))))
+            };
             if path.contains(parent) {
-                let problem = format!("quota {parent:?} is above itself; break the cycle");
-                return Err(located(InputError::new(problem).field(label)));
+                return wrong("is above itself; break the cycle");
             }
             if !named.contains_key(parent) {
-                let problem = format!("quota {parent:?} is not in the input; add it, or name another");
-                return Err(located(InputError::new(problem).field(label)));
+                return wrong("is not in the input; add it, or name another");
             }
             path.push(parent.clone());
         }
-        for name in path.iter().rev() {
-            if tree.find(name).is_none() {
-                let Sourced { object, source } = named[name];
-                let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::ElasticQuota, name));
-                let parent = parent_of(name).and_then(|parent| tree.find(parent));
-                let min = amounts(&object.spec.min, "spec.min").map_err(located)?;
-                let max = amounts(&object.spec.max, "spec.max").map_err(located)?;
-                refuse_min_above_max(&min, &max).map_err(located)?;
-                tree.places.insert(name.clone(), tree.names.len());
-                tree.names.push(name.clone());
-                tree.quotas.push(NamedQuota { parent, min, max });
+        for name in path.into_iter().rev() {
+            if tree.find(&name).is_none() {
+                let parent = parent_of(&name).and_then(|parent| tree.find(parent));
+                let quota = named[&name];
+                let account = account(name.clone(), parent, &quota.object).map_err(|error| quota.locate(error))?;
+                tree.places.insert(name, tree.accounts.len());
+                tree.accounts.push(account);
             }
         }
     }
     Ok(Some(tree))
 }
 
-fn refuse_min_above_max(min: &BTreeMap<String, i64>, max: &BTreeMap<String, i64>) -> Result<(), InputError> {
+fn account(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<Account, InputError> {
+    let guarantee = amounts(&quota.spec.min, "spec.min")?;
+    let ceiling = amounts(&quota.spec.max, "spec.max")?;
+    refuse_min_above_max(&guarantee, &ceiling)?;
+    Ok(Account { name, parent, guarantee, ceiling })
+}
+
+fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> {
     for (resource, min) in min {
         if let Some(max) = max.get(resource).filter(|max| *max < min) {
             let (min, max) = (quantity::written(resource, *min), quantity::written(resource, *max));
@@ -98,22 +88,9 @@ impl QuotaTree {
         self.places.get(name).copied()
     }
 
-    /// The quotas as plain accounts.
-    pub fn accounts(&self) -> Vec<Account> {
-        let account = |(name, quota): (&String, &NamedQuota)| Account {
-            name: name.clone(),
-            parent: quota.parent,
-            guarantee: quota.min.clone(),
-            ceiling: quota.max.clone(),
-        };
-        self.names.iter().zip(&self.quotas).map(account).collect()
-    }
-
     /// The quota that a pod names; one that names none is held by the nodes alone.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
-        let Some(name) = label(pod, QUOTA) else {
-            return Ok(None);
-        };
+        let Some(name) = label(pod, QUOTA) else { return Ok(None) };
         match self.find(name) {
             Some(at) => Ok(Some(QueueId::new(at))),
             None => {
@@ -123,95 +100,51 @@ impl QuotaTree {
         }
     }
 
-    /// The resources that quotas are about get numbers too.
-    pub fn intern_resources(&self, resources: &mut Interner) {
-        for quota in &self.quotas {
-            for resource in quota.min.keys().chain(quota.max.keys()) {
-                resources.id(resource);
-            }
-        }
-    }
-
-    /// The tree as the engine has it: min is the guarantee, max the ceiling.
+    /// The tree as the engine has it.
     pub fn queues(&self, resources: &[String]) -> Queues {
-        let by_resource = |amounts: &BTreeMap<String, i64>| -> Vec<i64> {
-            resources.iter().map(|resource| amounts.get(resource).copied().unwrap_or(UNDEFINED)).collect()
-        };
-        let queue = |quota: &NamedQuota| Queue {
-            parent: quota.parent.map(QueueId::new),
-            guarantee: by_resource(&quota.min),
-            ceiling: by_resource(&quota.max),
-            keeps: vec![0; resources.len()],
-            fence: false,
-            yields: true,
-            delay_micros: 0,
-            priority: PriorityRule::Offset(0),
-        };
-        Queues::new(true, resources.len(), self.quotas.iter().map(queue).collect())
+        Queues::new(true, resources.len(), self.accounts.iter().map(|account| account.queue(resources)).collect())
     }
 }
 
-fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<BTreeMap<String, i64>, InputError> {
-    let amount = |(resource, value): (&String, &Value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let exact = quantity::billionths(&text);
-        let amount = exact
-            .and_then(|exact| if resource == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) });
-        let wrong = |error| InputError::new(format!("{text:?} {error}")).field(format!("{path}.{resource}"));
-        Ok((resource.clone(), amount.map_err(wrong)?))
+fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, InputError> {
+    let read = |(resource, value): (&String, &Value)| {
+        let amount = amount(resource, value).map_err(|error| error.field(format!("{path}.{resource}")))?;
+        Ok((resource.clone(), amount))
     };
-    written.iter().map(amount).collect()
+    written.iter().map(read).collect()
 }
 
-/// What a pod says of being preempted and of preempting.
-pub struct Words {
-    pub preemptible: Option<bool>,
-    pub disabled: bool,
-    pub can_preempt: bool,
-}
-
-pub fn words_of(pod: &Pod) -> Words {
-    Words {
-        preemptible: label(pod, PREEMPTIBLE).map(|word| word != "false"),
-        disabled: label(pod, DISABLE_PREEMPTIBLE) == Some("true"),
-        can_preempt: label(pod, CAN_PREEMPT) == Some("true"),
-    }
+/// What a pod says of being preempted; `None` where it says nothing.
+pub fn preemptible(pod: &Pod) -> Option<bool> {
+    label(pod, PREEMPTIBLE).map(|word| word != "false")
 }
 
 /// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
 /// be preempted is an error.
 pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, InputError> {
-    let defined = by_name(Kind::JobGroup, &objects.job_groups, |group| FullName::of(&group.metadata))?;
-    for (name, Sourced { object, source }) in &defined {
-        let needed = object.spec.min_member;
+    let defined = by_name::<FullName, _>(&objects.job_groups)?;
+    for group in defined.values() {
+        let needed = group.object.spec.min_member;
         if needed < 0 {
             let error = InputError::new(format!("{needed} is negative; write 0 or more")).field("spec.minMember");
-            return Err(error.at(source).object(ObjectRef::of(Kind::JobGroup, name)));
+            return Err(group.locate(error));
         }
     }
-    let mut said: BTreeMap<FullName, (Option<bool>, String)> = BTreeMap::new();
-    for Sourced { object, source } in &objects.pods {
-        if let Some(job) = job_of(object) {
-            let word = words_of(object).preemptible;
-            let name = FullName::of(&object.metadata).to_string();
-            let (first, of) = said.entry(job.clone()).or_insert((word, name.clone())).clone();
-            if first != word {
+    let mut said: BTreeMap<FullName, (Option<bool>, FullName)> = BTreeMap::new();
+    for pod in &objects.pods {
+        if let Some(job) = job_of(&pod.object) {
+            let word = preemptible(&pod.object);
+            let (first, of) = said.entry(job.clone()).or_insert_with(|| (word, FullName::of(&pod.object.metadata)));
+            if *first != word {
                 let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");
-                let error = InputError::new(problem).at(source).object(ObjectRef::of(Kind::Pod, &name));
-                return Err(error.field(format!("metadata.labels[{PREEMPTIBLE}]")));
+                return Err(pod.locate(InputError::new(problem).field(format!("metadata.labels[{PREEMPTIBLE}]"))));
             }
         }
     }
     let names: BTreeSet<FullName> = said.into_keys().chain(defined.keys().cloned()).collect();
-    let needed = |name: &FullName| {
-        defined.get(name).map_or(0, |group| usize::try_from(group.object.spec.min_member).unwrap_or(0))
-    };
-    Ok(names
-        .into_iter()
-        .enumerate()
-        .map(|(at, name)| {
-            let needed = needed(&name);
-            (name, (JobId::new(at), needed))
-        })
-        .collect())
+    let numbered = names.into_iter().enumerate().map(|(at, name)| {
+        let min_member = defined.get(&name).map_or(0, |group| group.object.spec.min_member);
+        (name, (JobId::new(at), usize::try_from(min_member).unwrap_or(0)))
+    });
+    Ok(numbered.collect())
 }

@@ -41,11 +41,22 @@ pub mod unsupported;
 mod workload_classes;
 mod yunikorn;
 
+pub(crate) use classes::Classes;
 // What `translate` reads queues and workloads with.
 pub use defaults::Defaults;
 pub use index::{by_name, plain_name};
+pub(crate) use intern::Interner;
 pub use joint::ties;
 pub use koordinator::quota_tree;
+pub use load::Loaded;
+pub(crate) use loader::Loader;
+pub use names::Names;
+pub(crate) use order::nth_rank;
+pub use question::{Question, policy_name};
+pub use queue_spec::Account;
 pub use quota::{accounts, is_finished};
+pub use request::Amounts;
+pub use strictness::Strictness;
+pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;
 pub use yunikorn::{queue_of, queue_tree};

@@ -21,20 +21,15 @@ use reprieve_engine::workloads::Workload;
 use reprieve_engine::{BudgetId, WorkloadId};
 
 use crate::groups::{lone_group, refused_priority};
-use crate::load::{Loaded, build_for};
-use crate::loader::Loader;
+use crate::load::build_for;
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::RefusedPriority;
-use crate::quota::{is_finished, ranked_by};
-use crate::strictness::Strictness;
+use crate::quota::{is_finished, pod_set_names, ranked_by};
 use crate::unsupported::field_of_job;
-use reprieve_api::kinds::{Key, Kind, Object};
+use crate::{Loaded, Loader, Strictness};
 use reprieve_api::koordinator::JobGroup;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod as ApiPod;
-use reprieve_api::source::{InputError, Source, Sourced};
+use reprieve_api::{FullName, InputError, Key, Kind, Object, Objects, Pod as ApiPod, Source, Sourced};
 use tables::{Tables, between};
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.
@@ -157,9 +152,7 @@ impl Live {
         self.look_again(key, None);
         match key.kind {
             Kind::Pod => self.remove_pod(&key.name),
-            Kind::Job => {
-                self.wanted.remove(key);
-            }
+            Kind::Job => _ = self.wanted.remove(key),
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.wanted.remove(key);
                 self.tables.loader.groups.remove(&key.name);
@@ -230,9 +223,7 @@ impl Live {
         match key.kind {
             _ if self.quarantine.left_out.is_empty() => {}
             Kind::KueueWorkload if what_matters(now) == what_matters(self.wanted.get(key)) => {}
-            Kind::KueueWorkload => {
-                self.quarantine.left_out.remove(key);
-            }
+            Kind::KueueWorkload => _ = self.quarantine.left_out.remove(key),
             Kind::Pod | Kind::Job => {}
             _ => self.quarantine.left_out.clear(),
         }
@@ -332,11 +323,7 @@ impl Live {
         let Loader { classes, vocabulary, .. } = &mut self.tables.loader;
         let named = lone_group(&key.name, object, classes, &mut vocabulary.texts);
         self.tables.keep_texts();
-        let Ok(named) = named else {
-            self.stale = true;
-            return;
-        };
-        let Some(named) = named.filter(|named| named.topology_key.is_none()) else {
+        let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
             self.stale = true;
             return;
         };
@@ -404,7 +391,7 @@ impl Live {
             id
         });
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
-        names.queues.pod_sets[id.index()] = object.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
+        names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
         if let Some(reader) = self.tables.loader.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);

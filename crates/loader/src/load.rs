@@ -11,18 +11,11 @@ use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topolo
 use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 
-use crate::index::{by_name, plain_name};
 use crate::joint::{self, Ties};
-use crate::loader::Loader;
-use crate::names::{Names, Numbered, QueueNames};
-use crate::order::nth_rank;
+use crate::names::{Numbered, QueueNames};
 use crate::quota::world;
-use crate::request::{self, Amounts};
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use crate::{Amounts, Loader, Names, by_name, nth_rank, request};
+use reprieve_api::{FullName, InputError, Objects, Sourced};
 
 /// A snapshot, the names of what is in it, and what is odd about it.
 #[derive(Clone, Debug)]
@@ -80,7 +73,7 @@ pub fn build_for(
     // 1. What pods refer to: classes, namespaces, groups, jobs and queues.
     let (mut loader, named_groups) = Loader::new(objects, policy, scheduler_name)?;
     // 2. The names of the nodes, and what they offer.
-    let named_nodes = by_name(Kind::Node, &objects.nodes, plain_name)?;
+    let named_nodes = by_name::<String, _>(&objects.nodes)?;
     loader.nodes = named_nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
     let allocatable = allocatables(&named_nodes)?;
     // 3. The pods. Under `placement: Joint` also those that pending workloads will have, and whose each is.
@@ -203,16 +196,14 @@ fn mark_originators(pods: &mut [Pod]) {
 
 /// What each node offers; its capacity where nothing else is said.
 pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
-    let of = |(name, sourced): (&String, &&Sourced<ApiNode>)| {
-        let Some(status) = &sourced.object.status else {
-            return Ok(Amounts::new());
-        };
+    let of = |sourced: &&Sourced<ApiNode>| {
+        let Some(status) = &sourced.object.status else { return Ok(Amounts::new()) };
         let (list, path) = match &status.allocatable {
             Some(list) => (Some(list), "status.allocatable"),
             None => (status.capacity.as_ref(), "status.capacity"),
         };
         let amounts = list.map_or(Ok(Amounts::new()), |list| request::amounts(list, path));
-        amounts.map_err(|error| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))
+        amounts.map_err(|error| sourced.locate(error))
     };
-    nodes.iter().map(of).collect()
+    nodes.values().map(of).collect()
 }

@@ -8,29 +8,19 @@ use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Cluster, Group, Leaving, Node, Obstacle, Pod, Topology};
 use reprieve_engine::{ApplicationId, BudgetId, GroupId, JobId, Labels, NodeId, Selector, ShapeId, TextId, Timestamp};
 
-use crate::classes::{ALLOW_PREEMPTION, Classes};
+use crate::classes::ALLOW_PREEMPTION;
 use crate::groups::{NamedGroup, groups};
-use crate::index::{by_name, plain_name};
-use crate::intern::Interner;
-use crate::koordinator::{jobs, quota_tree, words_of};
+use crate::koordinator::{CAN_PREEMPT, DISABLE_PREEMPTIBLE, jobs, preemptible, quota_tree};
 use crate::obstacles::Obstacles;
-use crate::order::nth_rank;
 use crate::protected::protected;
 use crate::queue_source::QueueSource;
-use crate::request::{self, Amounts};
 use crate::shape::{Vocabulary, keys_of, keys_read};
-use crate::strictness::Strictness;
-use crate::time::timestamp;
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
-use reprieve_api::kinds::Kind;
-use reprieve_api::koordinator::job_of;
+use crate::{Account, Amounts, Classes, Interner, Strictness, by_name, nth_rank, plain_name, request, timestamp};
+use reprieve_api::koordinator::label;
 use reprieve_api::kueue::POD_SET;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{PREEMPTED_FOR, Pod as ApiPod, PodSpec, PodStatus};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::pod::PREEMPTED_FOR;
+use reprieve_api::{FullName, InputError, Objects, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of};
 
 /// What is known of the names in a cluster.
 pub struct Loader {
@@ -106,12 +96,9 @@ impl Loader {
         let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
         let jobs = jobs(objects)?;
         let mut vocabulary = Vocabulary { texts, ..vocabulary(objects)? };
-        if let Some(quotas) = &quotas {
-            quotas.intern_resources(&mut vocabulary.resources);
-        }
-        if let Some(tree) = &tree {
-            tree.intern_resources(&mut vocabulary.resources);
-        }
+        let of_yunikorn = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.account);
+        let accounts = quotas.iter().flat_map(|quotas| &quotas.accounts).chain(of_yunikorn);
+        accounts.flat_map(Account::resources).for_each(|resource| _ = vocabulary.resources.id(resource));
         let loader = Self {
             classes,
             vocabulary,
@@ -140,13 +127,11 @@ impl Loader {
     /// The pods that are bound or pending, by name.
     pub fn pods(&mut self, objects: &Objects, strictness: Strictness) -> Result<Vec<(FullName, Pod)>, InputError> {
         let mut pods = Vec::new();
-        for (name, sourced) in by_name(Kind::Pod, &objects.pods, |pod| FullName::of(&pod.metadata))? {
-            let located = |error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Pod, &name));
-            let phase = sourced.object.status.as_ref().and_then(|status| status.phase.as_deref());
-            if matches!(phase, Some("Succeeded" | "Failed")) {
+        for (name, sourced) in by_name::<FullName, _>(&objects.pods)? {
+            if sourced.object.is_finished() {
                 continue;
             }
-            match self.pod(&name, &sourced.object, None).map_err(located) {
+            match self.pod(&name, &sourced.object, None).map_err(|error| sourced.locate(error)) {
                 Ok(Some(pod)) => {
                     if pod.node.is_none() {
                         self.warnings.extend(ignored_tolerations(&name, &sourced.object));
@@ -160,7 +145,7 @@ impl Loader {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
                     let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
                     if strictness == Strictness::Test {
-                        return Err(located(InputError::new(problem).field("spec.nodeName")));
+                        return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
                     self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
                 }
@@ -175,30 +160,23 @@ impl Loader {
         let empty = (PodSpec::default(), PodStatus::default());
         let spec = object.spec.as_deref().unwrap_or(&empty.0);
         let status = object.status.as_ref().unwrap_or(&empty.1);
-        let node = match object.node_name.as_deref().filter(|node| !node.is_empty()) {
-            None => None,
-            Some(node) => match self.nodes.get(node) {
-                None => return Ok(None),
-                Some(&node) => Some(node),
-            },
-        };
+        let named = object.node_name.as_ref().filter(|node| !node.is_empty());
+        let node = named.and_then(|node| self.nodes.get(node)).copied();
+        if named.is_some() && node.is_none() {
+            return Ok(None);
+        }
         let class = spec.priority_class_name.as_deref();
         let group = group_of(object);
-        let shape = match shape {
-            Some(known) => known,
-            None => self.shape(name, object)?,
-        };
+        let shape = shape.map_or_else(|| self.shape(name, object), Ok)?;
         let annotations = object.metadata.annotations.as_ref();
-        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION)).map(String::as_str);
+        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
         let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
         let marked_for = marked_for.map(|preemptor| TextId(self.vocabulary.texts.id(preemptor)));
-        let scheduled = condition(status, "PodScheduled").filter(|condition| condition.status == "True");
-        let preempted = condition(status, "DisruptionTarget").is_some_and(|condition| {
-            condition.status == "True" && condition.reason.as_deref() == Some("PreemptionByScheduler")
-        });
+        let scheduled = condition(status, "PodScheduled").and_then(|at| at.last_transition_time.as_ref());
+        let preempted = condition(status, "DisruptionTarget")
+            .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
-        let words = words_of(object);
         let obstacle = if node.is_none() { self.obstacles.of(object, &mut self.vocabulary.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
@@ -213,7 +191,7 @@ impl Loader {
             node,
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
-            scheduled: scheduled.and_then(|at| at.last_transition_time.as_ref()).map(|time| timestamp(time.0)),
+            scheduled: scheduled.map(|time| timestamp(time.0)),
             leaving: leaving.map(|at| Leaving { until: timestamp(at.0), preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
@@ -228,9 +206,9 @@ impl Loader {
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
-            preemptible: words.preemptible,
-            preemption_disabled: words.disabled,
-            can_preempt: words.can_preempt,
+            preemptible: preemptible(object),
+            preemption_disabled: label(object, DISABLE_PREEMPTIBLE) == Some("true"),
+            can_preempt: label(object, CAN_PREEMPT) == Some("true"),
             obstacle,
             marked_for,
         }))
@@ -253,9 +231,7 @@ impl Loader {
             let object = &sourced.object;
             let spec = object.spec.clone().unwrap_or_default();
             let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
-            let taints = taints
-                .collect::<Result<_, _>>()
-                .map_err(|error: InputError| error.at(&sourced.source).object(ObjectRef::of(Kind::Node, name)))?;
+            let taints = taints.collect::<Result<_, _>>().map_err(|error| sourced.locate(error))?;
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             nodes.push(Node {
                 name: self.vocabulary.value(name),
@@ -315,14 +291,12 @@ impl Loader {
         cluster: &mut Cluster,
         pods: &[(FullName, Pod)],
     ) -> Result<(), InputError> {
-        let named = by_name(Kind::Budget, &objects.budgets, |budget| FullName::of(&budget.metadata))?;
-        for (at, (name, Sourced { object: budget, source })) in named.into_iter().enumerate() {
-            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self
-                .vocabulary
-                .selector(selector)
-                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::Budget, &name)).field("spec.selector"))?;
-            let status = budget.status.clone().unwrap_or_default();
+        let named = by_name::<FullName, _>(&objects.budgets)?;
+        for (at, (name, budget)) in named.into_iter().enumerate() {
+            let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let selector = self.vocabulary.selector(selector);
+            let selector = selector.map_err(|error| budget.locate(error).field("spec.selector"))?;
+            let status = budget.object.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
             let disrupted = status.disrupted_pods.unwrap_or_default().into_keys().collect();
             let rule = BudgetRule { name, selector, disrupted };
@@ -351,7 +325,7 @@ fn vocabulary(objects: &Objects) -> Result<Vocabulary, InputError> {
         vocabulary.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for (name, namespace) in by_name(Kind::Namespace, &objects.namespaces, plain_name)? {
+    for (name, namespace) in by_name::<String, _>(&objects.namespaces)? {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {
@@ -391,6 +365,7 @@ fn ignored_tolerations(name: &FullName, pod: &ApiPod) -> Vec<String> {
     ignored.collect()
 }
 
+/// The condition of a pod of this type, if it is true.
 fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
-    status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
+    status.conditions.iter().flatten().find(|condition| condition.type_ == type_ && condition.status == "True")
 }

@@ -8,7 +8,7 @@ use reprieve_engine::{
     WorkloadId,
 };
 
-use reprieve_api::meta::FullName;
+use reprieve_api::FullName;
 
 /// The names of everything in a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -64,80 +64,54 @@ impl<Id: Copy> Numbered<Id> {
     }
 }
 
-impl Names {
+/// Functions that look up a name by its id.
+macro_rules! by_id {
+    ($($(#[$doc:meta])* $name:ident($id:ty) -> $type:ty: $($field:ident).+;)+) => {
+        impl Names {
+            $($(#[$doc])* pub fn $name(&self, id: $id) -> &$type {
+                &self.$($field).+[id.index()]
+            })+
+        }
+    };
+}
+by_id! {
     /// A node's name.
-    pub fn node(&self, id: NodeId) -> &str {
-        &self.nodes[id.index()]
-    }
-
+    node(NodeId) -> str: nodes;
     /// A pod's namespace and name.
-    pub fn pod(&self, id: PodId) -> &FullName {
-        &self.pods.names[id.index()]
-    }
-
+    pod(PodId) -> FullName: pods.names;
     /// A text that a decision handed through.
-    pub fn text(&self, id: TextId) -> &str {
-        &self.texts[id.index()]
-    }
+    text(TextId) -> str: texts;
+    /// A group's namespace and name.
+    group(GroupId) -> FullName: groups.names;
+    /// A workload's namespace and name.
+    workload(WorkloadId) -> FullName: queues.workloads.names;
+    /// A flavor's name.
+    flavor(FlavorId) -> str: queues.flavors;
+    /// The name of a resource that quota is about.
+    quota_resource(QuotaResourceId) -> str: queues.resources;
+    /// The names of a workload's pod sets, in its order.
+    pod_sets(WorkloadId) -> [String]: queues.pod_sets;
+    /// A job's namespace and name.
+    job(JobId) -> FullName: jobs;
+    /// A disruption budget's namespace and name.
+    budget(BudgetId) -> FullName: budgets;
+    /// A queue's path.
+    queue(QueueId) -> str: queues.queues;
+    /// A resource's name.
+    resource(ResourceId) -> str: resources;
+    /// The label that a topology divides by.
+    topology(TopologyId) -> str: topologies;
+}
 
+impl Names {
     /// All pods, in the order of their names.
     pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + '_ {
         self.pods.ids.values().copied()
     }
 
-    /// A group's namespace and name.
-    pub fn group(&self, id: GroupId) -> &FullName {
-        &self.groups.names[id.index()]
-    }
-
-    /// A workload's namespace and name.
-    pub fn workload(&self, id: WorkloadId) -> &FullName {
-        &self.queues.workloads.names[id.index()]
-    }
-
-    /// A flavor's name.
-    pub fn flavor(&self, id: FlavorId) -> &str {
-        &self.queues.flavors[id.index()]
-    }
-
-    /// The name of a resource that quota is about.
-    pub fn quota_resource(&self, id: QuotaResourceId) -> &str {
-        &self.queues.resources[id.index()]
-    }
-
-    /// The names of a workload's pod sets, in its order.
-    pub fn pod_sets(&self, id: WorkloadId) -> &[String] {
-        &self.queues.pod_sets[id.index()]
-    }
-
     /// A workload by name.
     pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
         self.queues.workloads.id(name)
-    }
-
-    /// A job's namespace and name.
-    pub fn job(&self, id: JobId) -> &FullName {
-        &self.jobs[id.index()]
-    }
-
-    /// A disruption budget's namespace and name.
-    pub fn budget(&self, id: BudgetId) -> &FullName {
-        &self.budgets[id.index()]
-    }
-
-    /// A queue's path.
-    pub fn queue(&self, id: QueueId) -> &str {
-        &self.queues.queues[id.index()]
-    }
-
-    /// A resource's name.
-    pub fn resource(&self, id: ResourceId) -> &str {
-        &self.resources[id.index()]
-    }
-
-    /// The label that a topology divides by.
-    pub fn topology(&self, id: TopologyId) -> &str {
-        &self.topologies[id.index()]
     }
 
     /// The name of one domain of a topology.

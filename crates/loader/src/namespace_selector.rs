@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Objects};
 
 type Labels = BTreeMap<String, String>;
 

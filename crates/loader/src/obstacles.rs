@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::koordinator::job_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
+use reprieve_api::{FullName, Objects, Pod, job_of};
 use reprieve_engine::TextId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::Obstacle;
 
-use crate::intern::Interner;
+use crate::Interner;
 use crate::schedulers::Schedulers;
 use crate::unsupported::{field_of_job, field_of_pod};
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use reprieve_engine::Priority;
 
-use crate::classes::Classes;
+use crate::Classes;
 
 /// A preemption priority that is refused, and why: the scheduling priority is used in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

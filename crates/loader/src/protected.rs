@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::object_set::Objects;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use reprieve_api::Objects;
 
 /// The label of a namespace in which nobody is preempted; its value is `true`.
 pub const PROTECTED: &str = "reprieve.dev/protected";
@@ -10,11 +11,7 @@ pub const PROTECTED: &str = "reprieve.dev/protected";
 /// Their names.
 pub fn protected(objects: &Objects) -> BTreeSet<String> {
     let metadata = objects.namespaces.iter().map(|namespace| &namespace.object.metadata);
-    let says_so = |labels: &std::collections::BTreeMap<String, String>| {
-        labels.get(PROTECTED).is_some_and(|value| value == "true")
-    };
-    metadata
-        .filter(|metadata| metadata.labels.as_ref().is_some_and(says_so))
-        .filter_map(|metadata| metadata.name.clone())
-        .collect()
+    let label = |metadata: &ObjectMeta| metadata.labels.as_ref()?.get(PROTECTED).cloned();
+    let protected = metadata.filter(|metadata| label(metadata).as_deref() == Some("true"));
+    protected.filter_map(|metadata| metadata.name.clone()).collect()
 }

@@ -9,12 +9,10 @@ use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
 use reprieve_engine::{Decision, Outcome, Timestamp, decide, decide_and_explain};
 use serde_json::Value;
 
-use crate::load::Loaded;
-use crate::time::{parse_time, timestamp};
-use reprieve_api::kinds::Reader;
-use reprieve_api::meta::FullName;
-use reprieve_api::source::InputError;
+use crate::time::parse_time;
+use crate::{Loaded, timestamp};
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{FullName, InputError, Reader};
 
 /// The clock of a test that sets none.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
@@ -113,13 +111,12 @@ fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
             "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
             "podShouldBeDeletedWhenPreempted" => &mut policy.deletes_victims,
             _ => {
-                let problem = "policy Koordinator has no such argument; it has disableDefaultPreemptible, disableDefaultTriggerPreemption and podShouldBeDeletedWhenPreempted";
-                return Err(InputError::new(problem).field(field));
+                let known =
+                    "disableDefaultPreemptible, disableDefaultTriggerPreemption and podShouldBeDeletedWhenPreempted";
+                return Err(unknown_argument("Koordinator", known, field));
             }
         };
-        *setting = value
-            .as_bool()
-            .ok_or_else(|| InputError::new(format!("{value} is neither true nor false")).field(field))?;
+        *setting = boolean(value, field)?;
     }
     Ok(policy)
 }
@@ -138,10 +135,7 @@ fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
             "fairSharing" => {
                 policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?
             }
-            _ => {
-                let problem = "policy Kueue has no such argument; it has placement and fairSharing";
-                return Err(InputError::new(problem).field(field));
-            }
+            _ => return Err(unknown_argument("Kueue", "placement and fairSharing", field)),
         }
     }
     Ok(policy)
@@ -174,25 +168,26 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
     let mut policy = Kubernetes::default();
     for (argument, value) in &profile.args {
         let field = format!("args.{argument}");
-        match (argument.as_str(), value) {
-            ("priorityCut", Value::Bool(cut)) => policy.priority_cut = *cut,
-            ("priorityCut", other) => {
-                return Err(InputError::new(format!("{other} is neither true nor false")).field(field));
+        match argument.as_str() {
+            "priorityCut" => policy.priority_cut = boolean(value, field)?,
+            "maxPreemptionPriorityExcess" => {
+                let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
+                let problem = format!("{value} is not a whole number from 0 to {}", u32::MAX);
+                let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
+                policy.max_preemption_priority_excess = Some(number);
             }
-            ("maxPreemptionPriorityExcess", limit) => {
-                let number = limit.as_u64().and_then(|limit| u32::try_from(limit).ok());
-                let problem =
-                    || InputError::new(format!("{limit} is not a whole number from 0 to {}", u32::MAX)).field(field);
-                policy.max_preemption_priority_excess = Some(number.ok_or_else(problem)?);
-            }
-            _ => {
-                let problem =
-                    "policy Kubernetes has no such argument; it has priorityCut and maxPreemptionPriorityExcess";
-                return Err(InputError::new(problem).field(field));
-            }
+            _ => return Err(unknown_argument("Kubernetes", "priorityCut and maxPreemptionPriorityExcess", field)),
         }
     }
     Ok(policy)
+}
+
+fn boolean(value: &Value, field: String) -> Result<bool, InputError> {
+    value.as_bool().ok_or_else(|| InputError::new(format!("{value} is neither true nor false")).field(field))
+}
+
+fn unknown_argument(policy: &str, known: &str, field: String) -> InputError {
+    InputError::new(format!("policy {policy} has no such argument; it has {known}")).field(field)
 }
 
 /// The preemptor by name: it is there, and it needs a place.

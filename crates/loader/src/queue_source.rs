@@ -1,7 +1,6 @@
 //! Whose objects the queues come from.
 
-use reprieve_api::pod::Pod;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Pod};
 use reprieve_engine::QueueId;
 use reprieve_engine::snapshot::Cluster;
 
@@ -72,17 +71,17 @@ impl QueueSource {
         resources: &[String],
         kueue: Option<KueueWorld>,
     ) -> (QueueNames, Vec<String>) {
-        let named = |queues: &[String]| (QueueNames { queues: queues.to_vec(), ..QueueNames::default() }, Vec::new());
+        let named = |queues: Vec<String>| (QueueNames { queues, ..QueueNames::default() }, Vec::new());
         match (&*self, kueue) {
             (Self::YuniKorn(tree), _) => {
                 let offered = |at: usize| cluster.nodes.iter().map(|node| node.allocatable[at]).sum();
                 let offered: Vec<i64> = (0..resources.len()).map(offered).collect();
                 cluster.queues = tree.queues(resources, &offered);
-                named(&tree.paths)
+                named(tree.queues.iter().map(|queue| queue.account.name.clone()).collect())
             }
             (Self::Koordinator(quotas), _) => {
                 cluster.queues = quotas.queues(resources);
-                named(&quotas.names)
+                named(quotas.accounts.iter().map(|account| account.name.clone()).collect())
             }
             (Self::Kueue(_) | Self::None, Some(kueue)) => {
                 let KueueWorld { queues, rules, workloads, names, warnings, reader } = kueue;

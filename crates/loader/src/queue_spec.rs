@@ -1,6 +1,9 @@
 //! A queue as every policy has one.
 
-use crate::request::Amounts;
+use reprieve_engine::QueueId;
+use reprieve_engine::queues::{PriorityRule, Queue, UNDEFINED};
+
+use crate::Amounts;
 
 /// A queue with its limits, whatever its policy calls it.
 #[derive(Clone, Debug, Default)]
@@ -13,4 +16,28 @@ pub struct Account {
     pub guarantee: Amounts,
     /// What it may use at most.
     pub ceiling: Amounts,
+}
+
+impl Account {
+    /// The resources that it has a limit of.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
+        self.guarantee.keys().chain(self.ceiling.keys())
+    }
+
+    /// The queue as the engine has it, with no rules but its limits.
+    pub(crate) fn queue(&self, resources: &[String]) -> Queue {
+        let by_resource = |amounts: &Amounts| -> Vec<i64> {
+            resources.iter().map(|resource| amounts.get(resource).copied().unwrap_or(UNDEFINED)).collect()
+        };
+        Queue {
+            parent: self.parent.map(QueueId::new),
+            guarantee: by_resource(&self.guarantee),
+            ceiling: by_resource(&self.ceiling),
+            keeps: vec![0; resources.len()],
+            fence: false,
+            yields: true,
+            delay_micros: 0,
+            priority: PriorityRule::Offset(0),
+        }
+    }
 }

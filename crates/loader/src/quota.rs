@@ -12,24 +12,19 @@ use reprieve_engine::workloads::{
 use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, WorkloadId};
 use serde_json::Value;
 
-use crate::disturbance::sorting;
-use crate::index::by_name;
-use crate::intern::Interner;
+use crate::disturbance::{choice, sorting};
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
 use crate::protected::protected;
-use crate::queue_spec::Account;
+use crate::request::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
-use reprieve_api::kinds::Kind;
+use crate::{Account, Interner, by_name};
 use reprieve_api::kueue::{
-    ClusterQueue, KueueWorkload, PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
+    BorrowSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
+    ResourceQuota,
 };
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
-use workloads::Places;
+use reprieve_api::{InputError, Objects, quantity};
+use workloads::{Places, unfinished};
 pub use workloads::{Workloads, ranked_by};
 
 const BILLION: i64 = 1_000_000_000;
@@ -63,45 +58,39 @@ pub fn world(
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
-    let mut reading = Reading::new(objects)?;
-    reading.add_cohorts(objects)?;
-    reading.add_queues(objects)?;
+    let reading = Reading::new(objects)?;
     let (queues, rules) = reading.tree()?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = Places { all: places_all, scheduler: scheduler.to_owned() };
     let mut reader = Workloads::new(reading, &rules, objects, places, notes)?;
-    let (workload_names, workloads) = reader.all(objects, notes)?;
-    let pod_set_names = pod_set_names(objects);
-    let pod_set_names = workload_names.iter().map(|name| pod_set_names[name].clone()).collect();
+    let named = unfinished(objects)?;
+    let workloads = reader.all(&named, notes)?;
     Ok(Some(KueueWorld {
         queues,
         rules,
         workloads,
         names: QueueNames {
             queues: queue_names,
-            workloads: Numbered::new(workload_names, WorkloadId::new),
-            pod_sets: pod_set_names,
-            flavors: reader.flavor_names(),
-            resources: reader.resource_names(),
+            pod_sets: named.values().map(|one| pod_set_names(&one.object)).collect(),
+            workloads: Numbered::new(named.into_keys().collect(), WorkloadId::new),
+            flavors: reader.reading.flavors.keys().cloned().collect(),
+            resources: reader.reading.resources.keys().cloned().collect(),
         },
         warnings,
         reader,
     }))
 }
 
-fn pod_set_names(objects: &Objects) -> BTreeMap<FullName, Vec<String>> {
-    let names = |workload: &KueueWorkload| workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect();
-    let workloads = objects.kueue_workloads.iter().map(|workload| &workload.object);
-    workloads.map(|workload| (FullName::of(&workload.metadata), names(workload))).collect()
+/// The names of a workload's pod sets, in its order.
+pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
+    workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect()
 }
 
 /// Queues and cohorts as plain accounts; flavors are added up.
 pub fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
-    let mut reading = Reading::new(objects)?;
-    reading.add_cohorts(objects)?;
-    reading.add_queues(objects)?;
+    let reading = Reading::new(objects)?;
     let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
     let account = |node: &Node| {
         let mut account = Account { name: node.name.clone(), parent: node.parent, ..Account::default() };
@@ -124,17 +113,11 @@ pub fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
 /// A queue or cohort before quotas are summed.
 struct Node {
     name: String,
-    is_cohort: bool,
     parent: Option<usize>,
     quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
-    groups: Vec<ResourceGroup>,
-    preemption: PreemptionSpec,
     namespace_selector: Option<Option<LabelSelector>>,
-    when_can_borrow: Fungibility,
-    when_can_preempt: Fungibility,
-    preempts_before_borrowing: bool,
-    queueing: Queueing,
-    weight: i64,
+    /// Its rules, except for what it may borrow.
+    rules: QueueRules,
 }
 
 #[derive(Clone, Copy)]
@@ -144,30 +127,30 @@ struct CellQuota {
     lending_limit: Option<i64>,
 }
 
-struct Reading<'o> {
-    flavors: BTreeMap<String, (FlavorId, &'o ResourceFlavor)>,
+/// What is known of Kueue's objects but for LocalQueues and Workloads.
+struct Reading {
+    flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
     nodes: Vec<Node>,
     cohorts: BTreeMap<String, usize>,
-    queues: BTreeMap<String, usize>,
+    queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
     namespaces: Namespaces,
+    /// The namespaces in which nobody is taken.
     protected: BTreeSet<String>,
 }
 
-impl<'o> Reading<'o> {
-    fn new(objects: &'o Objects) -> Result<Self, InputError> {
-        let named = by_name(Kind::ResourceFlavor, &objects.resource_flavors, |flavor| {
-            flavor.metadata.name.clone().unwrap_or_default()
-        })?;
+impl Reading {
+    fn new(objects: &Objects) -> Result<Self, InputError> {
+        let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
-        let flavors = flavors.map(|(at, (name, flavor))| (name, (FlavorId::new(at), &*flavor.object))).collect();
+        let flavors = flavors.map(|(at, (name, one))| (name, (FlavorId::new(at), one.object.spec.clone()))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
         let resources = named.into_iter().enumerate();
         let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
-        Ok(Self {
+        let mut reading = Self {
             flavors,
             resources,
             nodes: Vec::new(),
@@ -176,13 +159,15 @@ impl<'o> Reading<'o> {
             classes: WorkloadClasses::new(objects)?,
             namespaces: Namespaces::new(objects),
             protected: protected(objects),
-        })
+        };
+        reading.add_cohorts(objects)?;
+        reading.add_queues(objects)?;
+        Ok(reading)
     }
 
     /// Cohorts, those that are only named among them, parents first.
-    fn add_cohorts(&mut self, objects: &'o Objects) -> Result<(), InputError> {
-        let defined =
-            by_name(Kind::Cohort, &objects.cohorts, |cohort| cohort.metadata.name.clone().unwrap_or_default())?;
+    fn add_cohorts(&mut self, objects: &Objects) -> Result<(), InputError> {
+        let defined = by_name::<String, _>(&objects.cohorts)?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
         names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
         names.extend(objects.cluster_queues.iter().filter_map(|queue| queue.object.spec.cohort_name.clone()));
@@ -194,12 +179,8 @@ impl<'o> Reading<'o> {
             let mut path = vec![name.clone()];
             while let Some(parent) = parent_of(&path[path.len() - 1]) {
                 if path.contains(&parent) {
-                    let cohort = defined[name];
                     let problem = format!("cohort {parent:?} is above itself; break the cycle");
-                    return Err(InputError::new(problem)
-                        .at(&cohort.source)
-                        .object(ObjectRef::of(Kind::Cohort, name))
-                        .field("spec.parentName"));
+                    return Err(defined[name].locate(InputError::new(problem).field("spec.parentName")));
                 }
                 path.push(parent);
             }
@@ -208,98 +189,38 @@ impl<'o> Reading<'o> {
                     continue;
                 }
                 let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
-                let spec = defined.get(&name).map(|cohort| (&cohort.object.spec, &cohort.source));
-                let object = ObjectRef::of(Kind::Cohort, &name);
-                let (quota, groups) = match spec {
-                    Some((spec, source)) => {
-                        self.quota(&spec.resource_groups).map_err(|error| error.at(source).object(object.clone()))?
+                let node = match defined.get(&name) {
+                    None => self.node(&name, parent, &ClusterQueueSpec::default())?,
+                    Some(cohort) => {
+                        let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
+                        let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
+                        self.node(&name, parent, &spec).map_err(|error| cohort.locate(error))?
                     }
-                    None => (BTreeMap::new(), Vec::new()),
                 };
-                let weight = spec.and_then(|(spec, _)| spec.fair_sharing.weight.as_ref());
-                let weight = weight_of(weight).map_err(|error| match spec {
-                    Some((_, source)) => error.at(source).object(object.clone()),
-                    None => error,
-                })?;
-                self.cohorts.insert(name.clone(), self.nodes.len());
-                self.nodes.push(Node {
-                    name,
-                    is_cohort: true,
-                    parent,
-                    quota,
-                    groups,
-                    preemption: PreemptionSpec::default(),
-                    namespace_selector: None,
-                    when_can_borrow: Fungibility::MayStopSearch,
-                    when_can_preempt: Fungibility::TryNextFlavor,
-                    preempts_before_borrowing: false,
-                    queueing: Queueing::BestEffortFifo,
-                    weight,
-                });
+                self.cohorts.insert(name, self.nodes.len());
+                self.nodes.push(Node { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
             }
         }
         Ok(())
     }
 
-    fn add_queues(&mut self, objects: &'o Objects) -> Result<(), InputError> {
-        let named = by_name(Kind::ClusterQueue, &objects.cluster_queues, |queue| {
-            queue.metadata.name.clone().unwrap_or_default()
-        })?;
-        for (name, Sourced { object, source }) in named {
-            let node = self
-                .queue(&name, object)
-                .map_err(|error| error.at(source).object(ObjectRef::of(Kind::ClusterQueue, &name)))?;
-            self.queues.insert(name, self.nodes.len());
+    fn add_queues(&mut self, objects: &Objects) -> Result<(), InputError> {
+        for (name, queue) in by_name::<String, _>(&objects.cluster_queues)? {
+            let spec = &queue.object.spec;
+            let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
+            let parent = cohort.map(|cohort| self.cohorts[cohort]);
+            let node = self.node(&name, parent, spec).map_err(|error| queue.locate(error))?;
+            self.queues.insert(name, QueueId::new(self.nodes.len()));
             self.nodes.push(node);
         }
         Ok(())
     }
 
-    fn queue(&self, name: &str, object: &ClusterQueue) -> Result<Node, InputError> {
-        let spec = &object.spec;
+    fn node(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<Node, InputError> {
         let (quota, groups) = self.quota(&spec.resource_groups)?;
-        let fungibility = |value: Option<&str>, stops: [&str; 2], default, field: &str| match value {
-            None => Ok(default),
-            Some("TryNextFlavor") => Ok(Fungibility::TryNextFlavor),
-            Some(value) if stops.contains(&value) => Ok(Fungibility::MayStopSearch),
-            Some(other) => {
-                let problem = format!("{other:?} is not understood; write MayStopSearch or TryNextFlavor");
-                Err(InputError::new(problem).field(format!("spec.flavorFungibility.{field}")))
-            }
-        };
-        let chosen = &spec.flavor_fungibility;
         namespace_selector::check(&spec.namespace_selector)?;
-        Ok(Node {
-            name: name.to_owned(),
-            is_cohort: false,
-            parent: spec.cohort_name.as_ref().filter(|name| !name.is_empty()).map(|cohort| self.cohorts[cohort]),
-            quota,
-            groups,
-            preemption: spec.preemption.clone(),
-            namespace_selector: spec.namespace_selector.clone(),
-            when_can_borrow: fungibility(
-                chosen.when_can_borrow.as_deref(),
-                ["MayStopSearch", "Borrow"],
-                Fungibility::MayStopSearch,
-                "whenCanBorrow",
-            )?,
-            when_can_preempt: fungibility(
-                chosen.when_can_preempt.as_deref(),
-                ["MayStopSearch", "Preempt"],
-                Fungibility::TryNextFlavor,
-                "whenCanPreempt",
-            )?,
-            preempts_before_borrowing: chosen.preference.as_deref() == Some("PreemptionOverBorrowing"),
-            queueing: match spec.queueing_strategy.as_deref() {
-                None | Some("BestEffortFIFO") => Queueing::BestEffortFifo,
-                Some("StrictFIFO") => Queueing::StrictFifo,
-                Some(other) => {
-                    let problem = format!("{other:?} is not understood; write BestEffortFIFO or StrictFIFO");
-                    return Err(InputError::new(problem).field("spec.queueingStrategy"));
-                }
-            },
-            weight: weight_of(spec.fair_sharing.weight.as_ref())?,
-        })
+        let namespace_selector = spec.namespace_selector.clone();
+        Ok(Node { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
     }
 
     #[allow(clippy::type_complexity, reason = "the pair has no name of its own")]
@@ -385,7 +306,11 @@ impl<'o> Reading<'o> {
         for (at, (flavor, resource)) in cells.iter().enumerate() {
             table[flavor.index()][resource.index()] = Some(CellId::new(at));
         }
-        let rules = self.nodes.iter().map(|node| node_rules(node, &cells)).collect::<Result<_, _>>()?;
+        let rules = self.nodes.iter().map(|node| {
+            let limit = |cell| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
+            QueueRules { borrowing_limit: cells.iter().map(limit).collect(), ..node.rules.clone() }
+        });
+        let rules = rules.collect();
         let resource_of = cells.iter().map(|(_, resource)| *resource).collect();
         let rules = QuotaRules::new(rules, table, resource_of, self.resources.get("pods").copied());
         Ok((queues, rules))
@@ -398,73 +323,95 @@ pub fn is_finished(workload: &KueueWorkload) -> bool {
     conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
 }
 
-fn node_rules(node: &Node, cells: &[(FlavorId, QuotaResourceId)]) -> Result<QueueRules, InputError> {
-    let wrong = |field: &str, value: &str, known: &str| {
-        let problem = format!("{value:?} is not understood; write {known}");
-        Err(InputError::new(problem)
-            .object(ObjectRef::of(Kind::ClusterQueue, &node.name))
-            .field(format!("spec.preemption.{field}")))
-    };
-    let preemption = &node.preemption;
-    let within = match preemption.within_cluster_queue.as_deref() {
-        None | Some("Never") => Within::Never,
-        Some("LowerPriority") => Within::LowerPriority,
-        Some("LowerOrNewerEqualPriority") => Within::LowerOrNewerEqualPriority,
-        Some(other) => return wrong("withinClusterQueue", other, "Never, LowerPriority or LowerOrNewerEqualPriority"),
-    };
-    let reclaim = match preemption.reclaim_within_cohort.as_deref() {
-        None | Some("Never") => Reclaim::Never,
-        Some("LowerPriority" | "ReclaimFromLowerPriority") => Reclaim::LowerPriority,
-        Some("Any" | "ReclaimFromAny" | "ReclaimAny") => Reclaim::Any,
-        Some(other) => return wrong("reclaimWithinCohort", other, "Never, LowerPriority or Any"),
-    };
-    let borrow = match &preemption.borrow_within_cohort {
-        None => BorrowWithin::Never,
-        Some(spec) => match spec.policy.as_deref() {
-            None | Some("Never") => BorrowWithin::Never,
-            Some("LowerPriority") => {
-                BorrowWithin::LowerPriority { threshold: spec.max_priority_threshold.map(Priority) }
-            }
-            Some(other) => return wrong("borrowWithinCohort.policy", other, "Never or LowerPriority"),
-        },
-    };
-    let sorting = match sorting(&preemption.workload_sorting) {
-        Ok(sorting) => sorting,
-        Err(criterion) => {
-            let known = "ByLowestPriority, ByLowestRuntime or ByLongestRuntime, priority and runtime once each";
-            return wrong("workloadSorting", &criterion, known);
-        }
-    };
-    let trigger_after_seconds = match preemption.trigger_after_workload_waiting_seconds {
-        None => 0,
-        Some(seconds @ 0..) => seconds,
-        Some(seconds) => {
-            let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
-            return Err(InputError::new(problem)
-                .object(ObjectRef::of(Kind::ClusterQueue, &node.name))
-                .field("spec.preemption.triggerAfterWorkloadWaitingSeconds"));
-        }
-    };
-    let limit = |cell: &(FlavorId, QuotaResourceId)| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
+/// The rules of a queue, except for what it may borrow.
+fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<QueueRules, InputError> {
+    let ClusterQueueSpec { preemption, flavor_fungibility: fungibility, .. } = spec;
     Ok(QueueRules {
-        is_cohort: node.is_cohort,
-        borrowing_limit: cells.iter().map(limit).collect(),
-        within,
-        reclaim,
-        trigger_after_seconds,
-        sorting,
-        borrow,
-        when_can_borrow: node.when_can_borrow,
-        when_can_preempt: node.when_can_preempt,
-        preempts_before_borrowing: node.preempts_before_borrowing,
-        queueing: node.queueing,
-        weight: node.weight,
-        groups: node.groups.clone(),
+        is_cohort: false,
+        borrowing_limit: Vec::new(),
+        within: choice(
+            "spec.preemption.withinClusterQueue",
+            preemption.within_cluster_queue.as_deref(),
+            &[
+                ("Never", Within::Never),
+                ("LowerPriority", Within::LowerPriority),
+                ("LowerOrNewerEqualPriority", Within::LowerOrNewerEqualPriority),
+            ],
+            "Never, LowerPriority or LowerOrNewerEqualPriority",
+        )?,
+        reclaim: choice(
+            "spec.preemption.reclaimWithinCohort",
+            preemption.reclaim_within_cohort.as_deref(),
+            &[
+                ("Never", Reclaim::Never),
+                ("LowerPriority", Reclaim::LowerPriority),
+                ("ReclaimFromLowerPriority", Reclaim::LowerPriority),
+                ("Any", Reclaim::Any),
+                ("ReclaimFromAny", Reclaim::Any),
+                ("ReclaimAny", Reclaim::Any),
+            ],
+            "Never, LowerPriority or Any",
+        )?,
+        trigger_after_seconds: trigger_after_seconds(preemption)?,
+        sorting: sorting(&preemption.workload_sorting)?,
+        borrow: borrow_within(preemption.borrow_within_cohort.as_ref())?,
+        when_can_borrow: stops_search(
+            "spec.flavorFungibility.whenCanBorrow",
+            fungibility.when_can_borrow.as_deref().unwrap_or("MayStopSearch"),
+            "Borrow",
+        )?,
+        when_can_preempt: stops_search(
+            "spec.flavorFungibility.whenCanPreempt",
+            fungibility.when_can_preempt.as_deref().unwrap_or("TryNextFlavor"),
+            "Preempt",
+        )?,
+        preempts_before_borrowing: fungibility.preference.as_deref() == Some("PreemptionOverBorrowing"),
+        queueing: choice(
+            "spec.queueingStrategy",
+            spec.queueing_strategy.as_deref(),
+            &[("BestEffortFIFO", Queueing::BestEffortFifo), ("StrictFIFO", Queueing::StrictFifo)],
+            "BestEffortFIFO or StrictFIFO",
+        )?,
+        weight: weight_of(spec.fair_sharing.weight.as_ref())?,
+        groups,
     })
 }
 
+/// `also` is the last version's word for `MayStopSearch`.
+fn stops_search(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
+    let choices = [
+        ("MayStopSearch", Fungibility::MayStopSearch),
+        (also, Fungibility::MayStopSearch),
+        ("TryNextFlavor", Fungibility::TryNextFlavor),
+    ];
+    choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
+}
+
+fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
+    match preemption.trigger_after_workload_waiting_seconds {
+        None => Ok(0),
+        Some(seconds @ 0..) => Ok(seconds),
+        Some(seconds) => {
+            let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
+            Err(InputError::new(problem).field("spec.preemption.triggerAfterWorkloadWaitingSeconds"))
+        }
+    }
+}
+
+fn borrow_within(spec: Option<&BorrowSpec>) -> Result<BorrowWithin, InputError> {
+    let Some(spec) = spec else { return Ok(BorrowWithin::Never) };
+    let threshold = spec.max_priority_threshold.map(Priority);
+    choice(
+        "spec.preemption.borrowWithinCohort.policy",
+        spec.policy.as_deref(),
+        &[("Never", BorrowWithin::Never), ("LowerPriority", BorrowWithin::LowerPriority { threshold })],
+        "Never or LowerPriority",
+    )
+}
+
 fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
-    let amount = |value: &Value, field: &str| amount_of(&resource.name, value).map_err(|error| error.field(field));
+    let amount =
+        |value: &Value, field: &str| request::amount(&resource.name, value).map_err(|error| error.field(field));
     let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
     let nominal = if resource.nominal_quota.is_null() { 0 } else { amount(&resource.nominal_quota, "nominalQuota")? };
     let borrowing_limit = match limit(&resource.max, "max")? {
@@ -474,19 +421,9 @@ fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
     Ok(CellQuota { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
 }
 
-fn amount_of(resource: &str, value: &Value) -> Result<i64, InputError> {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let exact = quantity::billionths(&text);
-    let amount =
-        exact.and_then(|exact| if resource == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) });
-    amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
-}
-
 fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
-    let Some(value) = weight else {
-        return Ok(BILLION);
-    };
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Some(value) = weight else { return Ok(BILLION) };
+    let text = text_of(value);
     let wrong =
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");
     let exact = quantity::billionths(&text).map_err(wrong)?;

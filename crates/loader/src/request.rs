@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::Value;
 
-use reprieve_api::pod::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
-use reprieve_api::quantity;
-use reprieve_api::source::InputError;
+use reprieve_api::pod::ContainerStatus;
+use reprieve_api::quantity::QuantityError;
+use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, quantity};
 
 /// By resource: how much, in thousandths of cpu and whole units of everything else.
 pub type Amounts = BTreeMap<String, i64>;
@@ -27,12 +28,11 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let status = pod.status.as_ref().unwrap_or(&empty.1);
     let infeasible = is_resize_infeasible(status);
     let reported = status.resources.as_ref();
+    let read = |list: &Quantities, path: &str| exact(list, |resource| format!("{path}.{resource}"));
     let allocated = status.allocated_resources.as_ref();
-    let allocated =
-        allocated.map(|list| exact(list, |resource| format!("status.allocatedResources.{resource}"))).transpose()?;
+    let allocated = allocated.map(|list| read(list, "status.allocatedResources")).transpose()?;
     let actual = reported.and_then(|resources| resources.requests.as_ref());
-    let actual =
-        actual.map(|list| exact(list, |resource| format!("status.resources.requests.{resource}"))).transpose()?;
+    let actual = actual.map(|list| read(list, "status.resources.requests")).transpose()?;
     let mut total = containers_total(spec, status, View::Desired)?;
     if pod.node_name.is_some() {
         if infeasible {
@@ -48,7 +48,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     }
     let whole = pod_level_requests(spec);
     if !whole.is_empty() {
-        let mut effective = exact(&whole, |resource| format!("spec.resources.requests.{resource}"))?;
+        let mut effective = read(&whole, "spec.resources.requests")?;
         if reported.is_some() {
             if infeasible {
                 effective.clear();
@@ -59,7 +59,7 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
         total.extend(effective.into_iter().filter(|(resource, _)| is_pod_level(resource)));
     }
     if let Some(overhead) = &spec.overhead {
-        add(&mut total, &exact(overhead, |resource| format!("spec.overhead.{resource}"))?);
+        add(&mut total, &read(overhead, "spec.overhead")?);
     }
     rounded(total, "spec.containers")
 }
@@ -72,15 +72,35 @@ pub fn depends_on_status(pod: &Pod) -> bool {
     })
 }
 
+fn container_statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
+    status.container_statuses.iter().chain(&status.init_container_statuses).flatten()
+}
+
 /// Whether any container's status says what it was given.
 fn reports_resources(status: &PodStatus) -> bool {
-    let statuses = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
-    statuses.into_iter().any(|status| status.allocated_resources.is_some() || status.resources.is_some())
+    container_statuses(status).any(|status| status.allocated_resources.is_some() || status.resources.is_some())
 }
 
 /// The amounts of a resource list; `path` names it in an error.
 pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
     rounded(exact(list, |resource| format!("{path}.{resource}"))?, path)
+}
+
+/// An amount as a queue has it: in thousandths of cpu and whole units of everything else. A number may lack quotes.
+pub(crate) fn amount(resource: &str, value: &Value) -> Result<i64, InputError> {
+    let text = text_of(value);
+    let exact = quantity::billionths(&text);
+    let amount = exact.and_then(|exact| in_units(resource, exact));
+    amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
+}
+
+/// A scalar as it is written.
+pub(crate) fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn in_units(resource: &str, exact: i128) -> Result<i64, QuantityError> {
+    if resource == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) }
 }
 
 /// Whose word counts for a container.
@@ -131,11 +151,7 @@ fn container_requests(
         View::Desired => return desired(),
         View::Allocated { infeasible } | View::Actual { infeasible } => infeasible,
     };
-    let own_status = |statuses: &Option<Vec<ContainerStatus>>| {
-        statuses.iter().flatten().find(|status| status.name == container.name).cloned()
-    };
-    let own = own_status(&status.container_statuses).or_else(|| own_status(&status.init_container_statuses));
-    if let Some(own) = own {
+    if let Some(own) = container_statuses(status).find(|status| status.name == container.name) {
         let actual = own.resources.as_ref().and_then(|resources| resources.requests.as_ref());
         let reported = match view {
             View::Actual { .. } => actual.or(own.allocated_resources.as_ref()),
@@ -170,9 +186,8 @@ fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, Inp
 
 fn rounded(exact: Exact, path: &str) -> Result<Amounts, InputError> {
     let amount = |(resource, amount): (String, i128)| {
-        let rounded = if resource == "cpu" { quantity::thousandths(amount) } else { quantity::units(amount) };
         let too_large = |error| InputError::new(format!("the sum {error}")).field(format!("{path}: {resource}"));
-        let rounded = rounded.map_err(too_large)?;
+        let rounded = in_units(&resource, amount).map_err(too_large)?;
         Ok((resource, rounded))
     };
     exact.into_iter().map(amount).collect()

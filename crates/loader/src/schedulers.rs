@@ -4,11 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::policy::Policy;
 
-use reprieve_api::koordinator::job_of;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
+use reprieve_api::{FullName, Objects, Pod, group_of, job_of};
 
 /// The name that pods give Reprieve's scheduler unless it is configured otherwise.
 pub const DEFAULT_SCHEDULER_NAME: &str = "reprieve";

@@ -13,11 +13,8 @@ use reprieve_engine::shape::{
 };
 use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, ResourceId, Selector, TopologyId, ValueId};
 
-use crate::intern::Interner;
-use crate::request::{self, Amounts};
-use reprieve_api::meta::FullName;
-use reprieve_api::pod::{Container, Pod, PodSpec};
-use reprieve_api::source::InputError;
+use crate::{Amounts, Interner, request};
+use reprieve_api::{Container, FullName, InputError, Pod, PodSpec};
 
 /// The names that have numbers.
 #[derive(Default)]
@@ -70,8 +67,7 @@ impl Vocabulary {
     }
 
     pub fn taint(&mut self, taint: &ApiTaint) -> Result<Taint, InputError> {
-        let effect = effect(&taint.effect)
-            .ok_or_else(|| InputError::new(format!("{:?} {WRONG_EFFECT}", taint.effect)).field("spec.taints.effect"))?;
+        let effect = effect(&taint.effect).map_err(|error| error.field("spec.taints.effect"))?;
         let value = self.value(taint.value.as_deref().unwrap_or_default());
         Ok(Taint { key: self.key(&taint.key), value, effect })
     }
@@ -128,17 +124,9 @@ impl Vocabulary {
         let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let required =
             affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-        let any = match required {
-            None => None,
-            Some(required) => {
-                let terms = required.node_selector_terms.iter().map(|term| self.node_term(term));
-                Some(
-                    terms
-                        .collect::<Result<_, _>>()
-                        .map_err(|error: InputError| error.field("spec.affinity.nodeAffinity"))?,
-                )
-            }
-        };
+        let terms = required.map(|required| required.node_selector_terms.iter());
+        let any = terms.map(|terms| terms.map(|term| self.node_term(term)).collect::<Result<_, InputError>>());
+        let any = any.transpose().map_err(|error| error.field("spec.affinity.nodeAffinity"))?;
         Ok(NodeSelection { all, any })
     }
 
@@ -163,13 +151,9 @@ impl Vocabulary {
             _ => Err(InputError::new("Gt and Lt need exactly one value, a whole number")),
         };
         let operator = match requirement.operator.as_str() {
-            "In" => Operator::In(self.values(values)),
-            "NotIn" => Operator::NotIn(self.values(values)),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
             "Gt" => Operator::Above(number()?),
             "Lt" => Operator::Below(number()?),
-            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist, Gt, Lt")),
+            other => self.operator(other, values, "In, NotIn, Exists, DoesNotExist, Gt, Lt")?,
         };
         Ok(Requirement { key: self.key(&requirement.key), operator })
     }
@@ -196,13 +180,7 @@ impl Vocabulary {
 
     pub fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
         let named = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
-        let effect =
-            match named {
-                None => None,
-                Some(name) => Some(effect(name).ok_or_else(|| {
-                    InputError::new(format!("{name:?} {WRONG_EFFECT}")).field("spec.tolerations.effect")
-                })?),
-            };
+        let effect = named.map(effect).transpose().map_err(|error| error.field("spec.tolerations.effect"))?;
         let key = toleration.key.as_deref().filter(|key| !key.is_empty()).map(|key| self.key(key));
         let value = match toleration.operator.as_deref() {
             Some("Exists") => None,
@@ -292,9 +270,7 @@ impl Vocabulary {
         own: Option<&StringMap>,
         operator: impl Fn(Vec<ValueId>) -> Operator,
     ) {
-        let Selector::All(requirements) = selector else {
-            return;
-        };
+        let Selector::All(requirements) = selector else { return };
         for key in keys.unwrap_or_default() {
             if let Some(value) = own.and_then(|labels| labels.get(key)) {
                 let requirement = Requirement { key: self.key(key), operator: operator(vec![self.value(value)]) };
@@ -305,9 +281,7 @@ impl Vocabulary {
 
     /// A label selector; one that is not given matches nothing.
     pub fn selector(&mut self, selector: Option<&LabelSelector>) -> Result<Selector, InputError> {
-        let Some(selector) = selector else {
-            return Ok(Selector::Nothing);
-        };
+        let Some(selector) = selector else { return Ok(Selector::Nothing) };
         let mut requirements: Vec<Requirement> =
             selector.match_labels.iter().flatten().map(|(key, value)| self.equals(key, value)).collect();
         for expression in selector.match_expressions.iter().flatten() {
@@ -318,14 +292,18 @@ impl Vocabulary {
 
     fn requirement(&mut self, expression: &LabelSelectorRequirement) -> Result<Requirement, InputError> {
         let values = expression.values.as_deref().unwrap_or_default();
-        let operator = match expression.operator.as_str() {
-            "In" => Operator::In(self.values(values)),
-            "NotIn" => Operator::NotIn(self.values(values)),
-            "Exists" => Operator::Exists,
-            "DoesNotExist" => Operator::DoesNotExist,
-            other => return Err(unknown_operator(other, "In, NotIn, Exists, DoesNotExist")),
-        };
+        let operator = self.operator(&expression.operator, values, "In, NotIn, Exists, DoesNotExist")?;
         Ok(Requirement { key: self.key(&expression.key), operator })
+    }
+
+    fn operator(&mut self, name: &str, values: &[String], known: &str) -> Result<Operator, InputError> {
+        match name {
+            "In" => Ok(Operator::In(self.values(values))),
+            "NotIn" => Ok(Operator::NotIn(self.values(values))),
+            "Exists" => Ok(Operator::Exists),
+            "DoesNotExist" => Ok(Operator::DoesNotExist),
+            other => Err(unknown_operator(other, known)),
+        }
     }
 }
 
@@ -362,14 +340,15 @@ pub fn keys_of(selector: &LabelSelector) -> impl Iterator<Item = &String> {
     selector.match_labels.iter().flatten().map(|(key, _)| key).chain(expressions)
 }
 
-const WRONG_EFFECT: &str = "is not an effect; write NoSchedule, PreferNoSchedule or NoExecute";
-
-fn effect(name: &str) -> Option<Effect> {
+fn effect(name: &str) -> Result<Effect, InputError> {
     match name {
-        "NoSchedule" => Some(Effect::NoSchedule),
-        "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
-        "NoExecute" => Some(Effect::NoExecute),
-        _ => None,
+        "NoSchedule" => Ok(Effect::NoSchedule),
+        "PreferNoSchedule" => Ok(Effect::PreferNoSchedule),
+        "NoExecute" => Ok(Effect::NoExecute),
+        _ => {
+            let problem = format!("{name:?} is not an effect; write NoSchedule, PreferNoSchedule or NoExecute");
+            Err(InputError::new(problem))
+        }
     }
 }
 
@@ -379,9 +358,7 @@ fn unknown_operator(operator: &str, known: &str) -> InputError {
 
 /// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
 pub fn same_shape(old: &Pod, new: &Pod) -> bool {
-    let (Some(before), Some(after)) = (&old.spec, &new.spec) else {
-        return false;
-    };
+    let (Some(before), Some(after)) = (&old.spec, &new.spec) else { return false };
     if old.metadata.labels != new.metadata.labels || request::depends_on_status(old) || request::depends_on_status(new)
     {
         return false;

@@ -10,17 +10,13 @@ use k8s_openapi::api::scheduling::v1beta1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::controlled::Controlled;
-use reprieve_api::kinds::Kind;
-use reprieve_api::source::ObjectRef;
-
-use crate::defaults::Defaults;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod, PodSpec, PodStatus};
-use reprieve_api::source::{InputError, Source, Sourced};
 use reprieve_api::test_file::PreemptorRef;
 use reprieve_api::volumes::Volumes;
+use reprieve_api::{
+    FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, PodStatus, Source, Sourced, group_of,
+};
+
+use crate::Defaults;
 
 /// A Job may ask for more pods than anybody wants to read about.
 const MOST_PODS: i32 = 10_000;
@@ -172,14 +168,9 @@ fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, Inp
 
 fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGroup {
     let indexed = spec.completion_mode.as_deref() == Some("Indexed") && spec.completions == Some(parallelism);
-    let scheduling_policy = if indexed {
-        let gang = GangSchedulingPolicy { min_count: parallelism };
-        PodGroupSchedulingPolicy { gang: Some(gang), ..PodGroupSchedulingPolicy::default() }
-    } else {
-        PodGroupSchedulingPolicy {
-            basic: Some(BasicSchedulingPolicy::default()),
-            ..PodGroupSchedulingPolicy::default()
-        }
+    let scheduling_policy = PodGroupSchedulingPolicy {
+        gang: indexed.then_some(GangSchedulingPolicy { min_count: parallelism }),
+        basic: (!indexed).then(BasicSchedulingPolicy::default),
     };
     let pod_spec = spec.template.spec.clone().unwrap_or_default();
     PodGroup {

@@ -1,7 +1,7 @@
 //! Moments, as the engine counts them and as people write them.
 
 use jiff::Timestamp as Time;
-use reprieve_api::source::InputError;
+use reprieve_api::InputError;
 use reprieve_engine::Timestamp;
 
 /// A moment as the engine counts it.

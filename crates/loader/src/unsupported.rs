@@ -13,8 +13,7 @@ use reprieve_api::koordinator::JobGroup;
 use reprieve_api::kueue::{
     ClusterQueueSpec, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueueSpec, PodSetSpec,
 };
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Container, Pod, PodSpec};
+use reprieve_api::{Container, Objects, Pod, PodSpec};
 
 /// Requirements of pods that `plan --assume` takes for met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use reprieve_engine::Priority;
 
-use crate::index::{by_name, plain_name};
-use reprieve_api::kinds::Kind;
+use crate::by_name;
 use reprieve_api::kueue::KueueWorkloadSpec;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::InputError;
+use reprieve_api::{InputError, Objects};
 
 /// The classes that a workload may name.
 pub struct WorkloadClasses {
@@ -19,10 +17,8 @@ pub struct WorkloadClasses {
 impl WorkloadClasses {
     /// The classes of a cluster.
     pub fn new(objects: &Objects) -> Result<Self, InputError> {
-        let own = by_name(Kind::WorkloadPriorityClass, &objects.workload_classes, |class| {
-            class.metadata.name.clone().unwrap_or_default()
-        })?;
-        let of_pods = by_name(Kind::PriorityClass, &objects.priority_classes, plain_name)?;
+        let own = by_name::<String, _>(&objects.workload_classes)?;
+        let of_pods = by_name::<String, _>(&objects.priority_classes)?;
         Ok(Self {
             own: own.into_iter().map(|(name, class)| (name, class.object.spec.value)).collect(),
             of_pods: of_pods.into_iter().map(|(name, class)| (name, class.object.value.unwrap_or_default())).collect(),
@@ -43,13 +39,10 @@ impl WorkloadClasses {
         };
         let (kind, classes) =
             if of_pods { ("PriorityClass", &self.of_pods) } else { ("WorkloadPriorityClass", &self.own) };
+        let field = if named.is_some() { "spec.priorityClassRef" } else { "spec.priorityClassName" };
         classes.get(name).map(|value| Priority(*value)).ok_or_else(|| {
             let problem = format!("{kind} {name:?} is not in the input; add it, or write spec.priority");
-            InputError::new(problem).field(if named.is_some() {
-                "spec.priorityClassRef"
-            } else {
-                "spec.priorityClassName"
-            })
+            InputError::new(problem).field(field)
         })
     }
 }

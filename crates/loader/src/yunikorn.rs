@@ -1,23 +1,17 @@
 //! YuniKorn's queues, from the ConfigMap `yunikorn-configs`, and what its pods say of themselves. Where YuniKorn falls back in
 //! silence, so does this, with a warning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
-use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
+use reprieve_engine::queues::{PriorityRule, Queue, Queues};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::intern::Interner;
-use crate::queue_spec::Account;
-use reprieve_api::kinds::Kind;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
-use reprieve_api::quantity;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source, Sourced};
+use crate::request::{amount, text_of};
+use crate::{Account, Amounts};
+use reprieve_api::{FullName, InputError, Objects, Pod, Sourced, quantity};
 
 const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
 
@@ -35,16 +29,11 @@ struct Partition {
     preemption: PartitionPreemption,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PartitionPreemption {
-    enabled: bool,
-}
-
-impl Default for PartitionPreemption {
-    fn default() -> Self {
-        Self { enabled: true }
-    }
+    /// True where it is not given.
+    enabled: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,26 +65,22 @@ struct Resources {
     max: BTreeMap<String, Value>,
 }
 
-/// An amount by resource.
-type Limits = BTreeMap<String, i64>;
-
 /// The queues by full path, parents first.
 #[derive(Debug, Default)]
 pub struct QueueTree {
     pub enabled: bool,
-    pub paths: Vec<String>,
-    queues: Vec<NamedQueue>,
+    pub queues: Vec<NamedQueue>,
 }
 
+/// A queue of the configuration, or one that a pod names.
 #[derive(Debug)]
-struct NamedQueue {
-    parent: Option<usize>,
+pub struct NamedQueue {
+    /// Its full path and its limits.
+    pub account: Account,
     leaf: bool,
     /// Whether pods may name queues below it that the configuration does not have.
     dynamic: bool,
     template: Option<ChildTemplate>,
-    guarantee: BTreeMap<String, i64>,
-    ceiling: BTreeMap<String, i64>,
     settings: Settings,
 }
 
@@ -116,12 +101,9 @@ enum PreemptionPolicy {
 /// Reads the tree and adds the queues that pods name below a parent that has a template for them.
 pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Option<QueueTree>, InputError> {
     let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
-    let Some(Sourced { object, source }) = objects.config_maps.iter().find(is_config) else {
-        return Ok(None);
-    };
-    let name = ObjectRef::of(Kind::ConfigMap, &FullName::of(&object.metadata));
-    let located = |error: InputError| error.at(source).object(name.clone());
-    let text = object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
+    let Some(map) = objects.config_maps.iter().find(is_config) else { return Ok(None) };
+    let located = |error: InputError| map.locate(error);
+    let text = map.object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
     let text = text.ok_or_else(|| located(InputError::new("is missing").field("data[queues.yaml]")))?;
     let config: Config = serde_saphyr::from_str(text).map_err(|error| {
         let problem = error.without_snippet().to_string();
@@ -131,17 +113,15 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
         let problem = format!("{} partitions are given; one is supported", config.partitions.len());
         return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
     };
-    let mut tree = QueueTree { enabled: partition.preemption.enabled, ..QueueTree::default() };
+    let mut tree = QueueTree { enabled: partition.preemption.enabled.unwrap_or(true), ..QueueTree::default() };
     let mut reading = Reading { tree: &mut tree, warnings };
     let root = root_of(partition);
     reading.add(&root, None).map_err(located)?;
-    let named: BTreeSet<(String, &Source, FullName)> = objects
-        .pods
-        .iter()
-        .filter_map(|pod| Some((queue_of(&pod.object)?, &pod.source, FullName::of(&pod.object.metadata))))
-        .collect();
-    for (path, source, pod) in named {
-        reading.add_dynamic(&path).map_err(|error| error.at(source).object(ObjectRef::of(Kind::Pod, &pod)))?;
+    let named = objects.pods.iter().filter_map(|pod| Some((queue_of(&pod.object)?, pod)));
+    let mut named: Vec<(String, &Sourced<Pod>)> = named.collect();
+    named.sort_by_cached_key(|(path, pod)| (path.clone(), pod.source.clone(), FullName::of(&pod.object.metadata)));
+    for (path, pod) in named {
+        reading.add_dynamic(&path).map_err(|error| pod.locate(error))?;
     }
     Ok(Some(tree))
 }
@@ -161,17 +141,17 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Adds a queue and all below it, and returns what they are guaranteed together.
-    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<BTreeMap<String, i64>, InputError> {
+    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<Amounts, InputError> {
         let path = match parent {
             None => config.name.to_ascii_lowercase(),
-            Some(parent) => format!("{}.{}", self.tree.paths[parent], config.name.to_ascii_lowercase()),
+            Some(parent) => format!("{}.{}", self.tree.queues[parent].account.name, config.name.to_ascii_lowercase()),
         };
         let wrong = |problem: String| Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
         if !is_queue_name(&config.name) {
             let problem = "is not a queue's name; write 1 to 64 letters, digits or any of _ - : # / @";
             return wrong(format!("{:?} {problem}", config.name));
         }
-        if self.tree.paths.contains(&path) {
+        if self.tree.find(&path).is_some() {
             return wrong("two queues have this name; give each its own".to_owned());
         }
         for (field, value) in [("limits", &config.limits), ("maxapplications", &config.maxapplications)] {
@@ -185,17 +165,14 @@ impl Reading<'_> {
         let settings = self.settings(&path, &config.properties, inherited);
         let at = self.tree.queues.len();
         let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
-        self.tree.paths.push(path);
         self.tree.queues.push(NamedQueue {
-            parent,
+            account: Account { name: path, parent, guarantee, ceiling },
             leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
             dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
             template,
-            guarantee,
-            ceiling,
             settings,
         });
-        let mut together: BTreeMap<String, i64> = BTreeMap::new();
+        let mut together: Amounts = BTreeMap::new();
         for child in &config.queues {
             for (resource, amount) in self.add(child, Some(at))? {
                 let sum = together.entry(resource).or_default();
@@ -203,7 +180,7 @@ impl Reading<'_> {
             }
         }
         self.check_children(at, &together)?;
-        let own = &self.tree.queues[at].guarantee;
+        let own = &self.tree.queues[at].account.guarantee;
         Ok(if own.is_empty() { together } else { own.clone() })
     }
 
@@ -213,7 +190,7 @@ impl Reading<'_> {
         resources: &Resources,
         parent: Option<usize>,
         path: &str,
-    ) -> Result<(Limits, Limits), InputError> {
+    ) -> Result<(Amounts, Amounts), InputError> {
         let mut read = |written: &BTreeMap<String, Value>, what: &str| {
             let amounts = amounts(written, path)?;
             let instead = if parent.is_none() {
@@ -232,10 +209,9 @@ impl Reading<'_> {
     }
 
     /// What the children are guaranteed together is at most the parent's guarantee and its ceiling, as YuniKorn itself demands.
-    fn check_children(&self, at: usize, together: &BTreeMap<String, i64>) -> Result<(), InputError> {
-        let path = &self.tree.paths[at];
+    fn check_children(&self, at: usize, together: &Amounts) -> Result<(), InputError> {
+        let Account { name: path, guarantee, ceiling, .. } = &self.tree.queues[at].account;
         for (resource, sum) in together {
-            let NamedQueue { guarantee, ceiling, .. } = &self.tree.queues[at];
             for (limit, what) in [(guarantee.get(resource), "a guarantee"), (ceiling.get(resource), "a maximum")] {
                 if let Some(limit) = limit.filter(|limit| *limit < sum) {
                     let written = |amount: i64| quantity::written(resource, amount);
@@ -257,19 +233,16 @@ impl Reading<'_> {
         &self,
         path: &str,
         parent: Option<usize>,
-        guarantee: &BTreeMap<String, i64>,
-        ceiling: &BTreeMap<String, i64>,
+        guarantee: &Amounts,
+        ceiling: &Amounts,
     ) -> Result<(), InputError> {
         let guarantees = guarantee.iter().map(|(resource, amount)| ("guarantees", resource, amount));
         let ceilings = ceiling.iter().map(|(resource, amount)| ("has a maximum of", resource, amount));
+        let above = std::iter::successors(parent, |&at| self.tree.queues[at].account.parent);
+        let above = above.map(|at| &self.tree.queues[at].account).map(|account| (&*account.name, &account.ceiling));
+        let limits: Vec<(&str, &Amounts)> = std::iter::once((path, ceiling)).chain(above).collect();
         for (what, resource, amount) in guarantees.chain(ceilings) {
-            let mut above = parent;
-            let mut limits = vec![(path, ceiling)];
-            while let Some(at) = above {
-                limits.push((&self.tree.paths[at], &self.tree.queues[at].ceiling));
-                above = self.tree.queues[at].parent;
-            }
-            for (owner, limit) in limits {
+            for (owner, limit) in &limits {
                 if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
                     let written = |amount: i64| quantity::written(resource, amount);
                     let problem = format!(
@@ -308,18 +281,12 @@ impl Reading<'_> {
             let own = template.clone().filter(|_| leaf).unwrap_or_default();
             let path = parts[..=depth].join(".");
             let inherited = Some(self.tree.queues[parent].settings.policy);
-            let queue = NamedQueue {
-                parent: Some(parent),
-                leaf,
-                dynamic: true,
-                guarantee: positive(amounts(&own.resources.guaranteed, &path)?),
-                ceiling: positive(amounts(&own.resources.max, &path)?),
-                settings: self.settings(&path, &own.properties, inherited),
-                template,
-            };
+            let settings = self.settings(&path, &own.properties, inherited);
+            let guarantee = positive(amounts(&own.resources.guaranteed, &path)?);
+            let ceiling = positive(amounts(&own.resources.max, &path)?);
+            let account = Account { name: path, parent: Some(parent), guarantee, ceiling };
             parent = self.tree.queues.len();
-            self.tree.paths.push(path);
-            self.tree.queues.push(queue);
+            self.tree.queues.push(NamedQueue { account, leaf, dynamic: true, template, settings });
         }
         Ok(())
     }
@@ -330,9 +297,7 @@ impl Reading<'_> {
         properties: &BTreeMap<String, Value>,
         inherited: Option<PreemptionPolicy>,
     ) -> Settings {
-        let text = |key: &str| {
-            properties.get(key).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-        };
+        let text = |key: &str| properties.get(key).map(text_of);
         let known = [
             "application.sort.policy",
             "application.sort.priority",
@@ -386,23 +351,20 @@ impl Reading<'_> {
 
 impl QueueTree {
     fn find(&self, path: &str) -> Option<usize> {
-        self.paths.iter().position(|known| known == path)
+        self.queues.iter().position(|queue| queue.account.name == path)
     }
 
     fn has_children(&self, at: usize) -> bool {
-        self.queues.iter().any(|queue| queue.parent == Some(at))
+        self.queues.iter().any(|queue| queue.account.parent == Some(at))
     }
 
     /// The queues as plain accounts; the root, which every tree has, is left out.
     pub fn accounts(&self) -> Vec<Account> {
-        let parent = |at: Option<usize>| at.filter(|&at| at > 0).map(|at| at - 1);
-        let account = |(path, queue): (&String, &NamedQueue)| Account {
-            name: path.clone(),
-            parent: parent(queue.parent),
-            guarantee: queue.guarantee.clone(),
-            ceiling: queue.ceiling.clone(),
+        let without_root = |queue: &NamedQueue| {
+            let parent = queue.account.parent.filter(|&at| at > 0).map(|at| at - 1);
+            Account { parent, ..queue.account.clone() }
         };
-        self.paths.iter().zip(&self.queues).skip(1).map(account).collect()
+        self.queues.iter().skip(1).map(without_root).collect()
     }
 
     /// The queue that a pod names.
@@ -410,55 +372,37 @@ impl QueueTree {
         self.find(path).map(QueueId::new)
     }
 
-    /// The resources that quotas are about get numbers too.
-    pub fn intern_resources(&self, resources: &mut Interner) {
-        for queue in &self.queues {
-            for resource in queue.guarantee.keys().chain(queue.ceiling.keys()) {
-                resources.id(resource);
-            }
-        }
-    }
-
     /// The tree as the engine has it. The root's ceiling is the sum of what all nodes offer.
     pub fn queues(&self, resources: &[String], offered: &[i64]) -> Queues {
-        let by_resource = |amounts: &BTreeMap<String, i64>| -> Vec<i64> {
-            resources.iter().map(|resource| amounts.get(resource).copied().unwrap_or(UNDEFINED)).collect()
-        };
-        let queue = |queue: &NamedQueue| Queue {
-            parent: queue.parent.map(QueueId::new),
-            guarantee: by_resource(&queue.guarantee),
-            ceiling: match queue.parent {
-                None => {
-                    by_resource(&queue.ceiling).iter().zip(offered).map(|(own, offered)| *own.min(offered)).collect()
-                }
-                Some(_) => by_resource(&queue.ceiling),
-            },
-            keeps: vec![0; resources.len()],
-            fence: queue.settings.policy == PreemptionPolicy::Fence,
-            yields: queue.settings.policy != PreemptionPolicy::Disabled,
-            delay_micros: queue.settings.delay_micros,
-            priority: queue.settings.priority,
+        let queue = |NamedQueue { account, settings, .. }: &NamedQueue| {
+            let mut queue = account.queue(resources);
+            if account.parent.is_none() {
+                queue.ceiling.iter_mut().zip(offered).for_each(|(own, offered)| *own = (*own).min(*offered));
+            }
+            Queue {
+                fence: settings.policy == PreemptionPolicy::Fence,
+                yields: settings.policy != PreemptionPolicy::Disabled,
+                delay_micros: settings.delay_micros,
+                priority: settings.priority,
+                ..queue
+            }
         };
         Queues::new(self.enabled, resources.len(), self.queues.iter().map(queue).collect())
     }
 }
 
-fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<BTreeMap<String, i64>, InputError> {
-    let amount = |(resource, value): (&String, &Value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+/// YuniKorn calls cpu `vcore`.
+fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, InputError> {
+    let read = |(resource, value): (&String, &Value)| {
         let name = if resource == "vcore" { "cpu" } else { resource };
-        let parsed = quantity::billionths(&text);
-        let amount =
-            parsed.and_then(|exact| if name == "cpu" { quantity::thousandths(exact) } else { quantity::units(exact) });
-        let wrong =
-            |error| InputError::new(format!("{text:?} {error}")).field(format!("data[queues.yaml] {path} {resource}"));
-        Ok((name.to_owned(), amount.map_err(wrong)?))
+        let field = || format!("data[queues.yaml] {path} {resource}");
+        Ok((name.to_owned(), amount(name, value).map_err(|error| error.field(field()))?))
     };
-    written.iter().map(amount).collect()
+    written.iter().map(read).collect()
 }
 
 /// Zero of everything counts as nothing said.
-fn positive(amounts: BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+fn positive(amounts: Amounts) -> Amounts {
     if amounts.values().all(|amount| *amount == 0) { BTreeMap::new() } else { amounts }
 }
 

@@ -6,8 +6,7 @@ use reprieve_api::answer::Answer;
 use reprieve_api::test_file::{OutcomeName, VictimRef};
 use reprieve_engine::fit::Placement;
 use reprieve_engine::{Outcome, PodId};
-use reprieve_loader::load::Loaded;
-use reprieve_loader::question::Question;
+use reprieve_loader::{Loaded, Question};
 
 /// Decides a question and names what came of it.
 pub fn answer(question: &Question, loaded: &mut Loaded) -> Answer {

@@ -10,7 +10,7 @@ use reprieve_engine::{BudgetId, PodId, UnitId, WorkloadId};
 use serde::Serialize;
 
 use crate::plural::count;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A PodDisruptionBudget that is violated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,8 +44,7 @@ pub fn violates(budgets: &[String]) -> String {
 
 /// The budgets that evicting these pods violates, by name. A pod that is terminating already is no new disruption.
 pub fn violated(loaded: &Loaded, pods: impl IntoIterator<Item = PodId>) -> Vec<BudgetReport> {
-    let reports = overdrawn(&loaded.snapshot, pods).into_iter();
-    reports.map(|(budget, (allowed, evicted))| report(loaded, budget, allowed, evicted)).collect()
+    Violations { loaded, budgets: overdrawn(&loaded.snapshot, pods) }.reports()
 }
 
 /// How many of the pods that these victims lose are evicted although a budget has no disruption left for them.
@@ -62,10 +61,6 @@ pub fn pods_against_budgets(snapshot: &Snapshot, victims: &[UnitId]) -> usize {
         exhausted
     };
     pods.iter().filter(|pod| is_against(pod)).count()
-}
-
-fn report(loaded: &Loaded, budget: BudgetId, allowed: usize, evicted: usize) -> BudgetReport {
-    BudgetReport { name: loaded.names.budget(budget).to_string(), allowed, evicted }
 }
 
 /// By budget that evicting these pods violates: how many disruptions it allows, and how many there would be.
@@ -100,8 +95,12 @@ impl<'a> Violations<'a> {
 
     /// The violated budgets, by name.
     pub fn reports(&self) -> Vec<BudgetReport> {
-        let budgets = self.budgets.iter();
-        budgets.map(|(&budget, &(allowed, evicted))| report(self.loaded, budget, allowed, evicted)).collect()
+        let report = |(&budget, &(allowed, evicted)): (&BudgetId, &(usize, usize))| BudgetReport {
+            name: self.loaded.names.budget(budget).to_string(),
+            allowed,
+            evicted,
+        };
+        self.budgets.iter().map(report).collect()
     }
 
     /// The names of those that count a pod of this victim.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reprieve_engine::policy::kueue::{Assignment, Considered, Kueue, Skip, Verdict, cycle};
 use reprieve_engine::{Outcome, Timestamp, UnitId, WorkloadId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations, violates};
@@ -13,7 +14,7 @@ use reprieve_api::answer::Answer;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
 use reprieve_api::quantity::written;
 use reprieve_api::test_file::VictimRef;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A cycle over all queues.
 #[derive(Clone, Debug, Serialize)]
@@ -40,6 +41,7 @@ pub struct CycleReport {
 }
 
 /// What becomes of a queue's head.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadReport {
@@ -52,7 +54,6 @@ pub struct HeadReport {
     /// `Schedule`, `Preempt`, `Wait`, `Unschedulable` or `Skipped`.
     pub verdict: String,
     /// The law that makes it wait, or why it is skipped.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// In words.
     pub text: String,
@@ -62,10 +63,8 @@ pub struct HeadReport {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nominated: BTreeMap<String, String>,
     /// What it gets, or will get once its victims are gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
     /// How many cohorts up it borrows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub borrowing_level: Option<usize>,
 }
 

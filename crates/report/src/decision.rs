@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::AdmissionSpec;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
 use crate::queue_report::QueueReport;
@@ -22,7 +23,6 @@ pub struct Report {
     /// Under which policy.
     pub policy: &'static str,
     /// At what time.
-    #[serde(serialize_with = "moment")]
     pub now: Timestamp,
     /// Who asked.
     pub preemptor: PreemptorReport,
@@ -55,16 +55,15 @@ pub struct PreemptorReport {
 }
 
 /// Why the decision is as it is.
-#[derive(Clone, Debug, Serialize)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationReport {
     /// In one sentence.
     pub summary: String,
     /// The law that refuses the preemptor or makes it wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub law: Option<LawReport>,
     /// What the plan costs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReport>,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +83,6 @@ pub struct ExplanationReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
     /// For a workload, what its `status.admission` will say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionSpec>,
     /// For a workload, its tree of quotas before and after.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -133,7 +131,8 @@ pub struct FlavorReport {
 }
 
 /// A law.
-#[derive(Clone, Debug, Serialize)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LawReport {
     /// Its name.
@@ -144,13 +143,11 @@ pub struct LawReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
     /// When the wait ends at the latest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The scheduling gates that the preemptor waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
     /// The field that is not evaluated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
@@ -172,7 +169,8 @@ pub struct CostReport {
 }
 
 /// A unit: a pod, or the running pods of a group.
-#[derive(Clone, Debug, Serialize)]
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnitReport {
     /// Its pods.
@@ -180,23 +178,19 @@ pub struct UnitReport {
     /// Their nodes, each once.
     pub nodes: Vec<String>,
     /// The workload that it is, under a policy that preempts workloads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// The group that it is, if it yields whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The queue whose quota it uses.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Its priority when it is asked to yield.
     pub priority: i32,
     /// When its oldest pod started, or since when it holds its quota.
-    #[serde(serialize_with = "moment_if_any", skip_serializing_if = "Option::is_none")]
     pub started: Option<Timestamp>,
 }
 
 /// Why a victim is one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VictimReport {
     /// Who.
@@ -260,8 +254,8 @@ impl SparedReport {
 pub struct PlaceReport {
     /// The node or the domain.
     pub name: String,
-    /// `Chosen`, `Dearer` or `Refused`.
-    pub verdict: &'static str,
+    /// Whether it is chosen, and if not why.
+    pub verdict: PlaceVerdict,
     /// The filter or law that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
@@ -283,14 +277,27 @@ pub struct PlaceReport {
     pub nodes: BTreeMap<String, String>,
 }
 
-/// In RFC 3339.
-fn moment<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(at)
+/// What a place is to a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum PlaceVerdict {
+    /// The preemptor lands there.
+    Chosen,
+    /// Landing there costs more than in the chosen place, or as much.
+    Dearer,
+    /// The preemptor cannot land there.
+    Refused,
 }
 
-fn moment_if_any<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    match at {
-        Some(at) => moment(at, serializer),
-        None => serializer.serialize_none(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdict_on_a_place_is_serialized_by_its_name() {
+        for (verdict, name) in
+            [(PlaceVerdict::Chosen, "Chosen"), (PlaceVerdict::Dearer, "Dearer"), (PlaceVerdict::Refused, "Refused")]
+        {
+            assert_eq!(serde_json::to_value(verdict).expect("a value"), name);
+        }
     }
 }

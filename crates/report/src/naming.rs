@@ -11,7 +11,7 @@ use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
 
 use crate::words::{self, Words, words};
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 use reprieve_loader::time::time;
 
 use crate::decision::{CostReport, LawReport, PreemptorReport, SparedReport, UnitReport, VictimReport};
@@ -49,20 +49,18 @@ impl Naming<'_> {
     /// A workload that is taken: on what ground, and by which way it was reached.
     pub(crate) fn law(&self, law: &Law) -> LawReport {
         let Words { name, text, .. } = words::law(law, &self.loaded.names);
-        let (waits_for, until) = match law {
-            Law::Underway { leaving, until, .. } => {
-                (leaving.iter().map(|&pod| self.pod(pod)).collect(), Some(words::moment(*until)))
-            }
-            Law::Delay { until } => (Vec::new(), Some(words::moment(*until))),
-            _ => (Vec::new(), None),
-        };
         let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
-        let (gates, field) = match law {
-            Law::SchedulingGates { gates, .. } => (gates.iter().map(named).collect(), None),
-            Law::Unsupported { field, .. } => (Vec::new(), Some(named(field))),
-            _ => (Vec::new(), None),
-        };
-        LawReport { name, text, waits_for, until, gates, field }
+        let report = LawReport { name, text, ..LawReport::default() };
+        match law {
+            Law::Underway { leaving, until, .. } => {
+                let waits_for = leaving.iter().map(|&pod| self.pod(pod)).collect();
+                LawReport { waits_for, until: Some(words::moment(*until)), ..report }
+            }
+            Law::Delay { until } => LawReport { until: Some(words::moment(*until)), ..report },
+            Law::SchedulingGates { gates, .. } => LawReport { gates: gates.iter().map(named).collect(), ..report },
+            Law::Unsupported { field, .. } => LawReport { field: Some(named(field)), ..report },
+            _ => report,
+        }
     }
 
     pub(crate) fn unit(&self, id: UnitId) -> UnitReport {
@@ -101,11 +99,10 @@ impl Naming<'_> {
             unit: self.unit(reason.unit),
             pod,
             node,
-            path: Vec::new(),
             filter: name,
             text,
             short: self.short(&reason.misfit, &reason.shortages),
-            violates: Vec::new(),
+            ..VictimReport::default()
         }
     }
 

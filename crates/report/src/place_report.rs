@@ -11,7 +11,7 @@ use reprieve_engine::explanation::{
 use reprieve_engine::fit::Shortage;
 
 use crate::budget_report::{Violations, violates};
-use crate::decision::{PlaceReport, PreemptorReport};
+use crate::decision::{PlaceReport, PlaceVerdict, PreemptorReport};
 use crate::naming::Naming;
 use crate::plural::count;
 use crate::words::{self, Words};
@@ -91,7 +91,7 @@ impl Places<'_> {
             }
         };
         let equal_cost = difference.is_some_and(Difference::is_equal_cost);
-        PlaceReport { equal_cost, victims, ..place(name, "Dearer", text) }
+        PlaceReport { equal_cost, victims, ..place(name, PlaceVerdict::Dearer, text) }
     }
 
     fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlaceReport {
@@ -100,7 +100,7 @@ impl Places<'_> {
             NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) => self.naming.short(misfit, shortages),
             NodeRefusal::Law(_) => BTreeMap::new(),
         };
-        PlaceReport { filter: Some(filter), short, ..place(name, "Refused", text) }
+        PlaceReport { filter: Some(filter), short, ..place(name, PlaceVerdict::Refused, text) }
     }
 
     fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlaceReport {
@@ -114,7 +114,7 @@ impl Places<'_> {
         };
         let who = unplaced.map(|pod| format!("; {} finds no place", self.naming.pod(pod))).unwrap_or_default();
         let text = format!("{gone} {placed} of the {} pods that it needs fit{who}", self.preemptor.needed);
-        PlaceReport { nodes: misfits.iter().map(node).collect(), ..place(name, "Refused", text) }
+        PlaceReport { nodes: misfits.iter().map(node).collect(), ..place(name, PlaceVerdict::Refused, text) }
     }
 }
 
@@ -130,10 +130,10 @@ fn chosen_place(name: &str, tie: Option<Difference>) -> PlaceReport {
         Some(Difference::Nominated) => "costs least; equal cost, nominated there already",
         Some(_) => "costs least; equal cost, first by name",
     };
-    place(name, "Chosen", text.to_owned())
+    place(name, PlaceVerdict::Chosen, text.to_owned())
 }
 
-fn place(name: &str, verdict: &'static str, text: String) -> PlaceReport {
+fn place(name: &str, verdict: PlaceVerdict, text: String) -> PlaceReport {
     PlaceReport {
         name: name.to_owned(),
         verdict,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{Outcome, PodId, QueueId, ResourceId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A queue.
 #[derive(Clone, Debug, Serialize)]
@@ -23,14 +24,13 @@ pub struct QueueReport {
 }
 
 /// One resource of a queue.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueAmounts {
     /// What it is guaranteed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub guarantee: Option<Amount>,
     /// How much may be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Amount>,
     /// What is used before.
     pub used: Amount,
@@ -39,18 +39,14 @@ pub struct QueueAmounts {
 }
 
 /// An amount as a number to draw and as a person writes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Amount {
     /// In thousandths of cpu and whole units of everything else.
+    #[serde(skip)]
     pub number: i64,
     /// As a person writes it.
     pub text: String,
-}
-
-impl Serialize for Amount {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
 }
 
 /// The tree, parents first, children in the order of their names.

@@ -3,13 +3,15 @@
 use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, standings};
 use reprieve_engine::{CellId, FlavorId, Outcome, QueueId, QuotaResourceId, WorkloadId};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::queue_report::Amount;
 use crate::words::share;
 use reprieve_api::quantity::written;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::Loaded;
 
 /// A ClusterQueue or a Cohort of the preemptor's tree.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuotaReport {
@@ -19,15 +21,12 @@ pub struct QuotaReport {
     #[serde(skip)]
     pub depth: usize,
     /// The cohort above it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cohort: Option<String>,
     /// The quota that the preemptor asks for.
     pub quota: Vec<CellReport>,
     /// Under fair sharing: its share, in thousandths rounded down, or `infinite`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
     /// The same afterwards.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub share_after: Option<String>,
 }
 
@@ -64,9 +63,7 @@ pub fn quotas(
     given: Option<&Assignment>,
 ) -> Vec<QuotaReport> {
     let snapshot = &loaded.snapshot;
-    let Some(queue) = snapshot.workload(preemptor).queue else {
-        return Vec::new();
-    };
+    let Some(queue) = snapshot.workload(preemptor).queue else { return Vec::new() };
     let cells = cells(loaded, preemptor, queue, given);
     let ids: Vec<CellId> = cells.iter().map(|(cell, _, _)| *cell).collect();
     let gone: Vec<WorkloadId> = match outcome {

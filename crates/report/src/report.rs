@@ -15,9 +15,8 @@ use crate::planned_actions;
 use crate::plural::count;
 use crate::queue_report::queues;
 use crate::quota_report::quotas;
-use reprieve_loader::load::Loaded;
-use reprieve_loader::question::{Question, policy_name};
 use reprieve_loader::time::time;
+use reprieve_loader::{Loaded, Question, policy_name};
 
 use crate::decision::{ExplanationReport, LawReport, PreemptorReport, Report, VictimReport};
 use crate::naming::{Naming, cost};
@@ -104,11 +103,8 @@ impl Naming<'_> {
             spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
             domains: places.domains(&explanation.domains),
-            queues: Vec::new(),
-            admission: None,
-            quotas: Vec::new(),
-            carry_out: Vec::new(),
             flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
+            ..ExplanationReport::default()
         }
     }
 

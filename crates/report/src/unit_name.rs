@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::koordinator::job_of;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::pod::Pod;
+use reprieve_api::{FullName, Key, Kind, Pod, group_of, job_of};
 use reprieve_engine::policy::Policy;
 
 /// A unit by name: a pod alone, or all that are placed with it.

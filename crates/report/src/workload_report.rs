@@ -1,7 +1,5 @@
 //! What a report says of workloads: by which way a victim was reached, what becomes of it, and which flavors were looked at.
 
-use std::collections::BTreeMap;
-
 use reprieve_engine::fit::{Ask, Preemptor};
 use reprieve_engine::policy::kueue::{Ground, Tried};
 use reprieve_engine::{QueueId, QuotaResourceId, UnitId};
@@ -42,16 +40,7 @@ impl Naming<'_> {
             [] | [_] => why.to_owned(),
             path => format!("{why}; reached by {}", path.join(", ")),
         };
-        VictimReport {
-            unit: self.unit(unit),
-            pod: String::new(),
-            node: String::new(),
-            path,
-            filter,
-            text,
-            short: BTreeMap::new(),
-            violates: Vec::new(),
-        }
+        VictimReport { unit: self.unit(unit), path, filter, text, ..VictimReport::default() }
     }
 
     /// The queues and cohorts from one queue to another: up to the first that they share, and down.

@@ -55,6 +55,6 @@ fn only_the_faults_that_it_takes_are_left() {
     let n = large.submissions.len();
     let small = shrink(large, (0..n).collect(), violation, 300);
     let mut faults = small.setup.faults;
-    let left: Vec<Fault> = Fault::ALL.into_iter().filter(|kind| *faults.rate(*kind) > 0).collect();
+    let left: Vec<Fault> = Fault::ALL.iter().copied().filter(|kind| *faults.rate(*kind) > 0).collect();
     assert!(left.len() <= 2 && small.kept.len() < n, "{left:?} {:?}", small.kept);
 }

@@ -11,6 +11,7 @@ use reprieve_engine::{Outcome, PodId, QueueId, UnitId};
 use reprieve_loader::load::{Loaded, Strictness, load};
 use reprieve_loader::question::Question;
 use reprieve_report::answer;
+use reprieve_report::decision::PlaceVerdict;
 use reprieve_report::report::report;
 use reprieve_testkit::random_queues::{Rng, cluster};
 
@@ -218,7 +219,7 @@ fn every_refusal_says_why() {
         }
         let nodes = &report.explanation.nodes;
         let listed = nodes.len() == loaded.snapshot.node_ids().len()
-            && nodes.iter().all(|node| node.verdict == "Refused" && !node.text.is_empty());
+            && nodes.iter().all(|node| node.verdict == PlaceVerdict::Refused && !node.text.is_empty());
         let law = report.explanation.law.as_ref().is_some_and(|law| !law.name.is_empty() && !law.text.is_empty());
         assert!(law || listed, "seed {seed}: {:?}", report.explanation);
     }

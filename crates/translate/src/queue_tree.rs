@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use reprieve_api::FullName;
 use reprieve_api::koordinator::QUOTA;
-use reprieve_api::meta::FullName;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::queue_spec::Account;
+use reprieve_loader::Account;
 
 use crate::kueue_objects::ROOT;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::source::{Source, Sourced};
+use reprieve_api::{Source, Sourced};
 
 pub(crate) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use reprieve_api::koordinator::{ElasticQuota, JOB, JobGroup, JobSpec, PARENT, QUOTA, QuotaSpec};
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
 use reprieve_api::quantity::written;
-use reprieve_loader::queue_spec::Account;
-use reprieve_loader::request::Amounts;
+use reprieve_api::{FullName, Objects, group_of};
+use reprieve_loader::{Account, Amounts};
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;

@@ -13,20 +13,11 @@ use reprieve_engine::Priority;
 
 use crate::queue_tree::LOCAL_QUEUE;
 use crate::synthetic::{made, named};
-use reprieve_api::kinds::{Kind, Reader};
-use reprieve_api::koordinator::{job_of, label};
+use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod, PodSpec, PodStatus};
 use reprieve_api::quantity::written;
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Source, Sourced};
-use reprieve_loader::Defaults;
-use reprieve_loader::WorkloadClasses;
-use reprieve_loader::request::Amounts;
-use reprieve_loader::ties;
+use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
+use reprieve_loader::{Amounts, Defaults, WorkloadClasses, ties};
 
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
@@ -48,7 +39,9 @@ impl Plain {
     /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
     /// made from their templates.
     pub fn of(objects: &Objects) -> Result<Self, InputError> {
-        let mut plain = Self { objects: without_accounts(objects), workload_of: BTreeMap::new() };
+        // Pods are complete by then: what completes the templates of workloads goes with the queues.
+        let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
+        let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
@@ -66,9 +59,7 @@ impl Plain {
             let found = objects.local_queues.iter().find(|one| FullName::of(&one.object.metadata) == local)?;
             Some(found.object.spec.cluster_queue.clone())
         };
-        let Some(workload) = self.workload_of.get(&name) else {
-            return label(pod, LOCAL_QUEUE).and_then(queue_of);
-        };
+        let Some(workload) = self.workload_of.get(&name) else { return label(pod, LOCAL_QUEUE).and_then(queue_of) };
         let workload = objects.kueue_workloads.iter().find(|one| FullName::of(&one.object.metadata) == *workload)?;
         let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
         match admission {
@@ -103,7 +94,8 @@ impl Plain {
                 there.entry(workload.clone()).or_default().push(at);
             }
         }
-        for Sourced { object: workload, source } in &objects.kueue_workloads {
+        for sourced in &objects.kueue_workloads {
+            let workload = &sourced.object;
             if reprieve_loader::is_finished(workload) {
                 continue;
             }
@@ -116,10 +108,8 @@ impl Plain {
                     (true, false) => Place::ForTheOneNode,
                     (false, _) => Place::Nowhere,
                 };
-                let priority = classes.priority(&workload.spec);
-                let priority =
-                    priority.map_err(|error| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, &name)))?;
-                let pods = pods_of(workload, &name, priority, place, source, &defaults)?;
+                let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
+                let pods = pods_of(sourced, &name, priority, place, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
@@ -171,21 +161,18 @@ enum Place {
 
 /// The pods that a workload would have, running since it holds its quota, or pending.
 fn pods_of(
-    workload: &KueueWorkload,
+    sourced: &Sourced<KueueWorkload>,
     name: &FullName,
     priority: Priority,
     place: Place,
-    source: &Source,
     defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
+    let workload = &sourced.object;
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
     if total > MOST_PODS {
         let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
-        return Err(InputError::new(problem)
-            .at(source)
-            .object(ObjectRef::of(Kind::KueueWorkload, name))
-            .field("spec.podSets"));
+        return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let since: Option<&Time> = conditions
@@ -242,11 +229,6 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     let allocatable = Some(offered.into_iter().map(quantity).collect());
     let status = Some(NodeStatus { allocatable, ..NodeStatus::default() });
     Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
-}
-
-/// Pods are complete by then: what completes the templates of workloads goes with them.
-fn without_accounts(objects: &Objects) -> Objects {
-    retain(objects, &[Reader::All, Reader::Kubernetes])
 }
 
 pub(crate) fn retain(objects: &Objects, readers: &[Reader]) -> Objects {

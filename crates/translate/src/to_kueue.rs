@@ -8,26 +8,20 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
-use reprieve_loader::queue_spec::Account;
+use reprieve_loader::load::allocatables;
+use reprieve_loader::request::requests;
+use reprieve_loader::time::time;
+use reprieve_loader::{Account, Amounts, Loaded, by_name};
 
 use crate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, flavor_quotas, local_queue, resource_groups};
 use crate::queue_tree::NeutralQueues;
 use crate::synthetic::{made, named, source};
-use reprieve_api::kinds::{Kind, Object};
 use reprieve_api::kueue::{
-    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, PodSetAssignment, PodSetSpec,
+    AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, POD_SET, PodSetAssignment, PodSetSpec,
+    WORKLOAD,
 };
-use reprieve_api::kueue::{POD_SET, WORKLOAD};
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::Pod;
 use reprieve_api::quantity::written;
-use reprieve_api::source::{InputError, Sourced};
-use reprieve_loader::load::{Loaded, allocatables};
-use reprieve_loader::request::{Amounts, requests};
-use reprieve_loader::time::time;
-use reprieve_loader::{by_name, plain_name};
+use reprieve_api::{FullName, InputError, Object, Objects, Pod, Sourced, group_of};
 
 /// The flavor of all quota.
 const FLAVOR: &str = "default";
@@ -118,7 +112,7 @@ impl NeutralQueues {
     pub(crate) fn to_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
         let mut mapped = plain.clone();
         let mut offered = Amounts::new();
-        for (resource, amount) in allocatables(&by_name(Kind::Node, &plain.nodes, plain_name)?)?.into_iter().flatten() {
+        for (resource, amount) in allocatables(&by_name::<String, _>(&plain.nodes)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
             *sum = sum.saturating_add(amount);
         }
@@ -150,9 +144,7 @@ impl NeutralQueues {
         let mut units: BTreeMap<FullName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
         for Sourced { object: pod, .. } in &plain.pods {
             let name = FullName::of(&pod.metadata);
-            let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else {
-                continue;
-            };
+            let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else { continue };
             let unit = match group_of(pod) {
                 Some(group) => group,
                 None if groups.contains(&name) => FullName::new(&name.namespace, &format!("{}-pod", name.name)),

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
 use reprieve_api::quantity::written;
+use reprieve_api::{FullName, Objects, group_of};
 use reprieve_engine::policy::Policy;
-use reprieve_loader::request::Amounts;
+use reprieve_loader::Amounts;
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;

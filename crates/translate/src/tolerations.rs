@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::Objects;
 
 /// The same objects as if no priority class tolerated anybody or opted out.
 pub fn without_tolerations(objects: &Objects) -> Objects {

@@ -4,13 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::Reader;
 use reprieve_api::koordinator::{QUOTA, label};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::source::InputError;
-use reprieve_loader::load::Loaded;
-use reprieve_loader::{queue_of, queue_tree, quota_tree};
+use reprieve_api::{FullName, InputError, Objects, Reader};
+use reprieve_loader::{Loaded, queue_of, queue_tree, quota_tree};
 
 use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{Plain, retain};
@@ -33,7 +29,7 @@ impl NeutralQueues {
         let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
             (Keeper::YuniKorn, tree.accounts())
         } else if let Some(tree) = quota_tree(objects)? {
-            (Keeper::Koordinator, tree.accounts())
+            (Keeper::Koordinator, tree.accounts)
         } else if has(Keeper::Kueue, objects) {
             (Keeper::Kueue, with_roots_closed(reprieve_loader::accounts(objects)?))
         } else {

@@ -3,13 +3,12 @@
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use reprieve_api::quantity::written;
 use reprieve_api::requests::fill;
+use reprieve_api::{InputError, Pod, PodSpec};
 
 use super::{Quantities, containers_of};
-use crate::request::{self, Amounts};
-use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_api::quantity::written;
-use reprieve_api::source::InputError;
+use crate::{Amounts, request};
 
 /// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
 #[derive(Default)]
@@ -36,10 +35,7 @@ impl LimitRanges {
                 "Pod" => &mut self.pod,
                 _ => continue,
             };
-            let amounts = |list: &Option<Quantities>, field: &str| {
-                let list = list.as_ref().map(|list| request::amounts(list, &format!("spec.limits[{at}].{field}")));
-                list.unwrap_or_else(|| Ok(Amounts::new()))
-            };
+            let amounts = |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{at}].{field}"));
             for (resource, amount) in amounts(&item.max, "max")? {
                 own.max.entry(resource).and_modify(|max| *max = amount.min(*max)).or_insert(amount);
             }
@@ -77,13 +73,10 @@ impl LimitRanges {
             for (path, container) in containers_of(spec) {
                 let Some(resources) = &container.resources else { continue };
                 let (requests, limits) = amounts_of(resources, &format!("{path}.resources"))?;
-                let mut most = limits.clone();
-                for (resource, amount) in &requests {
-                    most.entry(resource.clone()).and_modify(|most| *most = (*most).max(*amount)).or_insert(*amount);
-                }
-                let mut least = limits;
+                let (mut least, mut most) = (limits.clone(), limits);
                 for (resource, amount) in requests {
-                    least.entry(resource).and_modify(|least| *least = (*least).min(amount)).or_insert(amount);
+                    most.entry(resource.clone()).and_modify(|most| *most = amount.max(*most)).or_insert(amount);
+                    least.entry(resource).and_modify(|least| *least = amount.min(*least)).or_insert(amount);
                 }
                 self.container.violations(&path, "container", &least, &most, violations);
             }
@@ -130,11 +123,12 @@ impl Item {
 
 /// Requests and limits as numbers; `path` names them in an error.
 pub(super) fn amounts_of(resources: &ResourceRequirements, path: &str) -> Result<(Amounts, Amounts), InputError> {
-    let amounts = |list: &Option<Quantities>, field: &str| {
-        let list = list.as_ref().map(|list| request::amounts(list, &format!("{path}.{field}")));
-        list.unwrap_or_else(|| Ok(Amounts::new()))
-    };
-    Ok((amounts(&resources.requests, "requests")?, amounts(&resources.limits, "limits")?))
+    let requests = amounts(&resources.requests, &format!("{path}.requests"))?;
+    Ok((requests, amounts(&resources.limits, &format!("{path}.limits"))?))
+}
+
+fn amounts(list: &Option<Quantities>, path: &str) -> Result<Amounts, InputError> {
+    list.as_ref().map_or_else(|| Ok(Amounts::new()), |list| request::amounts(list, path))
 }
 
 /// An item as the API server stores it: for containers a max is a default limit, that a default request, and so is a min.

@@ -6,21 +6,14 @@ use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, ShapeId};
 
 use super::{FORGOTTEN, Live};
-use crate::load::Loaded;
+use crate::Loaded;
 use crate::shape::same_shape;
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::koordinator::job_of;
-use reprieve_api::membership::group_of;
-use reprieve_api::meta::FullName;
-use reprieve_api::pod::Pod as ApiPod;
-use reprieve_api::source::InputError;
-use reprieve_api::source::ObjectRef;
+use reprieve_api::{FullName, InputError, Key, Kind, ObjectRef, Pod as ApiPod, group_of, job_of};
 
 impl Live {
     pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
         let name = FullName::of(&object.metadata);
-        let phase = object.status.as_ref().and_then(|status| status.phase.as_deref());
-        if matches!(phase, Some("Succeeded" | "Failed")) {
+        if object.is_finished() {
             self.remove_pod(&name);
             return Ok(());
         }
@@ -54,18 +47,25 @@ impl Live {
         let converted = self.tables.loader.pod(name, object, shape);
         self.tables.keep_texts();
         self.stale |= self.tables.are_too_small();
-        let pod = match converted {
+        match converted {
             Err(error) => {
                 self.tables.leave(name);
-                return Err(error.object(ObjectRef::of(Kind::Pod, name)));
+                Err(error.object(ObjectRef::of(Kind::Pod, name)))
             }
-            Ok(_) if self.stale => return Ok(()),
-            Ok(Some(pod)) => pod,
+            Ok(_) if self.stale => Ok(()),
+            Ok(Some(pod)) => {
+                self.place(name, Pod { rank, ..pod });
+                Ok(())
+            }
             Ok(None) => {
                 self.tables.leave(name);
-                return Ok(());
+                Ok(())
             }
-        };
+        }
+    }
+
+    /// Puts the pod into the tables, with its shape and its values.
+    fn place(&mut self, name: &FullName, pod: Pod) {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         for shape in std::mem::take(&mut self.tables.loader.shapes.new) {
             snapshot.add_shape(self.tables.loader.filled(&shape));
@@ -80,12 +80,12 @@ impl Live {
             Some(_) => self.tables.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
             None => Vec::new(),
         };
-        let mut pod = Pod { rank, budgets, ..pod };
-        let known = names.pods.ids.get(name).copied();
+        let mut pod = Pod { budgets, ..pod };
+        let known = names.pods.id(name);
         if let Some(known) = known.map(|id| snapshot.pod(id)) {
             pod.originator = known.originator;
             if pod == *known {
-                return Ok(());
+                return;
             }
             pod.originator = false;
         }
@@ -101,7 +101,6 @@ impl Live {
         names.pods.ids.insert(name.clone(), id);
         snapshot.put_pod(id, pod);
         self.tables.join_application(id);
-        Ok(())
     }
 
     pub(super) fn remove_pod(&mut self, name: &FullName) {

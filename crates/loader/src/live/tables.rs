@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use reprieve_api::meta::FullName;
+use reprieve_api::FullName;
 use reprieve_engine::{ApplicationId, PodId, Timestamp, WorkloadId};
 
-use crate::load::Loaded;
-use crate::loader::Loader;
-use crate::order::nth_rank;
 use crate::shape::Vocabulary;
+use crate::{Loaded, Loader, nth_rank};
 
 /// How far behind its neighbour a name is put at most. Names often come in order: the rest is for those who follow.
 const STEP: u64 = 1 << 16;

@@ -1,47 +1,29 @@
 //! Workloads as the quota tree has them, one at a time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
-use reprieve_engine::{CellId, FlavorId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
+use reprieve_engine::{CellId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
-use super::{Notes, Reading, amount_of, is_finished};
-use crate::defaults::Defaults;
+use super::{Notes, Reading, is_finished};
 use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
-use crate::index::by_name;
-use crate::intern::Interner;
-use crate::namespace_selector::Namespaces;
-use crate::order::nth_rank;
-use crate::request;
-use crate::time::timestamp;
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
-use crate::workload_classes::WorkloadClasses;
-use reprieve_api::kinds::Kind;
-use reprieve_api::kueue::{ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
-use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_api::source::ObjectRef;
-use reprieve_api::source::{InputError, Sourced};
+use crate::{Defaults, Interner, by_name, nth_rank, request, timestamp};
+use reprieve_api::kueue::{
+    AdmissionSpec, ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec,
+};
+use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, Sourced};
 
 /// What is known of Kueue's other objects.
 pub struct Workloads {
-    flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
-    resources: BTreeMap<String, QuotaResourceId>,
-    queues: BTreeMap<String, QueueId>,
+    pub(super) reading: Reading,
     /// By LocalQueue: its ClusterQueue.
     locals: BTreeMap<FullName, String>,
     /// By LocalQueue, and by ClusterQueue: the object and field that decide about its workloads and are not evaluated.
     unsupported: (BTreeMap<FullName, String>, BTreeMap<QueueId, String>),
     places: Places,
-    /// By queue: of which namespaces it takes workloads.
-    selectors: Vec<Option<Option<LabelSelector>>>,
-    namespaces: Namespaces,
-    classes: WorkloadClasses,
-    /// The namespaces in which nobody is taken.
-    protected: BTreeSet<String>,
     defaults: Defaults,
     cells: Vec<Vec<Option<CellId>>>,
     /// In the order of their ranks.
@@ -70,15 +52,25 @@ pub fn ranked_by(name: &FullName, workload: &KueueWorkload) -> RankedBy {
     (workload.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name.clone())
 }
 
+/// Workloads by name.
+type Named<'o> = BTreeMap<FullName, &'o Sourced<KueueWorkload>>;
+
+/// The workloads that are not over.
+pub(super) fn unfinished(objects: &Objects) -> Result<Named<'_>, InputError> {
+    let mut named = by_name::<FullName, _>(&objects.kueue_workloads)?;
+    named.retain(|_, workload| !is_finished(&workload.object));
+    Ok(named)
+}
+
 impl Workloads {
     pub(super) fn new(
-        reading: Reading<'_>,
+        reading: Reading,
         rules: &QuotaRules,
         objects: &Objects,
         places: Places,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
-        let locals = by_name(Kind::LocalQueue, &objects.local_queues, |queue| FullName::of(&queue.metadata))?;
+        let locals = by_name::<FullName, _>(&objects.local_queues)?;
         let unsupported_locals = unsupported_locals(&locals);
         let unsupported_queues = unsupported_queues(objects, &reading);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
@@ -87,54 +79,31 @@ impl Workloads {
         let name = |queue: &Sourced<ClusterQueue>| queue.object.metadata.name.clone().unwrap_or_default();
         let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
         notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
-        let flavors = reading.flavors.into_iter().map(|(name, (id, flavor))| (name, (id, flavor.spec.clone())));
         Ok(Self {
-            flavors: flavors.collect(),
-            resources: reading.resources,
-            queues: reading.queues.into_iter().map(|(name, at)| (name, QueueId::new(at))).collect(),
+            reading,
             locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
             unsupported: (unsupported_locals, unsupported_queues),
             places,
-            selectors: reading.nodes.into_iter().map(|node| node.namespace_selector).collect(),
-            namespaces: reading.namespaces,
-            classes: reading.classes,
-            protected: reading.protected,
             defaults: Defaults::new(objects)?,
             cells: rules.cells.clone(),
             order: BTreeMap::new(),
         })
     }
 
-    pub fn flavor_names(&self) -> Vec<String> {
-        self.flavors.keys().cloned().collect()
-    }
-
-    pub fn resource_names(&self) -> Vec<String> {
-        self.resources.keys().cloned().collect()
-    }
-
-    /// All that are not over, by name.
-    pub(super) fn all(
-        &mut self,
-        objects: &Objects,
-        notes: &mut Notes<'_>,
-    ) -> Result<(Vec<FullName>, Vec<Workload>), InputError> {
-        let mut named =
-            by_name(Kind::KueueWorkload, &objects.kueue_workloads, |workload| FullName::of(&workload.metadata))?;
-        named.retain(|_, workload| !is_finished(&workload.object));
+    /// All of them, in the order of names.
+    pub(super) fn all(&mut self, named: &Named<'_>, notes: &mut Notes<'_>) -> Result<Vec<Workload>, InputError> {
         let ids = named.iter().enumerate();
         self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
         let mut workloads = Vec::new();
-        for (name, Sourced { object, source }) in &named {
-            let located = |error: InputError| error.at(source).object(ObjectRef::of(Kind::KueueWorkload, name));
-            workloads.push(self.read(name, object, notes.texts).map_err(located)?);
-            notes.warnings.extend(self.problems(name, object).map_err(located)?);
+        for (name, one) in named {
+            workloads.push(self.read(name, &one.object, notes.texts).map_err(|error| one.locate(error))?);
+            notes.warnings.extend(self.problems(name, &one.object).map_err(|error| one.locate(error))?);
         }
-        notes.warnings.extend(self.not_evaluated_of(&named));
+        notes.warnings.extend(self.not_evaluated_of(named));
         for (at, id) in self.order.values().enumerate() {
             workloads[id.index()].rank = nth_rank(at);
         }
-        Ok((named.into_keys().collect(), workloads))
+        Ok(workloads)
     }
 
     /// One of them, except for its rank.
@@ -146,7 +115,7 @@ impl Workloads {
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = FullName::new(&name.namespace, &object.spec.queue_name);
             let to = self.locals.get(&local);
-            workload.queue = to.and_then(|queue| self.queues.get(queue)).copied();
+            workload.queue = to.and_then(|queue| self.reading.queues.get(queue)).copied();
             if workload.queue.is_none() {
                 let problem = match to {
                     None => format!("LocalQueue {local} is not in the input; add it, or name another"),
@@ -156,8 +125,8 @@ impl Workloads {
                 };
                 return Err(InputError::new(problem).field("spec.queueName"));
             }
-            let selector = workload.queue.map(|queue| &self.selectors[queue.index()]);
-            workload.namespace_fits = selector.is_none_or(|one| self.namespaces.fits(one, &name.namespace));
+            let selector = workload.queue.map(|queue| &self.reading.nodes[queue.index()].namespace_selector);
+            workload.namespace_fits = selector.is_none_or(|one| self.reading.namespaces.fits(one, &name.namespace));
         }
         if workload.admission.is_none() {
             for set in &object.spec.pod_sets {
@@ -185,7 +154,7 @@ impl Workloads {
     }
 
     /// Fields of workloads, admitted or pending, that no decision evaluates: one warning for each field.
-    fn not_evaluated_of(&self, named: &BTreeMap<FullName, &Sourced<KueueWorkload>>) -> Vec<String> {
+    fn not_evaluated_of(&self, named: &Named<'_>) -> Vec<String> {
         let mut by_field: BTreeMap<String, (&FullName, usize)> = BTreeMap::new();
         for (name, workload) in named {
             if let Some(field) = field_of_workload(&workload.object, |spec| self.places.pods_of(spec)) {
@@ -235,41 +204,9 @@ impl Workloads {
     fn workload(&self, object: &KueueWorkload) -> Result<Workload, InputError> {
         let empty = KueueWorkloadStatus::default();
         let status = object.status.as_ref().unwrap_or(&empty);
-        let condition = |kind: &str| status.conditions.iter().find(|one| one.type_ == kind && one.status == "True");
-        let mut queue = None;
-        let admission = match &status.admission {
-            None => None,
-            Some(admission) => {
-                let Some(&at) = self.queues.get(&admission.cluster_queue) else {
-                    let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
-                    return Err(InputError::new(problem).field("status.admission.clusterQueue"));
-                };
-                queue = Some(at);
-                let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
-                for set in &admission.pod_set_assignments {
-                    for (resource, amount) in &set.resource_usage {
-                        let named = set.flavors.get(resource);
-                        let flavor = named.and_then(|flavor| self.flavors.get(flavor));
-                        if let (Some(named), None) = (named, flavor) {
-                            let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
-                            let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
-                            return Err(InputError::new(problem).field(field));
-                        }
-                        let cell = flavor
-                            .zip(self.resources.get(resource))
-                            .and_then(|((flavor, _), of)| self.cells[flavor.index()][of.index()]);
-                        if let Some(cell) = cell {
-                            let field = format!("status.admission.podSetAssignments.resourceUsage.{resource}");
-                            *usage.entry(cell).or_default() +=
-                                amount_of(resource, amount).map_err(|error| error.field(field))?;
-                        }
-                    }
-                }
-                let since =
-                    condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
-                Some(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
-            }
-        };
+        let admitted = status.admission.as_ref();
+        let queue = admitted.map(|admission| self.queue_of(admission)).transpose()?;
+        let admission = admitted.map(|admission| self.admission(admission, &status.conditions)).transpose()?;
         let created = object.metadata.creation_timestamp.as_ref();
         let FullName { namespace, .. } = FullName::of(&object.metadata);
         let (mut invalid, mut pod_sets) = (false, Vec::new());
@@ -284,11 +221,11 @@ impl Workloads {
             rank: 0,
             namespace_fits: true,
             invalid,
-            protected: self.protected.contains(&namespace),
+            protected: self.reading.protected.contains(&namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             preempts_from: preempts_from(status),
-            priority: self.classes.priority(&object.spec)?,
+            priority: self.reading.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets,
             milestones: milestones(object)?,
@@ -296,6 +233,38 @@ impl Workloads {
             unsupported: None,
             job: None,
         })
+    }
+
+    /// The queue whose quota a workload holds.
+    fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, InputError> {
+        self.reading.queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
+            let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
+            InputError::new(problem).field("status.admission.clusterQueue")
+        })
+    }
+
+    /// The quota that a workload holds, and since when.
+    fn admission(&self, admission: &AdmissionSpec, conditions: &[Condition]) -> Result<Admission, InputError> {
+        let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
+        for set in &admission.pod_set_assignments {
+            for (resource, used) in &set.resource_usage {
+                let Some(named) = set.flavors.get(resource) else { continue };
+                let Some((flavor, _)) = self.reading.flavors.get(named) else {
+                    let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
+                    let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
+                    return Err(InputError::new(problem).field(field));
+                };
+                let of = self.reading.resources.get(resource);
+                if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
+                    let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
+                    *usage.entry(cell).or_default() +=
+                        request::amount(resource, used).map_err(|error| error.field(field()))?;
+                }
+            }
+        }
+        let condition = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "True");
+        let since = condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
+        Ok(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
     }
 
     fn pod_set(&self, set: &PodSetSpec, spec: PodSpec) -> Result<PodSet, InputError> {
@@ -312,15 +281,15 @@ impl Workloads {
         let amounts = request::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
-            match self.resources.get(&resource) {
+            match self.reading.resources.get(&resource) {
                 Some(&of) => requests.push((of, amount)),
                 // A resource that no queue covers has no number; asking for it is asking for what nobody has.
-                None if amount > 0 => requests.push((QuotaResourceId::new(self.resources.len()), amount)),
+                None if amount > 0 => requests.push((QuotaResourceId::new(self.reading.resources.len()), amount)),
                 None => {}
             }
         }
-        let mut may_use = vec![false; self.flavors.len()];
-        for (id, flavor) in self.flavors.values() {
+        let mut may_use = vec![false; self.reading.flavors.len()];
+        for (id, flavor) in self.reading.flavors.values() {
             may_use[id.index()] = may_use_flavor(spec, flavor);
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
@@ -344,19 +313,19 @@ fn unsupported_locals(locals: &BTreeMap<FullName, &Sourced<LocalQueue>>) -> BTre
 }
 
 /// By ClusterQueue: its own field, or that of a flavor of it.
-fn unsupported_queues(objects: &Objects, reading: &Reading<'_>) -> BTreeMap<QueueId, String> {
+fn unsupported_queues(objects: &Objects, reading: &Reading) -> BTreeMap<QueueId, String> {
     let mut unsupported = BTreeMap::new();
     for queue in objects.cluster_queues.iter().map(|queue| &*queue.object) {
         let name = queue.metadata.name.clone().unwrap_or_default();
         let own = field_of_cluster_queue(&queue.spec).map(|field| format!("ClusterQueue {name}: {field}"));
         let of_flavor = || {
             let names = queue.spec.resource_groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.name);
-            names.filter_map(|name| reading.flavors.get_key_value(name)).find_map(|(name, (_, flavor))| {
-                Some(format!("ResourceFlavor {name}: {}", field_of_flavor(&flavor.spec)?))
-            })
+            names
+                .filter_map(|name| reading.flavors.get_key_value(name))
+                .find_map(|(name, (_, flavor))| Some(format!("ResourceFlavor {name}: {}", field_of_flavor(flavor)?)))
         };
         if let (Some(&at), Some(field)) = (reading.queues.get(&name), own.or_else(of_flavor)) {
-            unsupported.insert(QueueId::new(at), field);
+            unsupported.insert(at, field);
         }
     }
     unsupported
@@ -389,9 +358,7 @@ fn may_use_flavor(spec: &PodSpec, flavor: &FlavorSpec) -> bool {
 
 fn term_matches(term: &NodeSelectorTerm, labels: &BTreeMap<String, String>) -> bool {
     term.match_expressions.iter().flatten().all(|requirement| {
-        let Some(own) = labels.get(&requirement.key) else {
-            return true;
-        };
+        let Some(own) = labels.get(&requirement.key) else { return true };
         let values = requirement.values.as_deref().unwrap_or_default();
         let number = || own.parse::<i64>().ok().zip(values.first().and_then(|value| value.parse::<i64>().ok()));
         match requirement.operator.as_str() {

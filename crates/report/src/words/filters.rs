@@ -3,7 +3,7 @@
 use reprieve_engine::explanation::NodeRefusal;
 use reprieve_engine::filters::Misfit;
 use reprieve_engine::fit::Shortage;
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 
 use super::{Words, amount, law, list, words};
 

@@ -18,10 +18,6 @@ pub fn other_cohort() -> Words {
         .of_many("their queues are in no cohort with the preemptor's")
 }
 
-pub fn not_contested() -> Words {
-    words("NotContested", "it holds nothing of what is short").of_many("they hold nothing of what is short")
-}
-
 pub fn keeps_peace() -> Words {
     words("KeepsPeace", "the preemptor's queue has the policy Never for it")
         .of_many("the preemptor's queue has the policy Never for them")

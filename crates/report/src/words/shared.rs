@@ -1,27 +1,20 @@
-//! Laws of several policies.
+//! Laws of several policies, of policy Koordinator and of policy Kubernetes.
 
-use reprieve_api::meta::FullName;
-use reprieve_engine::{NodeId, PodId, Priority, TextId, Timestamp};
-use reprieve_loader::names::Names;
+use reprieve_api::FullName;
+use reprieve_engine::laws::About;
+use reprieve_engine::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Timestamp};
+use reprieve_loader::Names;
 
-use super::{Words, moment, words};
+use super::{Words, amount, list, moment, words};
 
 pub fn priority(candidate: Priority) -> Words {
     words("Priority", format!("its priority {} is not below the preemptor's", candidate.0))
         .of_many("not below the preemptor's priority")
 }
 
-pub fn protected() -> Words {
-    words("Protected", "nobody is preempted in its namespace").of_many("nobody is preempted in their namespaces")
-}
-
 pub fn toleration(pod: &FullName, until: Option<Timestamp>) -> Words {
     let until = until.map_or_else(|| "for ever".to_owned(), |until| format!("until {}", moment(until)));
     words("Toleration", format!("{pod} tolerates this preemptor {until}")).of_many("they tolerate this preemptor")
-}
-
-pub fn opt_out(pod: &FullName) -> Words {
-    words("OptOut", format!("{pod} opted out of being preempted")).of_many("they opted out of being preempted")
 }
 
 pub fn unknown_class(pod: &FullName) -> Words {
@@ -52,10 +45,6 @@ pub fn unsupported(pod: Option<PodId>, field: &str, names: &Names) -> Words {
     words("Unsupported", format!("{of}{field} is a requirement that Reprieve does not evaluate"))
 }
 
-pub fn delay(until: Timestamp) -> Words {
-    words("Delay", format!("it may preempt from {} on", moment(until)))
-}
-
 pub fn underway(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> Words {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
     let pods = match leaving {
@@ -64,4 +53,22 @@ pub fn underway(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &N
     };
     let text = format!("{pods} preempted for it must leave {} first, until {}", nodes.join(", "), moment(until));
     words("Underway", text)
+}
+
+pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) -> Words {
+    let over = list(over.iter().map(|(resource, over)| amount(*resource, *over, names)));
+    words("QuotaLimit", format!("its job would pass the limit of quota {} by {over}", names.queue(queue)))
+}
+
+pub fn disagreement(member: &FullName, about: &About) -> Words {
+    let text = match about {
+        About::Priority { member: own, group } => {
+            format!("{member} has priority {}, but its group has {}", own.0, group.0)
+        }
+        About::Preempting { member: own, group } => {
+            let policy = |preempts: bool| if preempts { "PreemptLowerPriority" } else { "Never" };
+            format!("{member} has preemptionPolicy {}, but its group has {}", policy(*own), policy(*group))
+        }
+    };
+    words("Disagreement", text)
 }

@@ -3,7 +3,7 @@
 use reprieve_api::quantity::written;
 use reprieve_engine::laws::TooLittle;
 use reprieve_engine::{Priority, QueueId, ResourceId};
-use reprieve_loader::names::Names;
+use reprieve_loader::Names;
 
 use super::{Words, amount, list, unit, words};
 
@@ -53,10 +53,6 @@ pub fn fence(root: Option<QueueId>, names: &Names) -> Words {
     let Some(root) = root else { return words("Fence", "the preemptor is in no queue") };
     let outside = format!("outside {}, the preemptor's fence", names.queue(root));
     words("Fence", format!("it is {outside}")).of_many(format!("they are {outside}"))
-}
-
-pub fn own_queue() -> Words {
-    words("OwnQueue", "it is in the preemptor's own queue").of_many("they are in the preemptor's own queue")
 }
 
 /// `1 cpu of 4 asked and 0 nvidia.com/gpu of 3 asked`. A guarantee that is overdrawn has nothing left.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::Metadata;
 use k8s_openapi::api::core::v1::{
     Affinity, ContainerPort, Node, NodeStatus, PodAffinity, PodAffinityTerm, PodCondition, PodSchedulingGroup,
     ResourceRequirements,
@@ -347,7 +346,7 @@ fn quantities<const N: usize>(amounts: [(&str, String); N]) -> BTreeMap<String, 
     amounts.into_iter().map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).collect()
 }
 
-pub fn sourced<T: Metadata<Ty = ObjectMeta>>(object: T) -> Sourced<T> {
+pub fn sourced<T>(object: T) -> Sourced<T> {
     from_scenario(object)
 }
 

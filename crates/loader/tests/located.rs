@@ -1,0 +1,58 @@
+//! An error names the file, the object and the field, whichever reader of objects finds it.
+
+use reprieve_api::Objects;
+use reprieve_api::read::documents;
+use reprieve_loader::Strictness;
+use reprieve_loader::load::load;
+
+fn error(text: &str) -> String {
+    let mut objects = Objects::default();
+    for document in documents("cluster.yaml", text) {
+        document.read(&mut objects).expect("it can be read");
+    }
+    load(&objects, Strictness::Files).expect_err("an object is wrong").to_string()
+}
+
+#[test]
+fn error_about_a_rule_of_a_queue_names_the_file() {
+    let queue = |spec: &str| {
+        format!("{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: q}}, spec: {{{spec}}}}}")
+    };
+    let prefix = "cluster.yaml: document 1: ClusterQueue q";
+    for (spec, problem) in [
+        (
+            "preemption: {withinClusterQueue: All}",
+            "spec.preemption.withinClusterQueue: \"All\" is not understood; write Never, LowerPriority or \
+             LowerOrNewerEqualPriority",
+        ),
+        (
+            "preemption: {borrowWithinCohort: {policy: Any}}",
+            "spec.preemption.borrowWithinCohort.policy: \"Any\" is not understood; write Never or LowerPriority",
+        ),
+        (
+            "flavorFungibility: {whenCanBorrow: Preempt}",
+            "spec.flavorFungibility.whenCanBorrow: \"Preempt\" is not understood; write MayStopSearch or TryNextFlavor",
+        ),
+        (
+            "queueingStrategy: LIFO",
+            "spec.queueingStrategy: \"LIFO\" is not understood; write BestEffortFIFO or StrictFIFO",
+        ),
+    ] {
+        assert_eq!(error(&queue(spec)), format!("{prefix}: {problem}"));
+    }
+}
+
+#[test]
+fn error_about_a_namespaced_quota_names_its_namespace() {
+    let quota = "{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: q, namespace: team}, \
+                 spec: {min: {cpu: 2}, max: {cpu: 1}}}";
+    let problem = "spec.min.cpu: 2 is above spec.max, which is 1; lower the one or raise the other";
+    assert_eq!(error(quota), format!("cluster.yaml: document 1: ElasticQuota team/q: {problem}"));
+}
+
+#[test]
+fn second_object_of_a_name_is_refused() {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: n}}";
+    let problem = "metadata.name: this name is taken by the object in cluster.yaml: document 1; give each its own";
+    assert_eq!(error(&format!("{node}\n---\n{node}")), format!("cluster.yaml: document 2: Node n: {problem}"));
+}
