@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::steps::{cargo, output, release_folder};
+use crate::tasks::{cargo, output, release_folder};
 
 /// Measures and prints the table. A benchmark is not a test: missed goals are named, and the status stays 0.
 pub fn run(quick: bool) -> ExitCode {

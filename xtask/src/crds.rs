@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use reprieve_api::crds::crds;
 
-use crate::steps::root;
+use crate::tasks::root;
 
 /// Whether every file is as it would be written.
 pub fn check() -> Result<(), String> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use crate::blocks::{Block, Command, blocks, matches};
-use crate::steps::{cargo, release_folder, root};
+use crate::tasks::{cargo, release_folder, root};
 
 /// Runs everything and names whatever differs.
 pub fn check() -> Result<(), String> {

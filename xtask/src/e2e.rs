@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use crate::steps::{Step, TEST_FEATURES, cargo, cargo_with, release_folder, root};
-use crate::{go, shipped};
+use crate::tasks::{Step, TEST_FEATURES, cargo, cargo_with, release_folder, root};
+use crate::{go, ship};
 
 pub const STEPS: [Step; 3] = [
     Step { name: "control plane", run: go::build },
@@ -14,10 +14,10 @@ pub const STEPS: [Step; 3] = [
 ];
 
 pub const BENCH: [Step; 6] = [
-    shipped::STEPS[0],
-    shipped::STEPS[1],
-    shipped::STEPS[2],
-    shipped::STEPS[3],
+    ship::STEPS[0],
+    ship::STEPS[1],
+    ship::STEPS[2],
+    ship::STEPS[3],
     Step { name: "kube-scheduler", run: go::build_peer },
     Step { name: "side by side", run: side_by_side },
 ];
@@ -31,7 +31,7 @@ pub const SOAK: [Step; 3] = [
 /// As it is shipped: so it is measured.
 fn side_by_side() -> Result<(), String> {
     let [control_plane, _] = programs()?;
-    let reprieve = ("REPRIEVE", shipped::path()?.into_os_string());
+    let reprieve = ("REPRIEVE", ship::path()?.into_os_string());
     // Whoever measures is to take little of the machine.
     harness(&["--bin", "side-by-side", "--release"], &[control_plane, reprieve])
 }

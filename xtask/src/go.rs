@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::steps::{root, target_folder};
+use crate::tasks::{root, target_folder};
 
 /// A program, and where it comes from.
 struct Program {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use reprieve_api::kinds::{Kind, Reader, Resource};
 
-use crate::steps::root;
+use crate::tasks::root;
 
 /// A part of a file that is written from the table, between two lines that stay.
 struct Block {

@@ -11,8 +11,8 @@ mod e2e;
 mod go;
 mod kinds;
 mod manifests;
-mod shipped;
-mod steps;
+mod ship;
+mod tasks;
 mod tidy;
 
 use std::process::ExitCode;
@@ -31,15 +31,15 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["verify"] => steps::run(steps::VERIFY),
-        ["tidy"] => steps::run(&[steps::Step { name: "tidy", run: tidy::check }]),
-        ["tidy", "--report"] => steps::run(&[steps::Step { name: "tidy", run: tidy::report }]),
-        ["fix"] => steps::run(&steps::FIX),
-        ["fix", "kinds"] => steps::run(&[steps::Step { name: "kinds", run: kinds::fix }]),
-        ["e2e"] => steps::run(&e2e::STEPS),
-        ["e2e", "--bench"] => steps::run(&e2e::BENCH),
-        ["e2e", "--soak"] | ["e2e", "--soak", _] => steps::run(&e2e::SOAK),
-        ["ship"] => steps::run(&shipped::STEPS),
+        ["verify"] => tasks::run(tasks::VERIFY),
+        ["tidy"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::check }]),
+        ["tidy", "--report"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::report }]),
+        ["fix"] => tasks::run(&tasks::FIX),
+        ["fix", "kinds"] => tasks::run(&[tasks::Step { name: "kinds", run: kinds::fix }]),
+        ["e2e"] => tasks::run(&e2e::STEPS),
+        ["e2e", "--bench"] => tasks::run(&e2e::BENCH),
+        ["e2e", "--soak"] | ["e2e", "--soak", _] => tasks::run(&e2e::SOAK),
+        ["ship"] => tasks::run(&ship::STEPS),
         ["bench"] => bench::run(false),
         ["bench", "--quick"] => bench::run(true),
         _ => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::go;
-use crate::steps::{output, root};
+use crate::tasks::{output, root};
 
 /// Helm leaves the namespace to whoever installs.
 const HEAD: &str = "\

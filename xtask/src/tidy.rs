@@ -10,7 +10,7 @@ mod modules;
 use std::path::Path;
 
 use crate::kinds;
-use crate::steps::root;
+use crate::tasks::root;
 
 /// Fails if any rule is violated.
 pub fn check() -> Result<(), String> {

@@ -9,27 +9,27 @@ use crate::volumes::Volumes;
 
 /// An object with a controller that makes pods, and the volumes of its template as they are written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Controlled {
+pub enum PodController {
     /// Runs its pods to the end.
     Job(Box<Job>, Volumes),
     /// Keeps pods running; one new pod of it asks.
-    Keeper(Box<Keeper>, Volumes),
+    Keeper(Box<ReplicaController>, Volumes),
 }
 
 /// A Deployment, ReplicaSet or StatefulSet, as far as its pods are made of it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Keeper {
+pub struct ReplicaController {
     /// Its metadata.
     pub metadata: ObjectMeta,
     /// How its pods are made.
-    pub spec: KeeperSpec,
+    pub spec: ReplicaControllerSpec,
 }
 
 /// How a controller makes its pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct KeeperSpec {
+pub struct ReplicaControllerSpec {
     /// Its pods.
     pub template: PodTemplateSpec,
     /// Of a StatefulSet: each of its pods has a claim made from each template.

@@ -6,7 +6,7 @@ use serde_path_to_error::Segment;
 
 /// What does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct DecodeError {
     /// Where, as in `spec.containers[0].name`; `.` for the whole.
     pub field: String,
     /// What is wrong with it.
@@ -17,13 +17,13 @@ pub struct Misfit {
 type Wrong = serde_path_to_error::Error<serde_json::Error>;
 
 /// Decodes a tree.
-pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Misfit> {
+pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
     serde_path_to_error::deserialize(value).map_err(|wrong| misfit(&wrong))
 }
 
 /// Decodes a tree with scalars as kubectl and the API take them: where a boolean is expected, the other words that YAML has for one, such
 /// as `yes` and `off`, are booleans; where an integer is expected, `1e3` is one; where text is expected, null is empty text.
-pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, Misfit> {
+pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, DecodeError> {
     let mut replaced = 0;
     loop {
         let wrong: Wrong = match serde_path_to_error::deserialize(&value) {
@@ -70,14 +70,15 @@ fn meant(wrong: &Wrong, value: &Value) -> Option<Value> {
     }
 }
 
-fn misfit(wrong: &Wrong) -> Misfit {
-    Misfit { field: wrong.path().to_string(), problem: problem(wrong.inner().to_string()) }
+fn misfit(wrong: &Wrong) -> DecodeError {
+    DecodeError { field: wrong.path().to_string(), problem: problem(wrong.inner().to_string()) }
 }
 
 /// The decoder's words, without the names of our types.
 fn problem(words: String) -> String {
     let Some((found, expected)) = words.rsplit_once(", expected ") else { return words };
-    if expected.contains("struct ") {
+    let is_type = expected.starts_with(char::is_uppercase) && expected.chars().all(char::is_alphanumeric);
+    if is_type || expected.contains("struct ") {
         return format!("{found}, expected a mapping of fields");
     }
     let scalar = found.strip_prefix("invalid type: ").and_then(|found| found.strip_suffix('`')?.split_once(" `"));
@@ -142,7 +143,7 @@ mod tests {
                 "unknown field `other`, expected `name`",
             ),
         ] {
-            let expected = Misfit { field: field.to_owned(), problem: problem.to_owned() };
+            let expected = DecodeError { field: field.to_owned(), problem: problem.to_owned() };
             assert_eq!(decode::<Outer>(&value), Err(expected), "{value}");
         }
         assert_eq!(decode(&json!({"number": 3})), Ok(Outer { inner: Vec::new(), number: 3 }));
@@ -176,7 +177,7 @@ mod tests {
             (json!({"labels": {"a": true}}), "labels.a", "is read as the boolean true, but must be text; quote it"),
             (json!({"labels": {"a": 1.5}}), "labels.a", "is read as the number 1.5, but must be text; quote it"),
         ] {
-            let expected = Misfit { field: field.to_owned(), problem: problem.to_owned() };
+            let expected = DecodeError { field: field.to_owned(), problem: problem.to_owned() };
             assert_eq!(decode_as_kubectl::<Object>(value.clone()), Err(expected), "{value}");
         }
     }

@@ -1,7 +1,7 @@
 //! Unknown fields of a preemptor: typing errors such as `toleration`, which the API server refuses and a decision would ignore in silence.
 //!
 //! Only objects that may be a preemptor are checked, while their tree is at hand; what is found is kept in
-//! [`Objects::unknown_fields`](crate::object_set::Objects), so that nothing is read twice and no tree is kept. The names come from a table
+//! [`ObjectSet::unknown_fields`](crate::object_set::Objects), so that nothing is read twice and no tree is kept. The names come from a table
 //! rather than from the types: the decoders of the complete types are large, and nothing else needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
-use crate::{FullName, Objects, group_of, job_of};
+use crate::{NamespacedName, ObjectSet, group_of, job_of};
 
 /// The types of the API that Reprieve is built with.
 const API: &str = include_str!("fields.txt");
@@ -22,7 +22,7 @@ const OTHERS: &str = "
 PodSpec workloadRef:PodWorkloadReference
 PodWorkloadReference name podGroup podGroupReplicaKey
 PodGroupSpec podGroupTemplateRef
-JobGroup apiVersion kind metadata:ObjectMeta spec:JobGroupSpec status
+KoordinatorPodGroup apiVersion kind metadata:ObjectMeta spec:JobGroupSpec status
 JobGroupSpec minMember minResources scheduleTimeoutSeconds
 KueueWorkload apiVersion kind metadata:ObjectMeta spec:KueueWorkloadSpec status
 KueueWorkloadSpec active maximumExecutionTimeSeconds podSets:KueuePodSet preemptionGates:KueuePreemptionGate priority \
@@ -60,7 +60,7 @@ type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>
 /// Finds the unknown fields of an object of a type in the table.
 pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let name = FullName::new(text("/metadata/namespace"), text("/metadata/name"));
+    let name = NamespacedName::new(text("/metadata/namespace"), text("/metadata/name"));
     let mut walk = Walk::default();
     walk.value(value, type_name);
     let Walk { mut found, more, .. } = walk;
@@ -73,13 +73,13 @@ pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<
 
 /// The warnings about the objects that make up a preemptor: it, a pod's group or a group's pods, and all pods of a Koordinator job where
 /// the job is placed as a whole.
-pub fn warnings_about(preemptor: &PreemptorRef, objects: &Objects, whole_job: bool) -> Vec<String> {
+pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: bool) -> Vec<String> {
     if objects.unknown_fields.is_empty() {
         return Vec::new();
     }
     let name = preemptor.full_name();
     let mut parts = BTreeSet::from([(preemptor.kind.as_str(), name.clone())]);
-    let pods = || objects.pods.iter().map(|pod| (FullName::of(&pod.object.metadata), &*pod.object));
+    let pods = || objects.pods.iter().map(|pod| (NamespacedName::from_meta(&pod.object.metadata), &*pod.object));
     match preemptor.kind.as_str() {
         "Pod" => {
             for (_, pod) in pods().filter(|(pod, _)| *pod == name) {
@@ -263,7 +263,7 @@ mod tests {
     fn objects_with_the_same_typing_error_share_a_warning() {
         let unknown = |name: &str| UnknownField {
             kind: "Pod".to_owned(),
-            name: FullName::new("", name),
+            name: NamespacedName::new("", name),
             path: "spec.toleration".to_owned(),
             nearest: Some("spec.tolerations".to_owned()),
         };

@@ -14,14 +14,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::koordinator::{ElasticQuota, JobGroup};
+use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::workload::Workload;
-use crate::{FullName, Pod};
+use crate::{NamespacedName, Pod};
 
-/// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::Objects`]; `watched` ones are read only by a scheduler.
+/// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::ObjectSet`]; `watched` ones are read only by a scheduler.
 ///
-/// Each row: the kind, its type, its list in `Objects`, then where the API has it (name, group, version, plural, scope), which policy
+/// Each row: the kind, its type, its list in `ObjectSet`, then where the API has it (name, group, version, plural, scope), which policy
 /// reads it, and whether a cluster may lack it.
 macro_rules! kind_table {
     ($then:ident) => {
@@ -34,12 +34,12 @@ macro_rules! kind_table {
                 LimitRange(LimitRange) limit_ranges: "LimitRange" "" "v1" "limitranges" Namespaced Kueue Completes;
                 RuntimeClass(RuntimeClass) runtime_classes:
                     "RuntimeClass" "node.k8s.io" "v1" "runtimeclasses" Cluster Kueue Completes;
-                Budget(PodDisruptionBudget) budgets:
+                PodDisruptionBudget(PodDisruptionBudget) budgets:
                     "PodDisruptionBudget" "policy" "v1" "poddisruptionbudgets" Namespaced All Required;
                 ConfigMap(ConfigMap) config_maps: "ConfigMap" "" "v1" "configmaps" Namespaced YuniKorn Required;
                 ElasticQuota(ElasticQuota) elastic_quotas:
                     "ElasticQuota" "scheduling.sigs.k8s.io" "v1alpha1" "elasticquotas" Namespaced Koordinator Required;
-                JobGroup(JobGroup) job_groups:
+                KoordinatorPodGroup(KoordinatorPodGroup) koordinator_pod_groups:
                     "PodGroup" "scheduling.sigs.k8s.io" "v1alpha1" "podgroups" Namespaced Koordinator Required;
                 ResourceFlavor(ResourceFlavor) resource_flavors:
                     "ResourceFlavor" "kueue.x-k8s.io" "v1beta2" "resourceflavors" Cluster Kueue Required;
@@ -127,7 +127,7 @@ macro_rules! kinds {
     };
     (@stored $($kind:ident($type:ty) $list:ident: $name:literal $group:literal $($rest:literal)+ $($how:ident)+;)+) => {
         impl Kind {
-            /// The kinds that [`crate::object_set::Objects`] stores.
+            /// The kinds that [`crate::object_set::ObjectSet`] stores.
             pub const STORED: &[Self] = &[$(Self::$kind,)+];
 
             /// The stored kind of this group and name, in any version.
@@ -256,7 +256,7 @@ impl Resource {
     }
 
     /// A reference to one of its objects.
-    pub fn reference(&self, key: &Key, uid: Option<String>) -> ObjectReference {
+    pub fn reference(&self, key: &ObjectKey, uid: Option<String>) -> ObjectReference {
         ObjectReference {
             api_version: Some(self.api_version()),
             kind: Some(self.kind.to_owned()),
@@ -278,21 +278,21 @@ pub trait OfKind {
 
 /// What an object is called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct ObjectKey {
     /// What sort of object it is.
     pub kind: Kind,
     /// Its namespace and name.
-    pub name: FullName,
+    pub name: NamespacedName,
 }
 
-impl Key {
+impl ObjectKey {
     /// From its parts.
-    pub fn new(kind: Kind, name: FullName) -> Self {
+    pub fn new(kind: Kind, name: NamespacedName) -> Self {
         Self { kind, name }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.kind, self.name)
     }
@@ -307,8 +307,8 @@ impl Object {
     }
 
     /// What it is called.
-    pub fn key(&self) -> Key {
-        Key::new(self.kind(), FullName::of(self.metadata()))
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.kind(), NamespacedName::from_meta(self.metadata()))
     }
 
     /// Its version: later ones are larger. 0 where it has none.
@@ -336,7 +336,7 @@ mod tests {
             (Kind::RuntimeClass, Some("a"), "/apis/node.k8s.io/v1/runtimeclasses"),
             (Kind::KueueWorkload, Some("a"), "/apis/kueue.x-k8s.io/v1beta2/namespaces/a/workloads"),
             (Kind::Workload, None, "/apis/scheduling.k8s.io/v1beta1/workloads"),
-            (Kind::JobGroup, None, "/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups"),
+            (Kind::KoordinatorPodGroup, None, "/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups"),
         ] {
             assert_eq!(kind.resource().path(namespace), path);
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::meta::object;
-use crate::{FullName, Pod};
+use crate::{NamespacedName, Pod};
 
 /// The label of an ElasticQuota that names its parent.
 pub const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
@@ -17,10 +17,10 @@ pub const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
 object!(
     /// `scheduling.sigs.k8s.io/v1alpha1` ElasticQuota; labels name its parent and its tree.
-    ElasticQuota, QuotaSpec);
+    ElasticQuota, ElasticQuotaSpec);
 object!(
     /// `scheduling.sigs.k8s.io/v1alpha1` PodGroup.
-    JobGroup, JobSpec);
+    KoordinatorPodGroup, KoordinatorPodGroupSpec);
 
 /// The limits of a quota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ object!(
     )
 )]
 #[serde(default)]
-pub struct QuotaSpec {
+pub struct ElasticQuotaSpec {
     /// What those who cannot be preempted may use.
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantities"))]
     pub min: BTreeMap<String, Value>,
@@ -61,7 +61,7 @@ pub struct QuotaSpec {
     )
 )]
 #[serde(rename_all = "camelCase", default)]
-pub struct JobSpec {
+pub struct KoordinatorPodGroupSpec {
     /// All of these, or none.
     pub min_member: i64,
 }
@@ -72,7 +72,7 @@ pub fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
 }
 
 /// The job that a pod names.
-pub fn job_of(pod: &Pod) -> Option<FullName> {
+pub fn job_of(pod: &Pod) -> Option<NamespacedName> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    label(pod, JOB).filter(|name| !name.is_empty()).map(|name| FullName::new(namespace, name))
+    label(pod, JOB).filter(|name| !name.is_empty()).map(|name| NamespacedName::new(namespace, name))
 }

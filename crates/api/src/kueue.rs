@@ -92,7 +92,7 @@ pub struct ClusterQueueSpec {
     /// Whom it may preempt.
     pub preemption: PreemptionSpec,
     /// How it chooses a flavor.
-    pub flavor_fungibility: FungibilitySpec,
+    pub flavor_fungibility: FlavorFungibilitySpec,
     /// Its weight.
     pub fair_sharing: FairSharingSpec,
     /// The checks that a workload must pass besides its quota. Reprieve does not evaluate them.
@@ -231,14 +231,14 @@ pub struct PreemptionSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workload_sorting: Vec<String>,
     /// In order to borrow.
-    pub borrow_within_cohort: Option<BorrowSpec>,
+    pub borrow_within_cohort: Option<BorrowWithinCohortSpec>,
 }
 
 /// Whom a queue may preempt in order to borrow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
-pub struct BorrowSpec {
+pub struct BorrowWithinCohortSpec {
     /// `Never` or `LowerPriority`.
     pub policy: Option<String>,
     /// Nobody above it.
@@ -251,7 +251,7 @@ pub struct BorrowSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
-pub struct FungibilitySpec {
+pub struct FlavorFungibilitySpec {
     /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
     pub when_can_borrow: Option<String>,
     /// `MayStopSearch` (`Preempt`) or `TryNextFlavor`.
@@ -304,7 +304,7 @@ pub struct KueueWorkloadSpec {
     /// Its pods.
     pub pod_sets: Vec<PodSetSpec>,
     /// What it is like to be preempted.
-    pub preemption: Option<DisturbanceSpec>,
+    pub preemption: Option<WorkloadPreemptionSpec>,
     /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
     pub on_preemption: Option<String>,
     /// How long it may run. No decision depends on it.
@@ -332,7 +332,7 @@ pub struct PriorityClassRef {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
-pub struct DisturbanceSpec {
+pub struct WorkloadPreemptionSpec {
     /// What that costs, by how long it ran; in between the cost is interpolated.
     pub disruption_cost_milestones: Vec<MilestoneSpec>,
 }

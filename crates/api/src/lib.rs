@@ -28,10 +28,10 @@ mod tree;
 pub mod volumes;
 pub mod workload;
 
-pub use kinds::{Key, Kind, Object, Reader};
+pub use kinds::{Kind, Object, ObjectKey, Reader};
 pub use koordinator::job_of;
 pub use membership::{group_of, member_group};
-pub use meta::FullName;
-pub use object_set::Objects;
+pub use meta::NamespacedName;
+pub use object_set::ObjectSet;
 pub use pod::{Container, Pod, PodSpec, PodStatus};
 pub use source::{InputError, ObjectRef, Source, Sourced};

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::{FullName, Pod};
+use crate::{NamespacedName, Pod};
 
 /// The group that a pod names.
-pub fn group_of(pod: &Pod) -> Option<FullName> {
+pub fn group_of(pod: &Pod) -> Option<NamespacedName> {
     let name = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
-    Some(FullName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
+    Some(NamespacedName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
 }
 
 /// A pod that names its group through a Workload names it directly from here on.

@@ -32,16 +32,16 @@ pub(crate) use object;
 
 /// A namespace and a name; the namespace is `default` where none is given.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FullName {
+pub struct NamespacedName {
     /// The namespace.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
-impl FullName {
+impl NamespacedName {
     /// Of an object.
-    pub fn of(metadata: &ObjectMeta) -> Self {
+    pub fn from_meta(metadata: &ObjectMeta) -> Self {
         Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
     }
 
@@ -52,7 +52,7 @@ impl FullName {
     }
 }
 
-impl fmt::Display for FullName {
+impl fmt::Display for NamespacedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
@@ -64,9 +64,9 @@ pub trait Name {
     fn of_object(metadata: &ObjectMeta) -> Self;
 }
 
-impl Name for FullName {
+impl Name for NamespacedName {
     fn of_object(metadata: &ObjectMeta) -> Self {
-        Self::of(metadata)
+        Self::from_meta(metadata)
     }
 }
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 
 use crate::kinds::kind_table;
-use crate::koordinator::{ElasticQuota, JobGroup};
+use crate::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor, WorkloadPriorityClass};
 use crate::source::UnknownField;
 use crate::workload::Workload;
@@ -24,7 +24,7 @@ macro_rules! object_set {
     ) => {
         /// The objects that a decision reads, a list for each kind.
         #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Objects {
+        pub struct ObjectSet {
             $(#[doc = concat!($name, " of group `", $group, "`.")] pub $list: Vec<Sourced<$type>>,)+
             /// Kinds that no decision reads, and how many objects of each there were.
             pub skipped: BTreeMap<String, usize>,
@@ -32,7 +32,7 @@ macro_rules! object_set {
             pub unknown_fields: Vec<UnknownField>,
         }
 
-        impl Objects {
+        impl ObjectSet {
             /// Adds all of `other`.
             pub fn extend(&mut self, other: Self) {
                 $(self.$list.extend(other.$list);)+
@@ -81,7 +81,7 @@ macro_rules! object_set {
 }
 kind_table!(object_set);
 
-impl Objects {
+impl ObjectSet {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

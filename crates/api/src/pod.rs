@@ -45,8 +45,8 @@ pub struct PodSpec {
     pub host_network: Option<bool>,
     pub host_users: Option<bool>,
     pub init_containers: Option<Vec<Container>>,
-    #[serde(skip_serializing_if = "OnTheWay::is_nowhere")]
-    pub node_name: OnTheWay,
+    #[serde(skip_serializing_if = "WireNodeName::is_nowhere")]
+    pub node_name: WireNodeName,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub overhead: Option<BTreeMap<String, Quantity>>,
     pub preemption_policy: Option<String>,
@@ -69,22 +69,22 @@ pub struct PodSpec {
 /// The name of a node, from and to the API. What is known of a pod has it in [`Pod::node_name`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct OnTheWay(Option<String>);
+pub struct WireNodeName(Option<String>);
 
-impl OnTheWay {
+impl WireNodeName {
     fn is_nowhere(&self) -> bool {
         self.0.is_none()
     }
 }
 
-impl From<Option<String>> for OnTheWay {
+impl From<Option<String>> for WireNodeName {
     fn from(node: Option<String>) -> Self {
         Self(node)
     }
 }
 
-impl From<OnTheWay> for Option<String> {
-    fn from(node: OnTheWay) -> Self {
+impl From<WireNodeName> for Option<String> {
+    fn from(node: WireNodeName) -> Self {
         node.0
     }
 }
@@ -187,7 +187,7 @@ impl Serialize for Pod {
         let Self { metadata, spec, node_name, status } = self;
         let bound = node_name.as_ref().map(|node| {
             let spec = spec.as_deref().cloned().unwrap_or_default();
-            PodSpec { node_name: OnTheWay(Some(node.clone())), ..spec }
+            PodSpec { node_name: WireNodeName(Some(node.clone())), ..spec }
         });
         let spec = bound.as_ref().or(spec.as_deref());
         let status = status.as_ref();

@@ -17,7 +17,7 @@ pub enum QuantityError {
 }
 
 /// A quantity in billionths, the finest that Kubernetes counts; what is finer is rounded up, as Kubernetes does.
-pub fn billionths(text: &str) -> Result<i128, QuantityError> {
+pub fn parse_nano(text: &str) -> Result<i128, QuantityError> {
     let Parsed { negative, digits, exponent, shift } = parse(text)?;
     let exponent = exponent + 9;
     let mut mantissa: i128 = 0;
@@ -42,27 +42,27 @@ pub fn billionths(text: &str) -> Result<i128, QuantityError> {
             None => 1, // more than nothing, and far less than one
         },
     };
-    units(value)?;
+    nano_to_units(value)?;
     Ok(value)
 }
 
 /// As the API server keeps a quantity of a pod or a node: rounded up to whole thousandths. Still in billionths.
-pub fn stored(billionths: i128) -> i128 {
-    rounded_up(billionths, 1_000_000) * 1_000_000
+pub fn round_to_milli(nano: i128) -> i128 {
+    rounded_up(nano, 1_000_000) * 1_000_000
 }
 
 /// In whole units, rounded up as Kubernetes does.
-pub fn units(billionths: i128) -> Result<i64, QuantityError> {
-    i64::try_from(rounded_up(billionths, 1_000_000_000)).map_err(|_| QuantityError::Overflow)
+pub fn nano_to_units(nano: i128) -> Result<i64, QuantityError> {
+    i64::try_from(rounded_up(nano, 1_000_000_000)).map_err(|_| QuantityError::Overflow)
 }
 
 /// In thousandths, rounded up as Kubernetes does: how cpu is counted.
-pub fn thousandths(billionths: i128) -> Result<i64, QuantityError> {
-    i64::try_from(rounded_up(billionths, 1_000_000)).map_err(|_| QuantityError::Overflow)
+pub fn nano_to_milli(nano: i128) -> Result<i64, QuantityError> {
+    i64::try_from(rounded_up(nano, 1_000_000)).map_err(|_| QuantityError::Overflow)
 }
 
 /// An amount as a person writes it: thousandths of cpu, the largest binary suffix that is exact for bytes, plain for the rest.
-pub fn written(resource: &str, amount: i64) -> String {
+pub fn format(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
         "cpu" => format!("{amount}m"),
@@ -172,10 +172,10 @@ mod tests {
             ("9223372036854775807", i64::MAX, 0),
             ("-0", 0, 0),
         ] {
-            let value = billionths(text).expect(text);
-            assert_eq!(units(value), Ok(in_units), "{text}");
+            let value = parse_nano(text).expect(text);
+            assert_eq!(nano_to_units(value), Ok(in_units), "{text}");
             if in_thousandths != 0 || in_units == 0 {
-                assert_eq!(thousandths(value), Ok(in_thousandths), "{text}");
+                assert_eq!(nano_to_milli(value), Ok(in_thousandths), "{text}");
             }
         }
     }
@@ -190,7 +190,7 @@ mod tests {
             ("memory", 0, "0"),
             ("nvidia.com/gpu", 8, "8"),
         ] {
-            assert_eq!(written(resource, amount), text);
+            assert_eq!(format(resource, amount), text);
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
             "", "abc", "1x", "1 Gi", " 1", "1.2.3", "1mi", "1ki", "--1", "1e", "1e+", "1e1.5", "0x10", "1_000", "½",
             ".",
         ] {
-            assert_eq!(billionths(text), Err(QuantityError::Syntax), "{text}");
+            assert_eq!(parse_nano(text), Err(QuantityError::Syntax), "{text}");
         }
         for text in [
             "9223372036854775808",
@@ -210,9 +210,9 @@ mod tests {
             "1e999999999999",
             "99999999999999999999999999999999999999999999",
         ] {
-            assert_eq!(billionths(text), Err(QuantityError::Overflow), "{text}");
+            assert_eq!(parse_nano(text), Err(QuantityError::Overflow), "{text}");
         }
-        assert_eq!(thousandths(billionths("9223372036854775807").unwrap()), Err(QuantityError::Overflow));
-        assert_eq!(billionths("-1"), Err(QuantityError::Negative));
+        assert_eq!(nano_to_milli(parse_nano("9223372036854775807").unwrap()), Err(QuantityError::Overflow));
+        assert_eq!(parse_nano("-1"), Err(QuantityError::Negative));
     }
 }

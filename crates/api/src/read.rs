@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::controlled::Controlled;
-use crate::decode::{Misfit, decode, decode_as_kubectl};
+use crate::controlled::PodController;
+use crate::decode::{DecodeError, decode, decode_as_kubectl};
 use crate::fields::unknown_fields;
 use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
 use crate::test_file::PreemptionTest;
 use crate::tree::{Counter, Node};
 use crate::volumes::Volumes;
-use crate::{InputError, Kind, ObjectRef, Objects, Source, Sourced};
+use crate::{InputError, Kind, ObjectRef, ObjectSet, Source, Sourced};
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
 const LONGEST_LINE: usize = 64 << 20;
@@ -72,7 +72,7 @@ impl Document<'_> {
     }
 
     /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
-    pub fn read(&self, objects: &mut Objects) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
+    pub fn read(&self, objects: &mut ObjectSet) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
         let (value, mut read) = self.parse(false, None)?;
         let test = if TypeMeta::of(&value).is_test() {
             Some(self.own(&value)?)
@@ -98,8 +98,8 @@ impl Document<'_> {
     /// of objects that name none, and an object that names another one is an error.
     pub fn read_submitted(
         &self,
-        objects: &mut Objects,
-        controlled: &mut Vec<Sourced<Controlled>>,
+        objects: &mut ObjectSet,
+        controlled: &mut Vec<Sourced<PodController>>,
         namespace: Option<&str>,
     ) -> Result<(), InputError> {
         let (value, mut read) = self.parse(true, namespace)?;
@@ -130,9 +130,15 @@ impl Document<'_> {
         submitted: bool,
         namespace: Option<&'r str>,
     ) -> Result<(Value, Read<'r>), InputError> {
-        let mut read = Read { objects: Objects::default(), submitted, controlled: Vec::new(), namespace };
-        let mut tree =
-            Tree { source: &self.source, read: &mut read, counter, kindless: Vec::new(), items: 0, error: None };
+        let mut read = Read { objects: ObjectSet::default(), submitted, controlled: Vec::new(), namespace };
+        let mut tree = DocumentVisitor {
+            source: &self.source,
+            read: &mut read,
+            counter,
+            kindless: Vec::new(),
+            items: 0,
+            error: None,
+        };
         let parsed = if looks_like_json(self.text) {
             let mut json = serde_json::Deserializer::from_str(self.text);
             let parsed = tree.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
@@ -257,18 +263,18 @@ impl TypeMeta {
 
 /// What was read.
 struct Read<'r> {
-    objects: Objects,
+    objects: ObjectSet,
     /// Whether the objects are to be submitted. If not, objects whose controllers make pods are passed over, because their pods are in
     /// the input themselves.
     submitted: bool,
     /// Submitted objects whose controllers make pods.
-    controlled: Vec<Sourced<Controlled>>,
+    controlled: Vec<Sourced<PodController>>,
     /// The namespace of submitted objects, if one is given.
     namespace: Option<&'r str>,
 }
 
 /// Builds the tree of a document, all but the items of a list.
-struct Tree<'a, 'r> {
+struct DocumentVisitor<'a, 'r> {
     source: &'a Source,
     read: &'a mut Read<'r>,
     counter: &'a Counter,
@@ -278,7 +284,7 @@ struct Tree<'a, 'r> {
     error: Option<InputError>,
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Tree<'_, '_> {
+impl<'de> DeserializeSeed<'de> for &mut DocumentVisitor<'_, '_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -286,7 +292,7 @@ impl<'de> DeserializeSeed<'de> for &mut Tree<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Tree<'_, '_> {
+impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -301,7 +307,7 @@ impl<'de> Visitor<'de> for &mut Tree<'_, '_> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" {
-                map.next_value_seed(Items(self))?;
+                map.next_value_seed(ItemsVisitor(self))?;
             } else {
                 fields.insert(key, map.next_value_seed(Node(self.counter))?);
             }
@@ -310,9 +316,9 @@ impl<'de> Visitor<'de> for &mut Tree<'_, '_> {
     }
 }
 
-struct Items<'t, 'a, 'r>(&'t mut Tree<'a, 'r>);
+struct ItemsVisitor<'t, 'a, 'r>(&'t mut DocumentVisitor<'a, 'r>);
 
-impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for ItemsVisitor<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -320,7 +326,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Items<'_, '_, '_> {
+impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -371,10 +377,10 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         }
         let made = match (group, kind.as_str()) {
             ("batch", "Job") => {
-                Some(sourced(&value, source)?.map(|job| Controlled::Job(Box::new(job), template_volumes(&value))))
+                Some(sourced(&value, source)?.map(|job| PodController::Job(Box::new(job), template_volumes(&value))))
             }
             ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-                Some(sourced(&value, source)?.map(|one| Controlled::Keeper(Box::new(one), template_volumes(&value))))
+                Some(sourced(&value, source)?.map(|one| PodController::Keeper(Box::new(one), template_volumes(&value))))
             }
             _ => None,
         };
@@ -409,7 +415,7 @@ macro_rules! store {
         watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
     ) => {
         /// Decodes an object and adds it to those of its kind.
-        fn store(objects: &mut Objects, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
+        fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
             match kind {
                 $(Kind::$kind => objects.$list.push(sourced(value, source)?),)+
                 $(Kind::$live => {})+
@@ -474,7 +480,7 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
     match Kind::stored(group, kind)? {
         Kind::Pod => (!is_set("/spec/nodeName")).then_some("Pod"),
         Kind::PodGroup => Some("PodGroup"),
-        Kind::JobGroup => Some("JobGroup"),
+        Kind::KoordinatorPodGroup => Some("KoordinatorPodGroup"),
         Kind::KueueWorkload => (!is_set("/status/admission")).then_some("KueueWorkload"),
         _ => None,
     }
@@ -506,7 +512,7 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object:
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
         quote_quantities(&mut quoted);
-        decode_as_kubectl(quoted).map_err(|Misfit { field, problem }| {
+        decode_as_kubectl(quoted).map_err(|DecodeError { field, problem }| {
             InputError::new(problem).at(source).object(object.clone()).field(field)
         })
     })

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
-use crate::{FullName, InputError, Object, Objects};
+use crate::{InputError, NamespacedName, Object, ObjectSet};
 
 /// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
 pub fn record(
-    objects: &Objects,
-    seen: impl Fn(&FullName) -> bool,
+    objects: &ObjectSet,
+    seen: impl Fn(&NamespacedName) -> bool,
     spec: &TestSpec,
     answer: &Answer,
     assumed: &[&str],
@@ -44,7 +44,7 @@ pub fn record(
     let completes = !objects.kueue_workloads.is_empty();
     let is_needed = |object: &Object| match object {
         Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
-        Object::Pod(pod) => seen(&FullName::of(&pod.metadata)),
+        Object::Pod(pod) => seen(&NamespacedName::from_meta(&pod.metadata)),
         _ => true,
     };
     for object in objects.iter().filter(is_needed) {

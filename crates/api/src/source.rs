@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::kinds::{OfKind, Scope};
-use crate::{FullName, Key, Kind};
+use crate::{Kind, NamespacedName, ObjectKey};
 
 /// Where an object stands in the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub enum KindRef {
 
 impl ObjectRef {
     /// An object of the table of kinds.
-    pub fn of(kind: Kind, name: &FullName) -> Self {
+    pub fn of(kind: Kind, name: &NamespacedName) -> Self {
         let namespace = (kind.resource().scope == Scope::Namespaced).then(|| name.namespace.clone());
         Self { kind: KindRef::Known(kind), namespace, name: name.name.clone() }
     }
@@ -58,7 +58,7 @@ impl ObjectRef {
     }
 
     /// Whether it is the object of this key; without a namespace any object of that kind and name is.
-    pub fn is(&self, key: &Key) -> bool {
+    pub fn is(&self, key: &ObjectKey) -> bool {
         let namespace = self.namespace.as_ref();
         self.kind == KindRef::Known(key.kind)
             && self.name == key.name.name
@@ -66,11 +66,12 @@ impl ObjectRef {
     }
 
     /// The same as the key of an object of the table.
-    pub fn key(&self) -> Option<Key> {
+    pub fn key(&self) -> Option<ObjectKey> {
         match &self.kind {
-            KindRef::Known(kind) => {
-                Some(Key::new(*kind, FullName::new(self.namespace.as_deref().unwrap_or_default(), &self.name)))
-            }
+            KindRef::Known(kind) => Some(ObjectKey::new(
+                *kind,
+                NamespacedName::new(self.namespace.as_deref().unwrap_or_default(), &self.name),
+            )),
             KindRef::Other(_) => None,
         }
     }
@@ -164,7 +165,7 @@ impl<T: Clone> Sourced<T> {
 impl<T: OfKind> Sourced<T> {
     /// The error, with which object it is about and where that is.
     pub fn locate(&self, error: InputError) -> InputError {
-        error.at(&self.source).object(ObjectRef::of(T::KIND, &FullName::of(self.object.metadata())))
+        error.at(&self.source).object(ObjectRef::of(T::KIND, &NamespacedName::from_meta(self.object.metadata())))
     }
 }
 
@@ -174,7 +175,7 @@ pub struct UnknownField {
     /// The object's kind.
     pub kind: String,
     /// The object.
-    pub name: FullName,
+    pub name: NamespacedName,
     /// Where it is, as in `spec.containers[0].resource`.
     pub path: String,
     /// The known field that is named most like it, if one is.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 
-use crate::FullName;
+use crate::NamespacedName;
 
 /// The first document of a test file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,8 +95,8 @@ pub struct PreemptorRef {
 
 impl PreemptorRef {
     /// Its namespace and name.
-    pub fn full_name(&self) -> FullName {
-        FullName::new(&self.namespace, &self.name)
+    pub fn full_name(&self) -> NamespacedName {
+        NamespacedName::new(&self.namespace, &self.name)
     }
 }
 

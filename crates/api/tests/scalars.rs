@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 
-fn read(text: &str) -> Result<Objects, String> {
-    let mut objects = Objects::default();
+fn read(text: &str) -> Result<ObjectSet, String> {
+    let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", text) {
         document.read(&mut objects).map_err(|error| error.to_string())?;
     }

@@ -2,8 +2,8 @@
 
 use crate::cluster::{Cluster, PodFacts};
 use crate::misfit::Misfit;
+use crate::occupancy::Occupancy;
 use crate::selector::selects;
-use crate::standing::Standing;
 use crate::term::Term;
 
 fn is_about(term: &Term, cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
@@ -20,7 +20,7 @@ fn joins(term: &Term, cluster: &Cluster<'_>, one: usize, other: usize) -> bool {
 }
 
 /// What keeps the pod off the node, by its own terms or by those of the pods that stand.
-pub fn affinity(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
+pub fn affinity(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
     if !affinity_is_met(cluster, standing, pod, node) {
         return Err(Misfit::Affinity);
     }
@@ -44,7 +44,7 @@ pub fn affinity(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: us
 
 /// Only pods that meet all terms count, and each term needs one of them in its domain. The first of a series is let in:
 /// where no such pod stands in any domain of the terms, the pod may meet its terms itself. The node needs every term's label.
-fn affinity_is_met(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> bool {
+fn affinity_is_met(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> bool {
     let incoming = &cluster.pods[pod];
     let terms = &incoming.affinity;
     if terms.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 
 use crate::selector::Labels;
 
@@ -26,7 +26,7 @@ struct Class {
 
 impl Classes {
     /// As they were given.
-    pub fn read(objects: &Objects) -> Self {
+    pub fn read(objects: &ObjectSet) -> Self {
         let built_in = |value| Class { value, ..Class::default() };
         let mut by_name = BTreeMap::from([
             ("system-node-critical".to_owned(), built_in(2_000_001_000)),

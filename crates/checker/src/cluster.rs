@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, PodCondition, Taint};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::{Pod, PodSpec};
 
 use crate::amount::{self, Amounts};
 use crate::classes::Classes;
-use crate::complaint::Complaint;
+use crate::finding::Finding;
 use crate::groups::{self, Group};
 use crate::selector::Labels;
 use crate::term::{Term, required_terms};
@@ -20,7 +20,7 @@ use crate::term::{Term, required_terms};
 /// The cluster as the objects describe it.
 pub struct Cluster<'o> {
     /// As they came; budgets are read from here.
-    pub objects: &'o Objects,
+    pub objects: &'o ObjectSet,
     /// The priority classes.
     pub classes: Classes,
     /// By name.
@@ -28,7 +28,7 @@ pub struct Cluster<'o> {
     /// By name; those that ended are not among them.
     pub pods: Vec<PodFacts>,
     /// Groups that a pod names and somebody defined.
-    pub groups: BTreeMap<FullName, Group>,
+    pub groups: BTreeMap<NamespacedName, Group>,
     /// What yields whole: every bound pod is in exactly one.
     pub units: Vec<Unit>,
     /// By pod: its unit, if it is bound.
@@ -49,7 +49,7 @@ pub struct NodeFacts {
 
 /// A pod that is bound or pending. Its fields are many because each is a fact by itself, and no rule reads some of them together.
 pub struct PodFacts {
-    pub name: FullName,
+    pub name: NamespacedName,
     pub labels: Labels,
     pub spec: Arc<PodSpec>,
     /// What it asks for: what counts when it is placed.
@@ -68,7 +68,7 @@ pub struct PodFacts {
     /// It runs, and asks to grow, and the node had no room.
     pub resizing: bool,
     /// The group that it names, defined or not.
-    pub group: Option<FullName>,
+    pub group: Option<NamespacedName>,
     /// Whether it is pending and has scheduling gates.
     pub gated: bool,
     /// Whether it is a pending member of a group, and another scheduler is to place it.
@@ -96,7 +96,7 @@ pub struct Unit {
 
 impl<'o> Cluster<'o> {
     /// Reads the objects. An amount that cannot be read is a complaint.
-    pub fn read(objects: &'o Objects, max_excess: Option<u32>, scheduler: Option<&str>) -> Result<Self, Complaint> {
+    pub fn read(objects: &'o ObjectSet, max_excess: Option<u32>, scheduler: Option<&str>) -> Result<Self, Finding> {
         let mut nodes: Vec<NodeFacts> =
             objects.nodes.iter().map(|node| read_node(&node.object)).collect::<Result<_, _>>()?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -158,13 +158,13 @@ impl<'o> Cluster<'o> {
     }
 }
 
-fn read_node(node: &Node) -> Result<NodeFacts, Complaint> {
+fn read_node(node: &Node) -> Result<NodeFacts, Finding> {
     let name = node.metadata.name.clone().unwrap_or_default();
     let spec = node.spec.clone().unwrap_or_default();
     let status = node.status.clone().unwrap_or_default();
     let list = status.allocatable.as_ref().or(status.capacity.as_ref());
     let allocatable = amount::offered(list, "status.allocatable")
-        .map_err(|field| Complaint::Unreadable { object: format!("node {name}"), field })?;
+        .map_err(|field| Finding::Unreadable { object: format!("node {name}"), field })?;
     let disabled = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
     Ok(NodeFacts {
         labels: node.metadata.labels.clone().unwrap_or_default(),
@@ -177,8 +177,8 @@ fn read_node(node: &Node) -> Result<NodeFacts, Complaint> {
 }
 
 /// `None` for a pod that ended, and for one that is bound to a node nobody knows.
-fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<PodFacts>, Complaint> {
-    let name = FullName::of(&pod.metadata);
+fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<PodFacts>, Finding> {
+    let name = NamespacedName::from_meta(&pod.metadata);
     let spec = pod.spec.clone().unwrap_or_default();
     let status = pod.status.clone().unwrap_or_default();
     if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
@@ -200,7 +200,7 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     let deferred = condition("PodResizePending", &|condition| {
         condition.status == "True" && condition.reason.as_deref() == Some("Deferred")
     });
-    let unreadable = |field| Complaint::Unreadable { object: format!("pod {name}"), field };
+    let unreadable = |field| Finding::Unreadable { object: format!("pod {name}"), field };
     let labels = pod.metadata.labels.clone().unwrap_or_default();
     let (affinity, anti_affinity) = required_terms(&spec, &labels, &name.namespace);
     let class = spec.priority_class_name.as_deref();
@@ -219,7 +219,7 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
         terminating: pod.metadata.deletion_timestamp.is_some(),
         preempted: pod.metadata.deletion_timestamp.is_some() && preempted.is_some(),
         resizing: node.is_some() && deferred.is_some(),
-        group: group.map(|group| FullName::new(&name.namespace, group)),
+        group: group.map(|group| NamespacedName::new(&name.namespace, group)),
         gated,
         of_other_scheduler: false,
         affinity,
@@ -231,9 +231,9 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
 }
 
 /// All bound pods of a group that yields whole are one unit; any other bound pod is its own. (Rules 1, 2 and 16 of the groups.)
-fn units(pods: &[PodFacts], groups: &BTreeMap<FullName, Group>) -> Vec<Unit> {
+fn units(pods: &[PodFacts], groups: &BTreeMap<NamespacedName, Group>) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
-    let mut whole: BTreeMap<&FullName, usize> = BTreeMap::new();
+    let mut whole: BTreeMap<&NamespacedName, usize> = BTreeMap::new();
     for (at, pod) in pods.iter().enumerate().filter(|(_, pod)| pod.node.is_some()) {
         let defined = pod.group.as_ref().and_then(|name| Some((name, groups.get(name)?)));
         let priority = defined.map_or(pod.priority, |(_, group)| group.victim_priority);
@@ -255,7 +255,7 @@ fn units(pods: &[PodFacts], groups: &BTreeMap<FullName, Group>) -> Vec<Unit> {
 /// Marks the pending members of groups that another scheduler is to place: that of this name decides, or, without a name, for each group
 /// `reprieve` if a pending member names it, else `default-scheduler`, else the first by name.
 fn mark_others(pods: &mut [PodFacts], scheduler: Option<&str>) {
-    let mut named: BTreeMap<FullName, BTreeSet<String>> = BTreeMap::new();
+    let mut named: BTreeMap<NamespacedName, BTreeSet<String>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.node.is_none() && !pod.terminating) {
         if let Some(group) = &pod.group {
             named.entry(group.clone()).or_default().insert(scheduler_of(pod));

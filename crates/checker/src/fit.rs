@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use crate::affinity::affinity;
 use crate::cluster::{Cluster, PodFacts};
 use crate::misfit::Misfit;
+use crate::occupancy::Occupancy;
 use crate::selector::{cordon, keeps_off, node_is_wanted};
 use crate::spread::spread;
-use crate::standing::Standing;
 
 /// Who asks, and when.
 pub struct Asker {
@@ -23,7 +23,7 @@ pub struct Asker {
 }
 
 /// Whether the pod fits, with those nominated to the node that are at least as high as the asker, and without. (Rule 6.)
-pub fn fits(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
+pub fn fits(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
     let holds_room = |&(at, other): &(usize, &PodFacts)| {
         other.node.is_none()
             && other.nominated == Some(node)
@@ -41,12 +41,12 @@ pub fn fits(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, pod: usiz
 
 /// Whether the pod fails on the node for a reason that no eviction can mend, with everybody in place. (Rule 8.) As in
 /// kube-scheduler the first filter that fails speaks for the node.
-pub fn is_hopeless(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, pod: usize, node: usize) -> bool {
+pub fn is_hopeless(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> bool {
     fits(cluster, standing, asker, pod, node).is_err_and(|misfit| !misfit.may_yield())
 }
 
 /// All filters, in the order of kube-scheduler. A pod that grows where it runs is asked for nothing but room, on a node that lets it.
-fn passes(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
+fn passes(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, pod: usize, node: usize) -> Result<(), Misfit> {
     if asker.resize {
         return if cluster.nodes[node].resize_preemption_disabled {
             Err(Misfit::NotWanted)
@@ -71,7 +71,7 @@ fn welcome(cluster: &Cluster<'_>, pod: usize, node: usize) -> Result<(), Misfit>
 }
 
 /// Only what the pod asks for is looked at: a node may be short of other things already.
-fn room(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
+fn room(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
     let offered = |resource: &String| cluster.nodes[node].allocatable.get(resource).copied().unwrap_or(0);
     let held = |resource: &String| -> i128 {
         standing.on[node].iter().map(|&other| cluster.pods[other].holds.get(resource).copied().unwrap_or(0)).sum()
@@ -88,7 +88,7 @@ fn room(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> 
 }
 
 /// Same port, same protocol, and the same address or all addresses on either side. (Rule 9.)
-fn ports(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
+fn ports(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
     for wanted in host_ports(&cluster.pods[pod]) {
         for taken in standing.on[node].iter().flat_map(|&other| host_ports(&cluster.pods[other])) {
             let same_address = wanted.ip == taken.ip || wanted.ip == "0.0.0.0" || taken.ip == "0.0.0.0";

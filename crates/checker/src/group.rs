@@ -3,31 +3,31 @@
 //! have cost less.
 
 use jiff::Timestamp;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::test_file::OutcomeName;
 
 use crate::claimed::{
-    Claimed, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
+    ClaimedAnswer, must_be_refused, names, needless_victims, spare_victims, unlawful_victims, wrong_nominations,
 };
 use crate::cluster::Cluster;
-use crate::complaint::Complaint;
+use crate::finding::Finding;
 use crate::fit::{Asker, fits};
 use crate::groups::Group;
 use crate::lawful::{pods_of, potential_victims, under_way_for_group, unknown_class_on};
 use crate::members::{domains, first_fit, first_fit_is_best, putting_back_never_helps};
 use crate::obstacle::{is_unsupported, is_unsupported_group};
-use crate::reprieve::{Taken, by_importance, reprieve, violating};
-use crate::standing::Standing;
+use crate::occupancy::Occupancy;
+use crate::reprieve::{UsedAmounts, by_importance, reprieve, violating};
 
 /// What is wrong with an answer about a group; nothing can be said of one that nobody defined.
 pub fn judge(
     cluster: &Cluster<'_>,
-    claimed: &Claimed,
+    claimed: &ClaimedAnswer,
     outcome: OutcomeName,
-    name: &FullName,
+    name: &NamespacedName,
     priority_cut: bool,
     now: Timestamp,
-) -> Option<Vec<Complaint>> {
+) -> Option<Vec<Finding>> {
     let group = cluster.groups.get(name)?;
     let named = (0..cluster.pods.len()).filter(|&pod| cluster.pods[pod].group.as_ref() == Some(name));
     let (running, pending): (Vec<usize>, Vec<usize>) = named.partition(|&pod| cluster.pods[pod].node.is_some());
@@ -42,12 +42,12 @@ pub fn judge(
         return Some(must_be_refused(cluster, claimed, outcome, first));
     }
     let asker = Asker { priority: group.priority, pods: pending, resize: false, now };
-    let standing = Standing::of(cluster);
+    let standing = Occupancy::of(cluster);
     let domains = domains(cluster, group, &running);
     let ask = Ask { cluster, claimed, asker, group, running, domains, standing, priority_cut };
     for &(pod, _) in &claimed.placement {
         if !ask.asker.pods.contains(&pod) {
-            return Some(vec![Complaint::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
+            return Some(vec![Finding::NotOfThePreemptor { pod: cluster.pod_name(pod) }]);
         }
     }
     Some(match outcome {
@@ -61,31 +61,31 @@ pub fn judge(
 /// One group's question, and the answer that was given.
 struct Ask<'a> {
     cluster: &'a Cluster<'a>,
-    claimed: &'a Claimed,
+    claimed: &'a ClaimedAnswer,
     asker: Asker,
     group: &'a Group,
     running: Vec<usize>,
     domains: Vec<Vec<usize>>,
-    standing: Standing,
+    standing: Occupancy,
     priority_cut: bool,
 }
 
 impl Ask<'_> {
-    fn schedule(&self) -> Vec<Complaint> {
-        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+    fn schedule(&self) -> Vec<Finding> {
+        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
         complaints.extend(self.misfit(&self.standing));
         complaints.extend(self.too_few());
         match self.domain() {
             Some(domain) => complaints.extend(self.left_out(&self.standing, domain)),
-            None => complaints.push(Complaint::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            None => complaints.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
         }
         complaints
     }
 
-    fn preempt(&self) -> Vec<Complaint> {
-        let mut complaints: Vec<Complaint> = self.fits_now().into_iter().collect();
+    fn preempt(&self) -> Vec<Finding> {
+        let mut complaints: Vec<Finding> = self.fits_now().into_iter().collect();
         if self.misfit(&self.standing).is_none() && self.too_few().is_none() {
-            complaints.push(Complaint::GroupFitsNow { members: self.claimed.placement.len() });
+            complaints.push(Finding::GroupFitsNow { members: self.claimed.placement.len() });
         }
         complaints.extend(self.may_not_preempt());
         complaints.extend(self.members_differ());
@@ -98,31 +98,31 @@ impl Ask<'_> {
             complaints.extend(unknown_class_on(self.cluster, &self.asker, node));
         }
         if self.putting_back_never_helps() {
-            let stands = |standing: &Standing| self.misfit(standing).is_none();
+            let stands = |standing: &Occupancy| self.misfit(standing).is_none();
             complaints.extend(spare_victims(self.cluster, self.claimed, &gone, &stands));
         }
         match self.domain() {
             Some(domain) => complaints.extend(self.wrong_victims(domain)),
-            None => complaints.push(Complaint::SeveralDomains { keys: self.group.topology_keys.clone() }),
+            None => complaints.push(Finding::SeveralDomains { keys: self.group.topology_keys.clone() }),
         }
         complaints
     }
 
-    fn wait(&self) -> Vec<Complaint> {
-        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+    fn wait(&self) -> Vec<Finding> {
+        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
         complaints.extend(self.fits_now());
         complaints.extend(self.may_not_preempt());
         complaints.extend(self.members_differ());
         if self.under_way().is_none() {
-            complaints.push(Complaint::NothingUnderWay);
+            complaints.push(Finding::NothingUnderWay);
         }
         let kept = self.asker.pods.iter().filter_map(|&pod| Some((pod, self.cluster.pods[pod].nominated?)));
         complaints.extend(wrong_nominations(self.cluster, self.claimed, &kept.collect::<Vec<_>>()));
         complaints
     }
 
-    fn unschedulable(&self) -> Vec<Complaint> {
-        let mut complaints: Vec<Complaint> = needless_victims(self.cluster, self.claimed).into_iter().collect();
+    fn unschedulable(&self) -> Vec<Finding> {
+        let mut complaints: Vec<Finding> = needless_victims(self.cluster, self.claimed).into_iter().collect();
         complaints.extend(wrong_nominations(self.cluster, self.claimed, &[]));
         if self.members_differ().is_some() {
             return complaints;
@@ -139,7 +139,7 @@ impl Ask<'_> {
                 let gone = self.standing.without(&pods_of(self.cluster, &potential));
                 let members = first_fit(self.cluster, &gone, &self.asker, &usable);
                 if self.is_enough(members) && !potential.is_empty() {
-                    complaints.push(Complaint::LawfulPlanForGroup { members });
+                    complaints.push(Finding::LawfulPlanForGroup { members });
                     break;
                 }
             }
@@ -148,12 +148,12 @@ impl Ask<'_> {
     }
 
     /// The first member that does not fit where it is claimed to go, each in order beside those before it. (Rule 9.)
-    fn misfit(&self, standing: &Standing) -> Option<Complaint> {
+    fn misfit(&self, standing: &Occupancy) -> Option<Finding> {
         let mut standing = standing.clone();
         for &(pod, node) in &self.claimed.placement {
             if let Err(misfit) = fits(self.cluster, &standing, &self.asker, pod, node) {
                 let (pod, node) = (self.cluster.pod_name(pod), self.cluster.node_name(node));
-                return Some(Complaint::DoesNotFit { pod, node, misfit });
+                return Some(Finding::DoesNotFit { pod, node, misfit });
             }
             standing.put(pod, node);
         }
@@ -164,10 +164,10 @@ impl Ask<'_> {
         placed > 0 && self.running.len() + placed >= self.group.min_count
     }
 
-    fn too_few(&self) -> Option<Complaint> {
+    fn too_few(&self) -> Option<Finding> {
         let (running, placed) = (self.running.len(), self.claimed.placement.len());
         let min_count = self.group.min_count;
-        (!self.is_enough(placed)).then_some(Complaint::TooFewPlaced { running, placed, min_count })
+        (!self.is_enough(placed)).then_some(Finding::TooFewPlaced { running, placed, min_count })
     }
 
     /// The domain that holds the whole placement.
@@ -183,7 +183,7 @@ impl Ask<'_> {
     }
 
     /// A member that was passed over though, with all the others placed, a node has room. (Rules 5 and 8: all that fit are placed.)
-    fn left_out(&self, standing: &Standing, nodes: &[usize]) -> Option<Complaint> {
+    fn left_out(&self, standing: &Occupancy, nodes: &[usize]) -> Option<Finding> {
         let mut standing = standing.clone();
         for &(member, node) in &self.claimed.placement {
             standing.put(member, node);
@@ -192,21 +192,21 @@ impl Ask<'_> {
         self.asker.pods.iter().copied().filter(|&member| !is_placed(member)).find_map(|member| {
             let fitting = |&&node: &&usize| fits(self.cluster, &standing, &self.asker, member, node).is_ok();
             let &node = nodes.iter().find(fitting)?;
-            Some(Complaint::MemberLeftOut { pod: self.cluster.pod_name(member), node: self.cluster.node_name(node) })
+            Some(Finding::MemberLeftOut { pod: self.cluster.pod_name(member), node: self.cluster.node_name(node) })
         })
     }
 
-    fn fits_now(&self) -> Option<Complaint> {
+    fn fits_now(&self) -> Option<Finding> {
         if !first_fit_is_best(self.cluster, &self.asker.pods) {
             return None;
         }
         let counts = self.domains.iter().map(|domain| first_fit(self.cluster, &self.standing, &self.asker, domain));
         let members = counts.max().filter(|&placed| self.is_enough(placed))?;
-        Some(Complaint::GroupFitsNow { members })
+        Some(Finding::GroupFitsNow { members })
     }
 
     /// Rules 7 and 12: nobody who leaves makes room for a group that has no domain, or too few members.
-    fn under_way(&self) -> Option<Complaint> {
+    fn under_way(&self) -> Option<Finding> {
         if self.domains.is_empty() || !self.is_enough(self.asker.pods.len()) {
             return None;
         }
@@ -214,20 +214,20 @@ impl Ask<'_> {
     }
 
     /// Rule 6.
-    fn may_not_preempt(&self) -> Option<Complaint> {
+    fn may_not_preempt(&self) -> Option<Finding> {
         let never = |&&pod: &&usize| !self.group.preempts || !self.cluster.pods[pod].preempts;
         let pod = self.asker.pods.iter().find(never)?;
-        Some(Complaint::MayNotPreempt { pod: self.cluster.pod_name(*pod) })
+        Some(Finding::MayNotPreempt { pod: self.cluster.pod_name(*pod) })
     }
 
     /// Rule 20.
-    fn members_differ(&self) -> Option<Complaint> {
+    fn members_differ(&self) -> Option<Finding> {
         let differs = |&&pod: &&usize| {
             let pod = &self.cluster.pods[pod];
             pod.priority != self.group.priority || pod.preempts != self.group.preempts
         };
         let pod = self.running.iter().chain(&self.asker.pods).find(differs)?;
-        Some(Complaint::MembersDiffer { pod: self.cluster.pod_name(*pod) })
+        Some(Finding::MembersDiffer { pod: self.cluster.pod_name(*pod) })
     }
 
     fn putting_back_never_helps(&self) -> bool {
@@ -235,19 +235,19 @@ impl Ask<'_> {
     }
 
     /// Works out the victims of the claimed placement anew. (Rules 9, 10 and 17.)
-    fn wrong_victims(&self, domain: &[usize]) -> Vec<Complaint> {
+    fn wrong_victims(&self, domain: &[usize]) -> Vec<Finding> {
         let mut complaints = Vec::new();
         let usable = self.usable(domain);
         let potential = potential_victims(self.cluster, &self.asker, &usable);
         let gone = self.standing.without(&pods_of(self.cluster, &potential));
-        let stands = |standing: &Standing| self.misfit(standing).is_none();
-        let Taken { victims, budgets_matter, .. } = reprieve(self.cluster, &gone, &potential, &stands);
+        let stands = |standing: &Occupancy| self.misfit(standing).is_none();
+        let UsedAmounts { victims, budgets_matter, .. } = reprieve(self.cluster, &gone, &potential, &stands);
         // The cut places the members a second time, after the reprieve by budgets. Without such a reprieve what is above
         // the cut is put back first anyway, so that the victims of the last placement are the same with and without it.
         if !self.priority_cut || (!budgets_matter && self.putting_back_never_helps()) {
             let expected = names(self.cluster, &pods_of(self.cluster, &victims));
             if expected != names(self.cluster, &self.claimed.victims) {
-                complaints.push(Complaint::WrongVictimsOfPlacement { expected });
+                complaints.push(Finding::WrongVictimsOfPlacement { expected });
             }
         }
         if self.priority_cut {
@@ -260,7 +260,7 @@ impl Ask<'_> {
 
     /// A victim of a priority that need not be touched, since taking only lower units leaves room for enough members. Units that
     /// violate a budget may have been reprieved before the cut, and are not reckoned with.
-    fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Complaint> {
+    fn above_the_cut(&self, usable: &[usize], potential: &[usize]) -> Option<Finding> {
         let claimed = self.claimed.units(self.cluster);
         let highest = claimed.into_iter().max_by_key(|&unit| self.cluster.units[unit].priority)?;
         let priority = self.cluster.units[highest].priority;
@@ -271,6 +271,6 @@ impl Ask<'_> {
         let enough = first_fit_is_best(self.cluster, &self.asker.pods)
             && self.is_enough(first_fit(self.cluster, &gone, &self.asker, usable));
         let pod = self.cluster.pods[self.cluster.units[highest].pods[0]].name.to_string();
-        enough.then_some(Complaint::AboveTheCut { pod, priority })
+        enough.then_some(Finding::AboveTheCut { pod, priority })
     }
 }

@@ -1,7 +1,7 @@
 //! What a PodGroup, or the Workload that stands for one, says of its pods.
 
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 
 use crate::classes::Classes;
@@ -25,16 +25,19 @@ pub struct Group {
 }
 
 /// The group of this name, if anybody defined it.
-pub fn read(objects: &Objects, classes: &Classes, max_excess: Option<u32>, name: &FullName) -> Option<Group> {
-    let pod_group =
-        objects.pod_groups.iter().map(|sourced| &*sourced.object).find(|group| FullName::of(&group.metadata) == *name);
+pub fn read(objects: &ObjectSet, classes: &Classes, max_excess: Option<u32>, name: &NamespacedName) -> Option<Group> {
+    let pod_group = objects
+        .pod_groups
+        .iter()
+        .map(|sourced| &*sourced.object)
+        .find(|group| NamespacedName::from_meta(&group.metadata) == *name);
     let Some(pod_group) = pod_group else {
         let (workload, part) = workload_of(objects, name)?;
         return Some(from_workload(classes, max_excess, workload, part));
     };
     let spec = &pod_group.spec;
     let template = spec.workload_ref.as_ref().and_then(|reference| {
-        let workload = workload_named(objects, &FullName::new(&name.namespace, &reference.workload_name))?;
+        let workload = workload_named(objects, &NamespacedName::new(&name.namespace, &reference.workload_name))?;
         Some((workload, workload.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?))
     });
     let workload = template.map(|(workload, _)| &workload.spec);
@@ -57,10 +60,10 @@ pub fn read(objects: &Objects, classes: &Classes, max_excess: Option<u32>, name:
 }
 
 /// A part of a Workload lends its name to `workload-part` and to every replica of it, `workload-part-key`.
-fn workload_of<'o>(objects: &'o Objects, name: &FullName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
+fn workload_of<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<(&'o Workload, &'o WorkloadGroup)> {
     let all = objects.workloads.iter().map(|sourced| &*sourced.object);
     let parts = all
-        .filter(|workload| FullName::of(&workload.metadata).namespace == name.namespace)
+        .filter(|workload| NamespacedName::from_meta(&workload.metadata).namespace == name.namespace)
         .flat_map(|workload| workload.spec.pod_groups.iter().map(move |part| (workload, part)));
     let prefix = |(workload, part): &(&Workload, &WorkloadGroup)| {
         format!("{}-{}", workload.metadata.name.as_deref().unwrap_or_default(), part.name)
@@ -71,8 +74,12 @@ fn workload_of<'o>(objects: &'o Objects, name: &FullName) -> Option<(&'o Workloa
     fitting.max_by_key(|part| prefix(part).len())
 }
 
-fn workload_named<'o>(objects: &'o Objects, name: &FullName) -> Option<&'o Workload> {
-    objects.workloads.iter().map(|sourced| &*sourced.object).find(|one| FullName::of(&one.metadata) == *name)
+fn workload_named<'o>(objects: &'o ObjectSet, name: &NamespacedName) -> Option<&'o Workload> {
+    objects
+        .workloads
+        .iter()
+        .map(|sourced| &*sourced.object)
+        .find(|one| NamespacedName::from_meta(&one.metadata) == *name)
 }
 
 fn from_workload(classes: &Classes, max_excess: Option<u32>, workload: &Workload, part: &WorkloadGroup) -> Group {

@@ -10,7 +10,7 @@ mod amount;
 mod claimed;
 mod classes;
 mod cluster;
-mod complaint;
+mod finding;
 mod fit;
 mod group;
 mod groups;
@@ -18,27 +18,27 @@ mod lawful;
 mod members;
 mod misfit;
 mod obstacle;
+mod occupancy;
 mod pod;
 mod reprieve;
 mod selector;
 mod spread;
-mod standing;
 mod term;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::test_file::PreemptorRef;
 
-use claimed::Claimed;
+use claimed::ClaimedAnswer;
 use cluster::Cluster;
-pub use complaint::Complaint;
+pub use finding::Finding;
 pub use misfit::Misfit;
 pub use selector::selects;
 
 /// A decision, and all that it was made from.
 pub struct Claim<'a> {
     /// The cluster.
-    pub objects: &'a Objects,
+    pub objects: &'a ObjectSet,
     /// The decision's clock.
     pub now: jiff::Timestamp,
     /// Who asks.
@@ -54,13 +54,13 @@ pub struct Claim<'a> {
 }
 
 /// What is wrong with the decision, by the rules; empty if it is accepted.
-pub fn check(claim: &Claim<'_>) -> Vec<Complaint> {
+pub fn check(claim: &Claim<'_>) -> Vec<Finding> {
     judge(claim).unwrap_or_else(|complaint| vec![complaint])
 }
 
-fn judge(claim: &Claim<'_>) -> Result<Vec<Complaint>, Complaint> {
+fn judge(claim: &Claim<'_>) -> Result<Vec<Finding>, Finding> {
     let cluster = Cluster::read(claim.objects, claim.max_preemption_priority_excess, claim.scheduler_name)?;
-    let claimed = Claimed::read(&cluster, claim.answer)?;
+    let claimed = ClaimedAnswer::read(&cluster, claim.answer)?;
     let name = claim.preemptor.full_name();
     let outcome = claim.answer.outcome;
     let complaints = match claim.preemptor.kind.as_str() {
@@ -71,5 +71,5 @@ fn judge(claim: &Claim<'_>) -> Result<Vec<Complaint>, Complaint> {
         "PodGroup" => group::judge(&cluster, &claimed, outcome, &name, claim.priority_cut, claim.now),
         _ => None,
     };
-    complaints.ok_or_else(|| Complaint::NoPreemptor { kind: claim.preemptor.kind.clone(), name: name.to_string() })
+    complaints.ok_or_else(|| Finding::NoPreemptor { kind: claim.preemptor.kind.clone(), name: name.to_string() })
 }

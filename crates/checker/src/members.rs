@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::cluster::{Cluster, PodFacts};
 use crate::fit::{Asker, fits, host_ports};
 use crate::groups::Group;
+use crate::occupancy::Occupancy;
 use crate::spread::constraints;
-use crate::standing::Standing;
 
 /// The sets of nodes of which one must hold all members: the cluster, or each domain of the topology keys. Members that run
 /// leave only the domain that they are in; nodes without the labels are in none. (Rule 12 of the groups.)
@@ -30,7 +30,7 @@ pub fn domains(cluster: &Cluster<'_>, group: &Group, running: &[usize]) -> Vec<V
 }
 
 /// How many members fit on the nodes if each goes to the first that has room.
-pub fn first_fit(cluster: &Cluster<'_>, standing: &Standing, asker: &Asker, nodes: &[usize]) -> usize {
+pub fn first_fit(cluster: &Cluster<'_>, standing: &Occupancy, asker: &Asker, nodes: &[usize]) -> usize {
     let mut standing = standing.clone();
     let mut placed = 0;
     for &member in &asker.pods {

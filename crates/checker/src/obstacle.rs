@@ -1,7 +1,7 @@
 //! Who is not to be placed, whatever room there is: pods under scheduling gates, members of a group that name another scheduler, and pods
 //! with requirements that are not evaluated.
 
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
 
@@ -39,9 +39,9 @@ pub fn is_gang_refused(cluster: &Cluster<'_>, pod: &PodFacts) -> bool {
 }
 
 /// Whether the PodGroup of this name asks for what is not evaluated.
-pub fn is_unsupported_group(cluster: &Cluster<'_>, name: &FullName) -> bool {
+pub fn is_unsupported_group(cluster: &Cluster<'_>, name: &NamespacedName) -> bool {
     let named = cluster.objects.pod_groups.iter().map(|group| &*group.object);
-    let mut named = named.filter(|group| FullName::of(&group.metadata) == *name).map(|group| &group.spec);
+    let mut named = named.filter(|group| NamespacedName::from_meta(&group.metadata) == *name).map(|group| &group.spec);
     named.any(|spec| {
         let parent = spec.parent_composite_pod_group_name.as_ref().is_some_and(|name| !name.is_empty());
         let claims = spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty());

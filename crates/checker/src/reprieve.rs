@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 
 use crate::cluster::{Cluster, PodFacts};
+use crate::occupancy::Occupancy;
 use crate::selector::{is_empty, selects};
-use crate::standing::Standing;
 
 /// What the reprieve leaves.
-pub struct Taken {
+pub struct UsedAmounts {
     /// The units that could not be reprieved.
     pub victims: Vec<usize>,
     /// How many of their pods violate a budget.
@@ -24,10 +24,10 @@ pub struct Taken {
 /// 4, 9 and 10 of the groups.) `gone` lacks all of them.
 pub fn reprieve(
     cluster: &Cluster<'_>,
-    gone: &Standing,
+    gone: &Occupancy,
     potential: &[usize],
-    stands: &dyn Fn(&Standing) -> bool,
-) -> Taken {
+    stands: &dyn Fn(&Occupancy) -> bool,
+) -> UsedAmounts {
     let ordered = by_importance(cluster, potential);
     let violating = violating(cluster, &ordered);
     let (first, rest): (Vec<usize>, Vec<usize>) = ordered.iter().partition(|unit| violating.contains_key(unit));
@@ -42,7 +42,7 @@ pub fn reprieve(
         }
     }
     let violations = victims.iter().filter_map(|unit| violating.get(unit)).sum();
-    Taken { victims, violations, budgets_matter: !violating.is_empty() }
+    UsedAmounts { victims, violations, budgets_matter: !violating.is_empty() }
 }
 
 /// The most important first: priority, membership of a group, size, age. The order of names settles the rest.
@@ -74,7 +74,7 @@ pub fn violating(cluster: &Cluster<'_>, ordered: &[usize]) -> BTreeMap<usize, us
             let mut overdrawn = false;
             for (at, budget) in budgets.iter().enumerate() {
                 let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-                let applies = FullName::of(&budget.metadata).namespace == pod.name.namespace
+                let applies = NamespacedName::from_meta(&budget.metadata).namespace == pod.name.namespace
                     && !pod.labels.is_empty()
                     && selector.is_some_and(|selector| !is_empty(selector))
                     && selects(selector, &pod.labels);

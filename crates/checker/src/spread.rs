@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use crate::cluster::{Cluster, PodFacts};
 use crate::misfit::Misfit;
+use crate::occupancy::Occupancy;
 use crate::selector::{is_empty, keeps_off, node_is_wanted, selects, with_keys};
-use crate::standing::Standing;
 
 /// The constraints that must hold.
 pub fn constraints(pod: &PodFacts) -> Vec<&TopologySpreadConstraint> {
@@ -19,7 +19,7 @@ pub fn constraints(pod: &PodFacts) -> Vec<&TopologySpreadConstraint> {
 /// The node needs the label. Matches in its domain, with the pod itself, less those in the emptiest domain, must not exceed
 /// the skew.
 /// As in kube-scheduler an empty selector counts the pod itself and nobody else.
-pub fn spread(cluster: &Cluster<'_>, standing: &Standing, pod: usize, node: usize) -> Result<(), Misfit> {
+pub fn spread(cluster: &Cluster<'_>, standing: &Occupancy, pod: usize, node: usize) -> Result<(), Misfit> {
     let incoming = &cluster.pods[pod];
     let constraints = constraints(incoming);
     let keys: BTreeSet<&String> = constraints.iter().map(|constraint| &constraint.topology_key).collect();

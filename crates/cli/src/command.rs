@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use crate::input::Error;
-use crate::{cases, compare, demo, output, plan, run, simulate};
+use crate::{compare, demo, output, plan, run, simulate, test};
 use clap::{Parser, Subcommand};
 
 /// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
@@ -26,7 +26,7 @@ enum Command {
     /// Runs PreemptionTest files: unit tests for a preemption policy
     ///
     /// Exit status: 0 all pass, 1 some fail or the result cannot be written, 2 bad input.
-    Test(cases::TestArgs),
+    Test(test::TestArgs),
     /// Every policy's verdict on one cluster and one preemptor, side by side
     ///
     /// Exit status: 0 done, 1 error.
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
     };
     let done = match &cli.command {
         Command::Plan(args) => plan::run(args),
-        Command::Test(args) => cases::run(args),
+        Command::Test(args) => test::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Run(args) => run::run(args),

@@ -7,18 +7,18 @@ use reprieve_api::fields;
 use reprieve_api::test_file::{PreemptorRef, TestSpec};
 use serde_json::json;
 
-use crate::asking::{AskingArgs, asked_by};
+use crate::args::{QuestionArgs, attribute_to_flag};
 use crate::input::{Error, Input};
 use crate::output;
+use crate::policies::{PolicyResult, verdicts};
 use crate::render::table;
-use crate::verdicts::{Verdict, verdicts};
 
 /// What `reprieve compare` is told.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// The question.
     #[command(flatten)]
-    pub asking: AskingArgs,
+    pub asking: QuestionArgs,
     /// How the verdicts are printed; html is one file with no outside resources
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -35,7 +35,7 @@ pub enum Output {
     Html,
 }
 
-fn nobody_asks() -> Error {
+fn missing_preemptor() -> Error {
     Error::Usage("nobody asks: name a pending pod or group with --for".to_owned())
 }
 
@@ -43,19 +43,20 @@ fn nobody_asks() -> Error {
 pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     let asking = &args.asking;
     if asking.filename.is_empty() && asking.preemptor.is_none() {
-        return Err(nobody_asks());
+        return Err(missing_preemptor());
     }
     let Input { objects, test } = asking.read()?;
     let (recorded, source): (Option<TestSpec>, _) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
     let Some(preemptor) = asking.named()?.or_else(|| recorded.as_ref().map(|spec| spec.preemptor.clone())) else {
-        return Err(nobody_asks());
+        return Err(missing_preemptor());
     };
     let mut warnings = fields::warnings_about(&preemptor, &objects, true);
     warnings.extend(asking.check(&objects, recorded.as_ref(), None)?);
     let now = asking.clock(recorded.as_ref());
     let profile = recorded.map(|spec| spec.profile).unwrap_or_default();
     let asked = TestSpec { now, profile, preemptor, expect: None };
-    let verdicts = verdicts(&objects, &asked).map_err(|error| asked_by(error, &asking.flags(), source.as_ref()))?;
+    let verdicts =
+        verdicts(&objects, &asked).map_err(|error| attribute_to_flag(error, &asking.flags(), source.as_ref()))?;
     let preemptor = asked.preemptor;
     match args.output {
         Output::Table => output::print(&as_table(&preemptor, &verdicts, &warnings))?,
@@ -76,7 +77,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn as_table(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String]) -> String {
+fn as_table(preemptor: &PreemptorRef, verdicts: &[PolicyResult], warnings: &[String]) -> String {
     let rows = verdicts.iter().map(|verdict| {
         let lost = verdict.lost.words();
         let victims = match verdict.victims.as_slice() {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::{Kind, Need, Reader};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod;
 use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_report::plural::count;
@@ -28,7 +28,7 @@ const BUILT_IN: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
 /// Refuses input without nodes, and input whose objects name PriorityClasses if it has none. The warnings are about single classes that
 /// are missing. `files` names the input.
-pub fn check(objects: &Objects, files: &str) -> Result<Vec<String>, InputError> {
+pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError> {
     if objects.nodes.is_empty() {
         let problem = format!("{files}: there is no Node in the input; add the output of: {EXPORT_NODES}");
         return Err(InputError::new(problem));
@@ -81,14 +81,14 @@ fn is_running(pod: &Pod) -> bool {
 /// An object that names a class.
 struct Naming<'o> {
     kind: Kind,
-    name: FullName,
+    name: NamespacedName,
     source: &'o Source,
     field: &'static str,
     class: &'o str,
 }
 
 /// By class: the objects that name it. Pods that have ended no longer count.
-fn named_classes(objects: &Objects) -> BTreeMap<&str, Vec<Naming<'_>>> {
+fn named_classes(objects: &ObjectSet) -> BTreeMap<&str, Vec<Naming<'_>>> {
     let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();
     let own = "spec.priorityClassName";
     for pod in objects.pods.iter().filter(|pod| !pod.object.is_finished()) {
@@ -125,6 +125,12 @@ fn add<'o>(
     class: Option<&'o String>,
 ) {
     if let Some(class) = class.filter(|class| !class.is_empty() && !BUILT_IN.contains(&class.as_str())) {
-        named.entry(class).or_default().push(Naming { kind, name: FullName::of(metadata), source, field, class });
+        named.entry(class).or_default().push(Naming {
+            kind,
+            name: NamespacedName::from_meta(metadata),
+            source,
+            field,
+            class,
+        });
     }
 }

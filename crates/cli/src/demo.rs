@@ -5,19 +5,19 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::{Outcome, PodId};
-use reprieve_loader::load::{Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_report::report::explained;
 use reprieve_simulator::scenario::Scenario;
-use reprieve_simulator::trace::Broken;
+use reprieve_simulator::trace::SkippedLines;
 
 use crate::input::Error;
+use crate::node_diagram::NodeDiagram;
 use crate::output;
-use crate::picture::Picture;
 use crate::render::{self, Detail};
 use crate::simulate::{Output, page, show, simulate};
 
@@ -32,9 +32,9 @@ pub fn run() -> Result<u8, Error> {
     let scenario = Scenario::read("day.yaml", DAY)?;
     let blueprint = scenario.blueprint(0);
     let simulated = simulate(&blueprint, scenario.profiles(), true)?;
-    show(&blueprint, &Broken::default(), &simulated, Output::Table)?;
+    show(&blueprint, &SkippedLines::default(), &simulated, Output::Table)?;
     let path = std::env::temp_dir().join(format!("reprieve-demo-{}.html", std::process::id()));
-    write_new(&path, &page(&blueprint, &Broken::default(), &simulated, "reprieve demo"))
+    write_new(&path, &page(&blueprint, &SkippedLines::default(), &simulated, "reprieve demo"))
         .map_err(|error| Error::Write { path: path.clone(), error })?;
     output::note(&format!("The day as a page, with plots and every decision's reasons: {}", path.display()));
     output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME")?;
@@ -49,7 +49,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 
 /// Shows the cluster before, the plan with its reasons, and the cluster after.
 fn one_decision() -> Result<(), Error> {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for (file, text) in [("cluster.yaml", CLUSTER), ("urgent.yaml", URGENT)] {
         for document in documents(file, text) {
             document.read(&mut objects)?;
@@ -58,7 +58,7 @@ fn one_decision() -> Result<(), Error> {
     let preemptor = PreemptorRef { kind: "PodGroup".into(), namespace: "ml".into(), name: "incident".into() };
     let now = Some("2026-01-05T09:00:00Z".to_owned());
     let spec = TestSpec { now, profile: Profile::default(), preemptor, expect: None };
-    let mut loaded = load(&objects, Strictness::Test)?;
+    let mut loaded = load(&objects, OnInvalid::Test)?;
     let question = Question::new(&spec, &loaded)?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let report = explained(&question, &loaded, &decision, &explanation);
@@ -73,7 +73,7 @@ fn one_decision() -> Result<(), Error> {
     output::line(
         "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n",
     )?;
-    if let Some(picture) = Picture::new(&loaded, "nvidia.com/gpu") {
+    if let Some(picture) = NodeDiagram::new(&loaded, "nvidia.com/gpu") {
         let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
         let mut legend = picture.legend().into_iter();
         output::line("GPUs before               GPUs after")?;

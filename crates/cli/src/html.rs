@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use reprieve_api::test_file::PreemptorRef;
 
-use crate::verdicts::Verdict;
-use crate::web;
+use crate::policies::PolicyResult;
+use crate::web_page;
 
 /// The whole page.
-pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String]) -> String {
+pub fn page(preemptor: &PreemptorRef, verdicts: &[PolicyResult], warnings: &[String]) -> String {
     let title = format!("Who yields for {} {}", preemptor.kind, preemptor.full_name());
     let columns = ["Policy", "Tolerations", "Outcome", "Victims", "Lost", "What makes the difference"];
     let body = html! {
@@ -18,10 +18,10 @@ pub fn page(preemptor: &PreemptorRef, verdicts: &[Verdict], warnings: &[String])
         }
         @for warning in warnings { p { "Warning: " (warning) } }
     };
-    web::page(&title, "", None, body)
+    web_page::page(&title, "", None, body)
 }
 
-fn row(verdict: &Verdict) -> Markup {
+fn row(verdict: &PolicyResult) -> Markup {
     let mut lost = verdict.lost.words();
     if let Some(ran) = lost.last_mut() {
         ran.push_str(" of work");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::complete::export_all;
 use indicatif::ProgressBar;
-use reprieve_api::controlled::Controlled;
-use reprieve_api::object_set::Objects;
+use reprieve_api::controlled::PodController;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::{Document, documents};
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::PreemptionTest;
@@ -41,7 +41,7 @@ pub enum Error {
 #[derive(Debug, Default)]
 pub struct Input {
     /// The cluster.
-    pub objects: Objects,
+    pub objects: ObjectSet,
     /// The question, if the input begins with one.
     pub test: Option<Sourced<PreemptionTest>>,
 }
@@ -76,8 +76,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
 }
 
 /// Reads objects that are to be submitted.
-pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(Objects, Vec<Sourced<Controlled>>), Error> {
-    let (mut objects, mut controlled) = (Objects::default(), Vec::new());
+pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(ObjectSet, Vec<Sourced<PodController>>), Error> {
+    let (mut objects, mut controlled) = (ObjectSet::default(), Vec::new());
     let advice = "put there a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
     each_document(&[path.to_owned()], advice, |document| {
         let before = all(&objects) + controlled.len();
@@ -88,7 +88,7 @@ pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(Objects, 
 }
 
 /// The kinds that no decision reads, with how many objects of each were in the input.
-pub fn skipped(objects: &Objects) -> String {
+pub fn skipped(objects: &ObjectSet) -> String {
     let kinds: Vec<String> = objects.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     kinds.join(", ")
 }
@@ -104,7 +104,7 @@ pub fn name(path: &Path) -> String {
 }
 
 /// How many objects were read, those that no decision reads among them.
-fn all(objects: &Objects) -> usize {
+fn all(objects: &ObjectSet) -> usize {
     objects.len() + objects.skipped.values().sum::<usize>()
 }
 

@@ -5,26 +5,26 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use reprieve_api::fields;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::record::record;
 use reprieve_api::source::{InputError, UnknownField};
 use reprieve_api::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use reprieve_engine::Outcome;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::load::{Loaded, load_as};
-use reprieve_loader::question::{DEFAULT_NOW, Question, policy};
+use reprieve_loader::build::{Loaded, load_as};
+use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::submit::submit;
 use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::decision::Report;
+use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::report;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::asking::{AskingArgs, asked_by};
+use crate::args::{QuestionArgs, attribute_to_flag};
 use crate::input::{self, Error, Input};
 use crate::render::{self, Detail};
 use crate::{output, render_cycle};
@@ -34,7 +34,7 @@ use crate::{output, render_cycle};
 pub struct PlanArgs {
     /// The question.
     #[command(flatten)]
-    pub asking: AskingArgs,
+    pub asking: QuestionArgs,
     /// Who asks, from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
     #[arg(long, value_name = "FILE")]
     pub submit: Option<PathBuf>,
@@ -85,11 +85,11 @@ fn requirement(word: &str) -> Result<Requirement, String> {
 /// Prints the plan; the status says what it is.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
-        return Err(nobody_asks());
+        return Err(missing_preemptor());
     }
     let Input { mut objects, test } = args.asking.read()?;
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let blamed = |error| asked_by(error, &question_flags(args), source.as_ref());
+    let blamed = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
     if args.cycle {
         assume(&mut objects, &args.assume);
         return cycle(args, recorded.as_ref(), &objects, blamed);
@@ -124,7 +124,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
 fn question(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
-    objects: &mut Objects,
+    objects: &mut ObjectSet,
     warnings: &mut Vec<String>,
 ) -> Result<TestSpec, Error> {
     let named = args.asking.named()?;
@@ -152,21 +152,21 @@ fn question(
     };
     let asked = recorded.map(|spec| spec.preemptor.clone());
     let Some(preemptor) = named.or(submitted).or(asked) else {
-        return Err(nobody_asks());
+        return Err(missing_preemptor());
     };
     let now = args.asking.clock(recorded);
     Ok(TestSpec { now, profile, preemptor, expect: None })
 }
 
 /// A Job in a queue of Kueue makes pods only once Kueue admits it.
-fn not_queued(job: &FullName, queue: &str, policy: &str) -> String {
+fn not_queued(job: &NamespacedName, queue: &str, policy: &str) -> String {
     format!(
         "Job {job}: its queue {queue:?} is not evaluated under policy {policy}, as if Kueue had admitted the Job; to ask about the queue, \
          add the Job's Workload to the input: --policy Kueue --for workload/NAME"
     )
 }
 
-fn nobody_asks() -> Error {
+fn missing_preemptor() -> Error {
     Error::Usage("nobody asks: name a pending pod or group with --for, or submit one with --submit".to_owned())
 }
 
@@ -192,7 +192,7 @@ fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Re
 fn cycle(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
-    objects: &Objects,
+    objects: &ObjectSet,
     blamed: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let profile = profile(args, recorded, Profile::of_policy("Kueue"))?;
@@ -229,7 +229,7 @@ fn cycle(
 }
 
 /// Which requirements would have to be taken for met so that there is a plan, or a reason why there is none.
-fn hint(args: &PlanArgs, objects: &Objects, spec: &TestSpec) -> Option<String> {
+fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String> {
     let [volumes, claims, features] = Requirement::ALL;
     let sets: [&[Requirement]; 7] = [
         &[volumes],
@@ -268,11 +268,17 @@ fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
     flags
 }
 
-fn skipped(objects: &Objects) -> String {
+fn skipped(objects: &ObjectSet) -> String {
     format!("skipped what no decision reads: {}", input::skipped(objects))
 }
 
-fn print(output: Output, report: &Report, loaded: &Loaded, objects: &Objects, spec: &TestSpec) -> Result<(), Error> {
+fn print(
+    output: Output,
+    report: &DecisionReport,
+    loaded: &Loaded,
+    objects: &ObjectSet,
+    spec: &TestSpec,
+) -> Result<(), Error> {
     match output {
         Output::Name => {
             note_warnings(&report.warnings, &report.assumed);

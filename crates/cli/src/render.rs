@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use reprieve_api::test_file::OutcomeName;
 use reprieve_report::budget_report::violates;
 use reprieve_report::decision::{
-    ActionReport, FlavorReport, PlaceReport, PlaceVerdict, Report, SparedReport, UnitReport,
+    ActionReport, DecisionReport, FlavorReport, PlaceResult, PlacementReport, SparedReport, UnitReport,
 };
 use reprieve_report::plural::count;
-use reprieve_report::queue_report::{Amount, QueueAmounts, QueueReport};
-use reprieve_report::quota_report::{CellReport, QuotaReport};
+use reprieve_report::queue_report::{FormattedAmount, QueueAmounts, QueueReport};
+use reprieve_report::quota_report::{CohortReport, FlavorQuotaReport};
 
 use crate::output::escaped;
 
@@ -27,7 +27,7 @@ pub enum Detail {
 }
 
 /// A table of a decision, before it is drawn in a terminal or on a page.
-pub struct Part {
+pub struct Rows {
     /// What the columns are.
     pub header: Vec<&'static str>,
     /// The rows.
@@ -36,7 +36,7 @@ pub struct Part {
     colour: Option<Color>,
 }
 
-impl Part {
+impl Rows {
     fn new<const N: usize>(
         header: [&'static str; N],
         rows: impl Iterator<Item = Vec<String>>,
@@ -54,13 +54,13 @@ impl Part {
 }
 
 /// The whole decision.
-pub fn decision(report: &Report, detail: Detail) -> String {
+pub fn decision(report: &DecisionReport, detail: Detail) -> String {
     let mut text = headline(report);
     text.push('\n');
     for budget in &report.explanation.budgets {
         let _ = writeln!(text, "{}", escaped(&budget.sentence("the plan")));
     }
-    for Part { header, rows, colour } in parts(report, detail) {
+    for Rows { header, rows, colour } in parts(report, detail) {
         let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
     }
     for warning in &report.warnings {
@@ -70,7 +70,7 @@ pub fn decision(report: &Report, detail: Detail) -> String {
 }
 
 /// The tables of a decision that have rows.
-pub fn parts(report: &Report, detail: Detail) -> Vec<Part> {
+pub fn parts(report: &DecisionReport, detail: Detail) -> Vec<Rows> {
     let explanation = &report.explanation;
     let mut parts = vec![victims(report), placed(report, detail), flavors(&explanation.flavors)];
     if detail == Detail::Wide {
@@ -88,7 +88,7 @@ pub fn parts(report: &Report, detail: Detail) -> Vec<Part> {
 }
 
 /// The outcome in one line.
-pub fn headline(report: &Report) -> String {
+pub fn headline(report: &DecisionReport) -> String {
     let outcome = report.answer.outcome;
     let style = anstyle::Style::new().bold().fg_color(Some(colour(outcome).into()));
     let assumed = assumed(&report.assumed);
@@ -113,9 +113,9 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
     }
 }
 
-fn victims(report: &Report) -> Part {
+fn victims(report: &DecisionReport) -> Rows {
     let rows = report.explanation.victims.iter().map(|victim| {
-        let ran_for = |start: Timestamp| span(report.now.duration_since(start));
+        let ran_for = |start: Timestamp| format_duration(report.now.duration_since(start));
         let ran = victim.unit.started.map_or_else(|| "not started".to_owned(), ran_for);
         let mut why = victim.text.clone();
         if !victim.violates.is_empty() {
@@ -123,18 +123,18 @@ fn victims(report: &Report) -> Part {
         }
         vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, why]
     });
-    Part::new(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
+    Rows::new(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
 }
 
 /// The nodes of a unit; a workload's queue.
 fn place(unit: &UnitReport) -> String {
     match (&unit.workload, &unit.queue) {
         (Some(_), Some(queue)) => queue.clone(),
-        _ => folded(&unit.nodes, 2),
+        _ => first_n_and_more(&unit.nodes, 2),
     }
 }
 
-fn placed(report: &Report, detail: Detail) -> Part {
+fn placed(report: &DecisionReport, detail: Detail) -> Rows {
     let nominated = &report.answer.nominated;
     let shown = if detail == Detail::Wide { usize::MAX } else { 8 };
     let mut rows: Vec<Vec<String>> =
@@ -143,19 +143,19 @@ fn placed(report: &Report, detail: Detail) -> Part {
         rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
     }
     let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
-    Part::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
+    Rows::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
-fn carry_out(actions: &[ActionReport]) -> Part {
+fn carry_out(actions: &[ActionReport]) -> Rows {
     let row = |action: &ActionReport| {
         let named = [&action.pod, &action.workload, &action.group].into_iter().find(|name| !name.is_empty());
         let whom = named.cloned().unwrap_or_default();
         vec![action.action.to_owned(), whom, action.text.clone()]
     };
-    Part::new(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
+    Rows::new(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
 }
 
-fn flavors(flavors: &[FlavorReport]) -> Part {
+fn flavors(flavors: &[FlavorReport]) -> Rows {
     let rows = flavors.iter().map(|flavor| {
         let short = flavor.short.iter().map(|(resource, amount)| format!("{amount} {resource}"));
         vec![
@@ -167,11 +167,11 @@ fn flavors(flavors: &[FlavorReport]) -> Part {
             short.collect::<Vec<_>>().join(", "),
         ]
     });
-    let part = Part::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None);
+    let part = Rows::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None);
     if flavors.iter().all(|flavor| flavor.short.is_empty()) { part.without_last() } else { part }
 }
 
-fn spared(spared: &[SparedReport], detail: Detail) -> Part {
+fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     let (spared, not_reached): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.reached);
     // Where the search looked at no unit at all, a table of units says nothing.
     let not_reached = not_reached.first().filter(|_| !spared.is_empty()).map(|first| {
@@ -183,7 +183,7 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
             vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
         let last = not_reached.map(|(units, law, why)| vec![units, String::new(), String::new(), law, why]);
-        return Part::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows.chain(last), None);
+        return Rows::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows.chain(last), None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -198,40 +198,40 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Part {
                 equal => format!("{}; equal cost for {equal} of them", many[0].text_of_many()),
             },
         };
-        vec![folded(&names, 3), law.to_owned(), why]
+        vec![first_n_and_more(&names, 3), law.to_owned(), why]
     });
     let last = not_reached.map(|(units, law, why)| vec![units, law, why]);
-    Part::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
+    Rows::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
 }
 
 /// The verdict as the table shows it: a place of equal cost is in a row of its own.
-fn verdict(place: &PlaceReport) -> &'static str {
+fn verdict(place: &PlacementReport) -> &'static str {
     match place.verdict {
         _ if place.equal_cost => "Equal",
-        PlaceVerdict::Chosen => "Chosen",
-        PlaceVerdict::Dearer => "Dearer",
-        PlaceVerdict::Refused => "Refused",
+        PlaceResult::Chosen => "Chosen",
+        PlaceResult::HigherCost => "Dearer",
+        PlaceResult::Infeasible => "Refused",
     }
 }
 
-fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Part> {
-    let trivial = places.len() == 1 && places[0].verdict == PlaceVerdict::Chosen;
+fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec<Rows> {
+    let trivial = places.len() == 1 && places[0].verdict == PlaceResult::Chosen;
     if trivial {
         return Vec::new();
     }
     if detail == Detail::Wide {
-        let row = |place: &PlaceReport| {
+        let row = |place: &PlacementReport| {
             let filter = place.filter.unwrap_or_default().to_owned();
             let victims = place.victims.join(", ");
             vec![place.name.clone(), verdict(place).to_owned(), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
         return vec![
-            Part::new([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None),
-            Part::new(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None),
+            Rows::new([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None),
+            Rows::new(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None),
         ];
     }
-    let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlaceReport>> = BTreeMap::new();
+    let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
     for place in places {
         folded_places.entry((verdict(place), place.filter)).or_default().push(place);
     }
@@ -241,24 +241,26 @@ fn places(kind: &'static str, places: &[PlaceReport], detail: Detail) -> Vec<Par
         if places.iter().any(|place| place.text != why) {
             why = format!("e.g. {why}");
         }
-        vec![folded(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
+        vec![first_n_and_more(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
     });
-    vec![Part::new([kind, "VERDICT", "FILTER", "WHY"], rows, None)]
+    vec![Rows::new([kind, "VERDICT", "FILTER", "WHY"], rows, None)]
 }
 
 /// The tree with a bar for each resource: what is used before and after, up to the guarantee and beyond it.
-fn queue_tree(queues: &[QueueReport]) -> Part {
+fn queue_tree(queues: &[QueueReport]) -> Rows {
     let rows = queues.iter().flat_map(|queue| {
         let leaf = queue.name.rsplit('.').next().unwrap_or_default();
         let name = format!("{}{leaf}", "  ".repeat(queue.depth));
-        let text =
-            |amount: &Option<Amount>| amount.as_ref().map_or_else(|| "-".to_owned(), |amount| amount.text.clone());
+        let text = |amount: &Option<FormattedAmount>| {
+            amount.as_ref().map_or_else(|| "-".to_owned(), |amount| amount.text.clone())
+        };
         let row = move |(at, (resource, amounts)): (usize, (&String, &QueueAmounts))| {
             let name = if at == 0 { name.clone() } else { String::new() };
             let QueueAmounts { guarantee, maximum, used, after } = amounts;
             let numbers = [used, after].into_iter().chain(guarantee).chain(maximum).map(|amount| amount.number);
             let scale = numbers.max().unwrap_or(1).max(1);
-            let bar = |amount: &Amount| bar(amount.number, guarantee.as_ref().map(|amount| amount.number), scale);
+            let bar =
+                |amount: &FormattedAmount| bar(amount.number, guarantee.as_ref().map(|amount| amount.number), scale);
             vec![
                 name,
                 resource.clone(),
@@ -270,17 +272,18 @@ fn queue_tree(queues: &[QueueReport]) -> Part {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    Part::new(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    Rows::new(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
 }
 
 /// The same for quotas that are lent: the bar ends where the queue's own does, and whatever is beyond is borrowed.
-fn quota_tree(queues: &[QuotaReport]) -> Part {
+fn quota_tree(queues: &[CohortReport]) -> Rows {
     let rows = queues.iter().flat_map(|queue| {
         let name = format!("{}{}", "  ".repeat(queue.depth), queue.name);
-        let row = move |(at, cell): (usize, &CellReport)| {
+        let row = move |(at, cell): (usize, &FlavorQuotaReport)| {
             let scale = [&cell.nominal, &cell.used, &cell.after].map(|amount| amount.number).into_iter().max();
-            let bar = |amount: &Amount| bar(amount.number, Some(cell.nominal.number), scale.unwrap_or(1).max(1));
-            let change = |before: &Amount, after: &Amount| match before == after {
+            let bar =
+                |amount: &FormattedAmount| bar(amount.number, Some(cell.nominal.number), scale.unwrap_or(1).max(1));
+            let change = |before: &FormattedAmount, after: &FormattedAmount| match before == after {
                 true => before.text.clone(),
                 false => format!("{} → {}", before.text, after.text),
             };
@@ -301,7 +304,7 @@ fn quota_tree(queues: &[QuotaReport]) -> Part {
         };
         queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    let part = Part::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+    let part = Rows::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
     if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 
@@ -336,7 +339,7 @@ fn unit_name(unit: &UnitReport) -> String {
 }
 
 /// The first few of a list, and how many more there are.
-fn folded(names: &[String], shown: usize) -> String {
+fn first_n_and_more(names: &[String], shown: usize) -> String {
     if names.len() <= shown {
         return names.join(", ");
     }
@@ -344,7 +347,7 @@ fn folded(names: &[String], shown: usize) -> String {
 }
 
 /// `3d4h`, `5h12m`, `40s`.
-pub fn span(duration: SignedDuration) -> String {
+pub fn format_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

@@ -17,9 +17,9 @@ use maud::{Markup, html};
 
 use self::axis::{Axis, seconds};
 use self::chart::{Key, legend};
-use crate::web::{self, Script};
+use crate::web_page::{self, Script};
 
-pub use self::simulated::{Explained, Simulated};
+pub use self::simulated::{FoldedExplanation, PolicyRunPage};
 
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: Script =
@@ -36,7 +36,7 @@ pub struct Page<'r> {
     /// What the figures mean, where that needs saying.
     pub legend: &'r str,
     /// For each policy what happened.
-    pub runs: &'r [Simulated<'r>],
+    pub runs: &'r [PolicyRunPage<'r>],
     /// What was made up.
     pub made_up: &'r [String],
     /// What makes the page again.
@@ -69,7 +69,7 @@ pub fn page(page: &Page<'_>) -> String {
             }
         }
     };
-    web::page(&format!("Simulation of {}", page.name), STYLE, Some(SCRIPT), body)
+    web_page::page(&format!("Simulation of {}", page.name), STYLE, Some(SCRIPT), body)
 }
 
 fn comparison(page: &Page<'_>) -> Markup {
@@ -93,7 +93,7 @@ fn comparison(page: &Page<'_>) -> Markup {
     }
 }
 
-fn plots(runs: &[Simulated<'_>], time: &Axis) -> Markup {
+fn plots(runs: &[PolicyRunPage<'_>], time: &Axis) -> Markup {
     let nothing = || html! {};
     let section = |title: &str, says: &str, key: Markup, drawn: Vec<Markup>| {
         html! {
@@ -134,7 +134,7 @@ fn plots(runs: &[Simulated<'_>], time: &Axis) -> Markup {
     }
 }
 
-fn who_and_why(runs: &[Simulated<'_>], time: &Axis) -> Markup {
+fn who_and_why(runs: &[PolicyRunPage<'_>], time: &Axis) -> Markup {
     let key = |mark: Markup, name: &str| html! { li { svg.key viewBox="0 0 28 10" { (mark) } (name) } };
     html! {
         section {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use reprieve_cluster::config::Configuration;
 
-use crate::asking::ClusterArgs;
+use crate::args::ClusterArgs;
 use crate::input::Error;
 
 /// What `reprieve run` is told.

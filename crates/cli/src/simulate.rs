@@ -8,10 +8,10 @@ mod simulated;
 
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::Profile;
-use reprieve_loader::question::policy;
-use reprieve_simulator::blueprint::Blueprint;
+use reprieve_loader::policy::policy;
+use reprieve_simulator::input::SimulationInput;
 use reprieve_simulator::scenario::{Scenario, moment};
-use reprieve_simulator::trace::{self, Broken, OnBroken, Text};
+use reprieve_simulator::trace::{self, OnInvalidLine, SkippedLines, Text};
 
 use self::args::Format;
 use crate::input::{self, Error, name};
@@ -52,16 +52,16 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn read(args: &SimulateArgs) -> Result<(Blueprint, Vec<Profile>, Broken), Error> {
+fn read(args: &SimulateArgs) -> Result<(SimulationInput, Vec<Profile>, SkippedLines), Error> {
     if let Some(path) = &args.file {
         let scenario = Scenario::read(&name(path), &input::text_of(path)?)?;
-        return Ok((scenario.blueprint(args.seed), scenario.profiles().to_vec(), Broken::default()));
+        return Ok((scenario.blueprint(args.seed), scenario.profiles().to_vec(), SkippedLines::default()));
     }
     let path = args.trace.as_ref().expect("a file or a trace is required");
     let text = input::text_of(path)?;
     let file = name(path);
     let list = Text { file: &file, text: &text };
-    let on_broken = if args.skip_broken { OnBroken::Skip } else { OnBroken::Stop };
+    let on_broken = if args.skip_broken { OnInvalidLine::Skip } else { OnInvalidLine::Stop };
     let beside = path.with_file_name(OPENB_NODES);
     let nodes = match args.format {
         Some(Format::Openb) => Some(args.nodes.as_ref().unwrap_or(&beside)),

@@ -119,22 +119,23 @@ fn a_min_above_its_max() {
     refused_with(
         CHILD,
         &quota,
-        &["document 4", "ElasticQuota child", "spec.min.cpu", "above spec.max", "lower the one"],
+        &["document 4", "ElasticQuota default/child", "spec.min.cpu", "above spec.max", "lower the one"],
     );
 }
 
 #[test]
 fn an_amount_that_does_not_parse_or_is_negative() {
     let quota = CHILD.replace(r#"max: {cpu: "4"}"#, r#"max: {cpu: "4x"}"#);
-    refused_with(CHILD, &quota, &["document 4", "ElasticQuota child", "spec.max.cpu", "\"4x\"", "500m"]);
+    refused_with(CHILD, &quota, &["document 4", "ElasticQuota default/child", "spec.max.cpu", "\"4x\"", "500m"]);
     let quota = CHILD.replace(r#"min: {cpu: "2"}"#, r#"min: {cpu: "-2"}"#);
-    refused_with(CHILD, &quota, &["document 4", "ElasticQuota child", "spec.min.cpu", "-2", "negative"]);
+    refused_with(CHILD, &quota, &["document 4", "ElasticQuota default/child", "spec.min.cpu", "-2", "negative"]);
 }
 
 #[test]
 fn a_quota_that_is_its_own_ancestor() {
     let quota = CHILD.replace("parent: team", "parent: child");
-    let parts = ["document 4", "ElasticQuota child", PARENT_FIELD, "\"child\"", "above itself", "break the cycle"];
+    let parts =
+        ["document 4", "ElasticQuota default/child", PARENT_FIELD, "\"child\"", "above itself", "break the cycle"];
     refused_with(CHILD, &quota, &parts);
     let quota = TEAM.replace("name: team", "name: team, labels: {quota.scheduling.koordinator.sh/parent: child}");
     refused_with(TEAM, &quota, &["ElasticQuota", PARENT_FIELD, "above itself", "break the cycle"]);
@@ -143,7 +144,7 @@ fn a_quota_that_is_its_own_ancestor() {
 #[test]
 fn a_parent_that_is_missing() {
     let quota = CHILD.replace("parent: team", "parent: ghost");
-    let parts = ["document 4", "ElasticQuota child", PARENT_FIELD, "\"ghost\"", "not in the input", "add it"];
+    let parts = ["document 4", "ElasticQuota default/child", PARENT_FIELD, "\"ghost\"", "not in the input", "add it"];
     refused_with(CHILD, &quota, &parts);
 }
 
@@ -166,7 +167,7 @@ fn a_job_whose_pods_disagree_on_being_preemptible() {
 
 #[test]
 fn two_quotas_with_one_name() {
-    let parts = ["document 5", "ElasticQuota child", "metadata.name", "document 4"];
+    let parts = ["document 5", "ElasticQuota default/child", "metadata.name", "document 4"];
     refused(&[&question("{}"), NODE, TEAM, CHILD, CHILD, LOW, JOB, URGENT], &parts);
 }
 

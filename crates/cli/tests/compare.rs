@@ -1,12 +1,12 @@
 //! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
 
-use reprieve::verdicts::{Lost, Verdict, verdicts};
-use reprieve_api::object_set::Objects;
+use reprieve::policies::{EvictionCost, PolicyResult, verdicts};
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
-use reprieve_loader::load::{Strictness, load_as};
-use reprieve_loader::question::{Question, policy};
+use reprieve_loader::build::{OnInvalid, load_as};
+use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::answer;
 
 use OutcomeName::{Preempt, Schedule, Unschedulable};
@@ -125,15 +125,15 @@ impl Pod {
     }
 }
 
-fn objects(yaml: &str) -> Objects {
-    let mut objects = Objects::default();
+fn objects(yaml: &str) -> ObjectSet {
+    let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", yaml) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{yaml}"));
     }
     objects
 }
 
-fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<Verdict>, InputError> {
+fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<PolicyResult>, InputError> {
     let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: "default".to_owned(), name: name.to_owned() };
     let now = Some("2026-01-01T01:00:00Z".to_owned());
     verdicts(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
@@ -231,10 +231,10 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
         let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
         assert_eq!(verdicts[0].victims, ["default/b-1", "default/b-2"], "in the words of {words:?}");
-        assert_eq!(verdicts[0].lost, Lost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
+        assert_eq!(verdicts[0].lost, EvictionCost { pods: 2, gpus: 2, seconds: (50 + 40) * 60 });
         assert_eq!(verdicts[0].difference, Vec::<String>::new(), "it is the first");
         let refused = &verdicts[2];
-        assert_eq!((refused.policy, refused.lost), ("YuniKorn", Lost::default()));
+        assert_eq!((refused.policy, refused.lost), ("YuniKorn", EvictionCost::default()));
         assert!(refused.difference[0].starts_with("NotUnderGuarantee: "), "{refused:?}");
     }
 }
@@ -343,7 +343,7 @@ fn a_workload_is_a_gang_that_yields_whole_where_gangs_do() {
     for (policy, victims, pods) in [("Kubernetes", &whole[..], 2), ("Koordinator", &[], 0), ("Kueue", &whole, 2)] {
         let verdict = verdicts.iter().find(|verdict| verdict.policy == policy).expect("every policy is asked");
         assert_eq!(verdict.victims, victims, "{policy}");
-        assert_eq!(verdict.lost, Lost { pods, gpus: 0, seconds: 600 * pods as i64 }, "{policy}");
+        assert_eq!(verdict.lost, EvictionCost { pods, gpus: 0, seconds: 600 * pods as i64 }, "{policy}");
     }
     let refused = &verdicts[3];
     assert!(refused.difference[0].starts_with("QuotaLimit: "), "within its own quota it may only run: {refused:?}");
@@ -391,7 +391,7 @@ fn a_policy_answers_here_as_it_does_alone() {
         let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
         let scheduler_name = spec.profile.scheduler_name.as_deref();
-        let loaded = load_as(&input.objects, Strictness::Files, &policy, scheduler_name);
+        let loaded = load_as(&input.objects, OnInvalid::Files, &policy, scheduler_name);
         let mut loaded = loaded.expect("cases can be loaded");
         let alone = answer(&Question::new(&spec, &loaded).expect("cases can be asked"), &mut loaded);
         let own = if spec.profile.args.get("priorityCut") == Some(&false.into()) {

@@ -1,12 +1,12 @@
 //! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_checker::{Claim, check};
 use reprieve_engine::policy::Policy;
-use reprieve_loader::load::{Strictness, load_for};
-use reprieve_loader::question::{DEFAULT_NOW, Question, policy};
+use reprieve_loader::build::{OnInvalid, load_for};
+use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
 use reprieve_testkit::random::{Options, cluster};
@@ -54,7 +54,7 @@ fn first_of(problems: &[String]) -> String {
 
 /// What the checker says of what is decided.
 fn complaints(text: &str) -> Result<Vec<String>, InputError> {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
         test = test.or(document.read(&mut objects)?);
@@ -62,7 +62,7 @@ fn complaints(text: &str) -> Result<Vec<String>, InputError> {
     let spec = test.expect("the first document is the test").object.spec.clone();
     let policy = policy(&spec.profile)?;
     let Policy::Kubernetes(settings) = policy else { panic!("the cases are for policy Kubernetes") };
-    let mut loaded = load_for(&objects, Strictness::Test, &policy)?;
+    let mut loaded = load_for(&objects, OnInvalid::Test, &policy)?;
     let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
     let claim = Claim {
         objects: &objects,

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reprieve::report::{Page, Simulated, page};
-use reprieve_api::meta::FullName;
+use reprieve::report::{Page, PolicyRunPage, page};
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
-use reprieve_simulator::run::{Eviction, JobRecord, Preemption, Ran, Run, Sample};
+use reprieve_simulator::run::{Eviction, JobRecord, Preemption, Run, RunInterval, Sample};
 use serde_json::json;
 
 use browser::Browser;
@@ -43,7 +43,7 @@ fn evicting(name: &str) -> Run {
         finished: None,
         evictions: 1,
         lost_micros: 0,
-        ran: vec![Ran { from, to: None }],
+        ran: vec![RunInterval { from, to: None }],
     };
     let (victim, preemptor) = (format!("ns/{name}"), format!("ns/{name}-urgent"));
     Run {
@@ -60,7 +60,7 @@ fn evicting(name: &str) -> Run {
         preemptions: vec![Preemption {
             at: Timestamp(HOUR),
             unit: format!("Pod {preemptor}"),
-            victims: vec![FullName::new("ns", name)],
+            victims: vec![NamespacedName::new("ns", name)],
             placement: Vec::new(),
         }],
         samples: vec![Sample { at: 0, used: 1, running: 1, pending: 1, by_queue: vec![("<i>team".to_owned(), 1)] }],
@@ -77,7 +77,7 @@ fn hostile(name: &str, run: &Run) -> String {
         headline: name,
         comparison: &[vec![name.to_owned(), name.to_owned()]],
         legend: name,
-        runs: &[Simulated { policy: name, run, explained: &BTreeMap::new() }],
+        runs: &[PolicyRunPage { policy: name, run, explained: &BTreeMap::new() }],
         made_up: &notes,
         command: name,
     })
@@ -196,12 +196,12 @@ fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
         run.preemptions.push(Preemption {
             at: preemption.at,
             unit: format!("Pod ns/{preemptor}"),
-            victims: vec![FullName::new("ns", &victim)],
+            victims: vec![NamespacedName::new("ns", &victim)],
             placement: Vec::new(),
         });
     }
     let (run, explained) = (&run, &BTreeMap::new());
-    let runs = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| Simulated { policy, run, explained });
+    let runs = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| PolicyRunPage { policy, run, explained });
     let page = page(&Page {
         name: "many",
         headline: "",

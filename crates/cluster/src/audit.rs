@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use reprieve_scheduler::Recorded;
+use reprieve_scheduler::RecordedDecision;
 use tracing::error;
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ impl Audit {
     }
 
     /// Writes a decision: first beside its name, so that a file that is there is whole.
-    pub fn write(&mut self, record: &Recorded) {
+    pub fn write(&mut self, record: &RecordedDecision) {
         let file = self.folder.join(format!("{}.yaml", record.name));
         let draft = file.with_extension("yaml.part");
         if let Err(error) = fs::write(&draft, &record.text).and_then(|()| fs::rename(&draft, &file)) {

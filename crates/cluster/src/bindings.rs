@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use reprieve_api::kinds::{Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_scheduler::action::{ActionId, Target};
 use reprieve_scheduler::event::{ActionResult, Event};
 
@@ -12,36 +12,36 @@ use reprieve_scheduler::event::{ActionResult, Event};
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// An action, and whose it is.
-pub type Asked = (usize, ActionId);
+pub type ActionKey = (usize, ActionId);
 
 /// All of them.
 #[derive(Default)]
-pub struct Bindings {
-    by_pod: BTreeMap<FullName, Binding>,
-    pods: BTreeMap<Asked, FullName>,
+pub struct PendingBindings {
+    by_pod: BTreeMap<NamespacedName, PendingBinding>,
+    pods: BTreeMap<ActionKey, NamespacedName>,
     /// Those that worked before they were seen, the oldest first. Some have been seen since.
-    worked: VecDeque<(Instant, Asked)>,
+    worked: VecDeque<(Instant, ActionKey)>,
 }
 
-struct Binding {
-    asked: Asked,
+struct PendingBinding {
+    asked: ActionKey,
     uid: String,
     worked: bool,
     seen_in: Option<u64>,
 }
 
-impl Bindings {
+impl PendingBindings {
     /// A binding is asked for.
-    pub fn begin(&mut self, asked: Asked, pod: &Target) {
+    pub fn begin(&mut self, asked: ActionKey, pod: &Target) {
         self.pods.insert(asked, pod.name.clone());
-        let binding = Binding { asked, uid: pod.uid.clone(), worked: false, seen_in: None };
+        let binding = PendingBinding { asked, uid: pod.uid.clone(), worked: false, seen_in: None };
         if let Some(before) = self.by_pod.insert(pod.name.clone(), binding) {
             self.pods.remove(&before.asked);
         }
     }
 
     /// An action was answered: its result, unless it is a binding that is yet to be seen.
-    pub fn answered(&mut self, asked: Asked, result: ActionResult, now: Instant) -> Option<ActionResult> {
+    pub fn answered(&mut self, asked: ActionKey, result: ActionResult, now: Instant) -> Option<ActionResult> {
         let Some(binding) = self.pods.get(&asked).and_then(|pod| self.by_pod.get_mut(pod)) else {
             return Some(result);
         };
@@ -64,25 +64,27 @@ impl Bindings {
     }
 
     /// Those that an event shows to have been made, or to be about a pod that is gone.
-    pub fn shown_by(&mut self, event: &Event) -> Vec<(Asked, ActionResult)> {
+    pub fn shown_by(&mut self, event: &Event) -> Vec<(ActionKey, ActionResult)> {
         if self.by_pod.is_empty() {
             return Vec::new();
         }
         match event {
-            Event::Changed(object) => self.shown_on(object).into_iter().collect(),
+            Event::Upserted(object) => self.shown_on(object).into_iter().collect(),
             Event::Listed { objects, .. } => objects.iter().filter_map(|object| self.shown_on(object)).collect(),
-            Event::Gone { key, version } if key.kind == Kind::Pod => {
-                let Some(Binding { asked, worked, .. }) = self.by_pod.remove(&key.name) else { return Vec::new() };
+            Event::Deleted { key, version } if key.kind == Kind::Pod => {
+                let Some(PendingBinding { asked, worked, .. }) = self.by_pod.remove(&key.name) else {
+                    return Vec::new();
+                };
                 self.pods.remove(&asked);
                 if worked { vec![(asked, ActionResult::Ok { version: *version })] } else { Vec::new() }
             }
-            Event::Gone { .. } | Event::Timer | Event::Done { .. } => Vec::new(),
+            Event::Deleted { .. } | Event::TimerFired | Event::ActionCompleted { .. } => Vec::new(),
         }
     }
 
-    fn shown_on(&mut self, object: &Object) -> Option<(Asked, ActionResult)> {
+    fn shown_on(&mut self, object: &Object) -> Option<(ActionKey, ActionResult)> {
         let Object::Pod(pod) = object else { return None };
-        let binding = self.by_pod.get_mut(&FullName::of(&pod.metadata))?;
+        let binding = self.by_pod.get_mut(&NamespacedName::from_meta(&pod.metadata))?;
         let bound = pod.node_name.is_some();
         if !bound || object.uid() != binding.uid {
             return None;
@@ -96,7 +98,7 @@ impl Bindings {
     }
 
     /// Those that worked, and have not been seen for too long.
-    pub fn late(&mut self, now: Instant) -> Vec<(Asked, FullName)> {
+    pub fn late(&mut self, now: Instant) -> Vec<(ActionKey, NamespacedName)> {
         let mut late = Vec::new();
         while let Some((since, asked)) = self.worked.front().copied() {
             if self.pods.contains_key(&asked) {
@@ -110,7 +112,7 @@ impl Bindings {
         late
     }
 
-    fn end(&mut self, asked: Asked) -> Option<FullName> {
+    fn end(&mut self, asked: ActionKey) -> Option<NamespacedName> {
         let pod = self.pods.remove(&asked)?;
         self.by_pod.remove(&pod);
         Some(pod)
@@ -120,26 +122,26 @@ impl Bindings {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-    use reprieve_api::kinds::Key;
+    use reprieve_api::kinds::ObjectKey;
     use reprieve_api::pod::Pod;
 
     use super::*;
 
-    const ASKED: Asked = (0, ActionId(7));
+    const ASKED: ActionKey = (0, ActionId(7));
     const OK: ActionResult = ActionResult::Ok { version: 0 };
 
-    fn name() -> FullName {
-        FullName::new("default", "a")
+    fn name() -> NamespacedName {
+        NamespacedName::new("default", "a")
     }
 
-    fn begun() -> Bindings {
-        let mut bindings = Bindings::default();
+    fn begun() -> PendingBindings {
+        let mut bindings = PendingBindings::default();
         bindings.begin(ASKED, &Target { name: name(), uid: "u".to_owned(), version: 1 });
         bindings
     }
 
     fn pod(node: Option<&str>, uid: &str, version: u64) -> Event {
-        Event::Changed(Object::from(Pod {
+        Event::Upserted(Object::from(Pod {
             metadata: ObjectMeta {
                 name: Some("a".to_owned()),
                 namespace: Some("default".to_owned()),
@@ -152,7 +154,7 @@ mod tests {
         }))
     }
 
-    fn version(results: &[(Asked, ActionResult)]) -> Option<u64> {
+    fn version(results: &[(ActionKey, ActionResult)]) -> Option<u64> {
         match results {
             [(ASKED, ActionResult::Ok { version })] => Some(*version),
             _ => None,
@@ -186,7 +188,7 @@ mod tests {
     fn a_pod_that_went_is_not_waited_for() {
         let mut bindings = begun();
         assert!(bindings.answered(ASKED, OK, Instant::now()).is_none());
-        let gone = Event::Gone { key: Key::new(Kind::Pod, name()), version: 9 };
+        let gone = Event::Deleted { key: ObjectKey::new(Kind::Pod, name()), version: 9 };
         assert_eq!(version(&bindings.shown_by(&gone)), Some(9));
     }
 

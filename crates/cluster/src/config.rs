@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use reprieve_api::decode::{Misfit, decode};
+use reprieve_api::decode::{DecodeError, decode};
 use reprieve_api::test_file::Profile as PolicyProfile;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::question::policy_of_profile;
+use reprieve_loader::policy::policy_of_profile;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -146,7 +146,7 @@ impl Configuration {
     /// Reads the text; an error is a field and what is wrong with it.
     fn parse(text: &str) -> Result<Self, (String, String)> {
         let value: Value = serde_saphyr::from_str(text).map_err(|error| ("the file".to_owned(), error.to_string()))?;
-        let config: Self = decode(&value).map_err(|Misfit { field, problem }| (field, problem))?;
+        let config: Self = decode(&value).map_err(|DecodeError { field, problem }| (field, problem))?;
         config.check()?;
         Ok(config)
     }

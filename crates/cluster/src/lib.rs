@@ -7,23 +7,23 @@
 
 mod audit;
 mod bindings;
-mod brain;
 pub mod client;
 pub mod config;
 mod error;
-mod hands;
-mod inbox;
-mod lease;
-mod log;
+mod event_loop;
+mod event_queue;
+mod executor;
+mod leader;
+mod logging;
 mod messages;
 mod metrics;
+mod ordering;
 mod preflight;
-pub mod read;
 mod resources;
 pub mod run;
 mod server;
-mod slim;
-mod turns;
+pub mod snapshot;
+mod trim;
 mod watch;
 
 pub use error::Error;

@@ -5,7 +5,7 @@ use reprieve_scheduler::action::ActionId;
 use reprieve_scheduler::event::{ActionResult, Event};
 
 /// What the thread hears.
-pub enum Input {
+pub enum Message {
     /// Something happened in the cluster.
     Event(Event),
     /// Part of the list that a profile asked for.

@@ -14,9 +14,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use reprieve_api::kinds::{Kind, Resource};
-use reprieve_scheduler::{Step, Verdict};
+use reprieve_scheduler::{Step, StepOutcome};
 
-use crate::watch::Pulse;
+use crate::watch::LastContact;
 
 /// The labels of a metric, each with its value.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
@@ -43,7 +43,7 @@ pub struct Metrics {
     leader: Gauge,
     /// Decisions that failed by a fault of the scheduler.
     pub faults: Counter,
-    pulses: Mutex<BTreeMap<Kind, Pulse>>,
+    pulses: Mutex<BTreeMap<Kind, LastContact>>,
     /// Whether this replica can do its part: it stands by, or everything was listed.
     serving: AtomicBool,
 }
@@ -116,12 +116,12 @@ impl Metrics {
     /// A step was taken.
     pub fn decided(&self, policy: &'static str, step: &Step, took: Duration) {
         let (outcome, victims) = match &step.verdict {
-            Verdict::FollowUp => return,
-            Verdict::Schedule { .. } => ("scheduled", 0),
-            Verdict::Prepare { .. } => ("prepared", 0),
-            Verdict::Preempt { victims, .. } => ("preempted", victims.len()),
-            Verdict::Wait { .. } => ("waits", 0),
-            Verdict::Unschedulable { .. } => ("unschedulable", 0),
+            StepOutcome::Housekeeping => return,
+            StepOutcome::Bind { .. } => ("scheduled", 0),
+            StepOutcome::MarkVictims { .. } => ("prepared", 0),
+            StepOutcome::Evict { victims, .. } => ("preempted", victims.len()),
+            StepOutcome::Wait { .. } => ("waits", 0),
+            StepOutcome::Unschedulable { .. } => ("unschedulable", 0),
         };
         self.attempts.get_or_create(&[("policy", policy), ("outcome", outcome)]).inc();
         self.evaluation.get_or_create(&[("policy", policy)]).observe(took.as_secs_f64());
@@ -160,7 +160,7 @@ impl Metrics {
     }
 
     /// Who knows when the API was last heard of a kind.
-    pub fn pulse(&self, kind: Kind) -> Pulse {
+    pub fn pulse(&self, kind: Kind) -> LastContact {
         self.pulses.lock().expect("nobody panics with it").entry(kind).or_default().clone()
     }
 
@@ -173,7 +173,7 @@ impl Metrics {
     /// Everything, as Prometheus reads it.
     pub fn text(&self) -> String {
         let ages = self.pulses.lock().expect("nobody panics with it");
-        let oldest = ages.values().filter_map(Pulse::age_seconds).fold(0.0, f64::max);
+        let oldest = ages.values().filter_map(LastContact::age_seconds).fold(0.0, f64::max);
         self.age.set(oldest);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes everything");

@@ -15,7 +15,7 @@ use crate::resources::kinds;
 use crate::watch::{is_dispensable, is_unknown_kind, probe};
 
 /// A right: verb, group, resource, subresource, namespace and name.
-type Right = (&'static str, &'static str, &'static str, &'static str, Option<(String, Option<String>)>);
+type RequiredPermission = (&'static str, &'static str, &'static str, &'static str, Option<(String, Option<String>)>);
 
 /// Checks everything.
 pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
@@ -68,8 +68,8 @@ async fn no_place_for_the_lease(client: &Client, config: &Configuration) -> Opti
     })
 }
 
-fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Right> {
-    let mut rights: Vec<Right> = vec![("create", "events.k8s.io", "events", "", None)];
+fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<RequiredPermission> {
+    let mut rights: Vec<RequiredPermission> = vec![("create", "events.k8s.io", "events", "", None)];
     if dry_run {
         return rights;
     }
@@ -77,13 +77,13 @@ fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Rig
         ("create", "", "pods", "binding", None),
         ("patch", "", "pods", "status", None),
         ("delete", "", "pods", "", None),
-    ] as [Right; 3]);
+    ] as [RequiredPermission; 3]);
     if policies.iter().any(|policy| matches!(policy, Policy::Kueue(_))) {
         rights.extend([
             ("create", "kueue.x-k8s.io", "workloads", "", None),
             ("patch", "kueue.x-k8s.io", "workloads", "status", None),
             ("patch", "batch", "jobs", "", None),
-        ] as [Right; 3]);
+        ] as [RequiredPermission; 3]);
     }
     if config.leader_election.enabled {
         let LeaderElection { namespace, name, .. } = &config.leader_election;
@@ -97,14 +97,17 @@ fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<Rig
     rights
 }
 
-fn refused((verb, group, resource, subresource, place): &Right) -> String {
+fn refused((verb, group, resource, subresource, place): &RequiredPermission) -> String {
     let what = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let group = if group.is_empty() { String::new() } else { format!(" of {group}") };
     let place = place.as_ref().map_or(String::new(), |(namespace, _)| format!(" in namespace {namespace}"));
     format!("no right to {verb} {what}{group}{place}: bind the ClusterRole reprieve-run of deploy/manifests")
 }
 
-async fn allowed(client: &Client, (verb, group, resource, subresource, place): &Right) -> Result<bool, Error> {
+async fn allowed(
+    client: &Client,
+    (verb, group, resource, subresource, place): &RequiredPermission,
+) -> Result<bool, Error> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {

@@ -2,7 +2,7 @@
 
 use reprieve_api::kinds::{Kind, Reader};
 use reprieve_engine::policy::Policy;
-use reprieve_loader::question::reader;
+use reprieve_loader::policy::reader;
 
 /// The ConfigMap with YuniKorn's queues: the only one that is read.
 pub const QUEUES: &str = "yunikorn-configs";

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::future::join_all;
 use kube::Client;
 use reprieve_api::kinds::Kind;
-use reprieve_loader::question::policy_name;
+use reprieve_loader::policy::policy_name;
 use reprieve_scheduler::Scheduler;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::ActionResult;
@@ -18,37 +18,37 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::audit::Audit;
-use crate::brain::{Brain, Order, Profile};
 use crate::client::Cluster;
 use crate::config::Configuration;
 use crate::error::Error;
-use crate::hands::Hands;
-use crate::inbox::Inbox;
-use crate::lease::Lease;
-use crate::messages::Input;
+use crate::event_loop::{Dispatch, ProfileRuntime, SchedulerLoop};
+use crate::event_queue::EventQueue;
+use crate::executor::Executor;
+use crate::leader::Lease;
+use crate::messages::Message;
 use crate::metrics::Metrics;
+use crate::ordering::{OrderTicket, PerObjectOrder};
 use crate::resources::kinds;
-use crate::slim::Slim;
-use crate::turns::{Turn, Turns};
+use crate::trim::ObjectTrimmer;
 use crate::watch::{Listed, list, watch};
-use crate::{config, log, preflight, server};
+use crate::{config, logging, preflight, server};
 
 /// Where one thing happens others soon do: for so long they are left to gather before it is looked for them.
-const A_MOMENT: Duration = Duration::from_millis(2);
+const BATCH_DELAY: Duration = Duration::from_millis(2);
 /// How many events may wait to be recorded. Nothing depends on them: what is too much is left out.
 const MOST_RECORDS: usize = 10_000;
 
 /// Schedules until a signal comes, whenever this replica holds the lease.
 pub fn run(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
-    log::begin(config.log_format);
-    stay_small();
+    logging::begin(config.log_format);
+    disable_huge_pages();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().on_thread_park(|| std::thread::sleep(A_MOMENT)).build();
+    let runtime = runtime.enable_all().on_thread_park(|| std::thread::sleep(BATCH_DELAY)).build();
     runtime.map_err(|error| Error::Stopped(error.to_string()))?.block_on(schedule(config, cluster, dry_run))
 }
 
 /// Whoever runs for long is to take little: pages of two megabytes would be mostly empty.
-fn stay_small() {
+fn disable_huge_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         debug!(%error, "huge pages cannot be done without");
@@ -56,7 +56,7 @@ fn stay_small() {
 }
 
 async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> Result<(), Error> {
-    let mut stop = Stop::new()?;
+    let mut stop = ShutdownSignals::new()?;
     let client = cluster.client().await?;
     // What is asked for must not delay what is heard: the watches, and the Lease, have a connection of their own.
     let listening = cluster.client().await?;
@@ -75,14 +75,14 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
             }
         }
         metrics.set_leader(true);
-        for Profile { name, policy, .. } in &profiles(config) {
+        for ProfileRuntime { name, policy, .. } in &profiles(config) {
             info!(schedulerName = name, policy, dry_run, "scheduling the pods that name it");
         }
-        let hands = Arc::new(Hands::new(client.clone(), config, &identity, dry_run, Arc::clone(&metrics)));
-        let mut term = Term::begin(&client, &listening, &hands, &metrics, config)?;
+        let hands = Arc::new(Executor::new(client.clone(), config, &identity, dry_run, Arc::clone(&metrics)));
+        let mut term = LeaderSession::begin(&client, &listening, &hands, &metrics, config)?;
         let keep = async {
             match &mut lease {
-                Some(lease) => lease.keep().await,
+                Some(lease) => lease.renew_until_lost().await,
                 None => std::future::pending().await,
             }
         };
@@ -108,27 +108,27 @@ async fn schedule(config: &Configuration, cluster: &Cluster, dry_run: bool) -> R
 }
 
 /// The time for which this replica schedules: what watches, what decides and what acts.
-struct Term {
-    inputs: Arc<Inbox>,
+struct LeaderSession {
+    inputs: Arc<EventQueue>,
     /// Comes when the deciding has ended, however it did.
     ended: oneshot::Receiver<()>,
     tasks: JoinSet<()>,
 }
 
-impl Term {
+impl LeaderSession {
     fn begin(
         client: &Client,
         listening: &Client,
-        hands: &Arc<Hands>,
+        hands: &Arc<Executor>,
         metrics: &Arc<Metrics>,
         config: &Configuration,
     ) -> Result<Self, Error> {
         let profiles = profiles(config);
         let audit = config.audit_folder.as_deref().map(Audit::new).transpose()?;
-        let inputs = Arc::<Inbox>::default();
+        let inputs = Arc::<EventQueue>::default();
         let (orders, ordered) = unbounded_channel();
         let watched: BTreeSet<Kind> = profiles.iter().flat_map(|profile| profile.kinds.iter().copied()).collect();
-        let brain = Brain::new(
+        let brain = SchedulerLoop::new(
             profiles,
             Arc::clone(&inputs),
             orders,
@@ -140,7 +140,7 @@ impl Term {
         let (last, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name("scheduler".to_owned()).spawn(move || {
             let _last = last; // dropped when the thread ends, however it does
-            brain.live();
+            brain.run();
         });
         thread.map_err(|error| Error::Stopped(error.to_string()))?;
         let mut tasks = JoinSet::new();
@@ -154,7 +154,7 @@ impl Term {
             ));
         }
         let handing_over = Arc::clone(&inputs);
-        tasks.spawn(async move { handing_over.hand_over_all().await });
+        tasks.spawn(async move { handing_over.flush_loop().await });
         tasks.spawn(carry_out_all(client.clone(), Arc::clone(hands), ordered, Arc::clone(&inputs)));
         Ok(Self { inputs, ended, tasks })
     }
@@ -162,7 +162,7 @@ impl Term {
     /// Begins nothing new, and finishes what is under way.
     async fn finish(self) {
         info!("stopping: what is under way is finished, nothing new is begun");
-        self.inputs.put(Input::Stop);
+        self.inputs.push(Message::Stop);
         let _ = self.ended.await;
     }
 
@@ -174,18 +174,23 @@ impl Term {
     }
 }
 
-async fn carry_out_all(client: Client, hands: Arc<Hands>, mut ordered: UnboundedReceiver<Order>, results: Arc<Inbox>) {
-    let (mut turns, mut under_way) = (Turns::default(), JoinSet::new());
+async fn carry_out_all(
+    client: Client,
+    hands: Arc<Executor>,
+    mut ordered: UnboundedReceiver<Dispatch>,
+    results: Arc<EventQueue>,
+) {
+    let (mut turns, mut under_way) = (PerObjectOrder::default(), JoinSet::new());
     let (records, recorded) = tokio::sync::mpsc::channel(MOST_RECORDS);
     under_way.spawn(record_all(Arc::clone(&hands), recorded, Arc::clone(&results)));
     while let Some(order) = ordered.recv().await {
         while under_way.try_join_next().is_some() {}
-        if matches!(order.action, Action::Record { .. }) {
+        if matches!(order.action, Action::EmitEvent { .. }) {
             if let Err(full) = records.try_send(order) {
-                let Order { profile, id, action, .. } = full.into_inner();
+                let Dispatch { profile, id, action, .. } = full.into_inner();
                 debug!(?action, "too many events wait to be recorded; this one is not");
-                let result = Some(ActionResult::TimedOut);
-                results.put(Input::Done { profile, action: id, result });
+                let result = Some(ActionResult::Unknown);
+                results.push(Message::Done { profile, action: id, result });
             }
             continue;
         }
@@ -196,41 +201,51 @@ async fn carry_out_all(client: Client, hands: Arc<Hands>, mut ordered: Unbounded
 }
 
 /// Records events: some at once where there is nothing to do, else one after another.
-async fn record_all(hands: Arc<Hands>, mut recorded: tokio::sync::mpsc::Receiver<Order>, results: Arc<Inbox>) {
+async fn record_all(
+    hands: Arc<Executor>,
+    mut recorded: tokio::sync::mpsc::Receiver<Dispatch>,
+    results: Arc<EventQueue>,
+) {
     while let Some(first) = recorded.recv().await {
         let most = hands.words().await;
         let others = std::iter::from_fn(|| recorded.try_recv().ok());
         let recording =
-            std::iter::once(first).chain(others).take(most).map(async |Order { profile, id, action, uids }| {
-                let result = hands.carry_out(&action, uids, None).await;
-                Input::Done { profile, action: id, result }
+            std::iter::once(first).chain(others).take(most).map(async |Dispatch { profile, id, action, uids }| {
+                let result = hands.execute(&action, uids, None).await;
+                Message::Done { profile, action: id, result }
             });
         for done in join_all(recording).await {
-            results.put(done);
+            results.push(done);
         }
     }
 }
 
-async fn carry_out(client: Client, hands: Arc<Hands>, order: Order, turn: Option<Turn>, results: Arc<Inbox>) {
-    let Order { profile, id, action, uids } = order;
-    let mut outcome = hands.carry_out(&action, uids, turn).await;
-    if let Action::List { kind } = action {
+async fn carry_out(
+    client: Client,
+    hands: Arc<Executor>,
+    order: Dispatch,
+    turn: Option<OrderTicket>,
+    results: Arc<EventQueue>,
+) {
+    let Dispatch { profile, id, action, uids } = order;
+    let mut outcome = hands.execute(&action, uids, turn).await;
+    if let Action::Relist { kind } = action {
         let mut take = |objects| {
-            results.put(Input::Page { profile, action: id, objects });
+            results.push(Message::Page { profile, action: id, objects });
         };
-        outcome = match Box::pin(list(&client, kind, &mut Slim::default(), &mut take)).await {
+        outcome = match Box::pin(list(&client, kind, &mut ObjectTrimmer::default(), &mut take)).await {
             // The watch of the kind reports the objects that are left out.
             Ok(Listed { version, .. }) => {
-                results.put(Input::Listed { profile, action: id, kind, version });
+                results.push(Message::Listed { profile, action: id, kind, version });
                 Some(ActionResult::Ok { version: 0 })
             }
-            Err(_) => Some(ActionResult::TimedOut),
+            Err(_) => Some(ActionResult::Unknown),
         };
     }
-    results.put(Input::Done { profile, action: id, result: outcome });
+    results.push(Message::Done { profile, action: id, result: outcome });
 }
 
-fn profiles(config: &Configuration) -> Vec<Profile> {
+fn profiles(config: &Configuration) -> Vec<ProfileRuntime> {
     let profile = |profile: &config::Profile| {
         let policy = profile.policy().expect("it was checked when it was read");
         let mut scheduler = Scheduler::new(&profile.name, policy);
@@ -238,7 +253,7 @@ fn profiles(config: &Configuration) -> Vec<Profile> {
             scheduler = scheduler.recording(profile.policy_profile());
         }
         let kinds = kinds(&policy).collect();
-        Profile { scheduler, kinds, policy: policy_name(&policy), name: profile.name.clone() }
+        ProfileRuntime { scheduler, kinds, policy: policy_name(&policy), name: profile.name.clone() }
     };
     config.profiles.iter().map(profile).collect()
 }
@@ -250,12 +265,12 @@ fn identity() -> String {
 }
 
 /// The signals that ask it to stop.
-struct Stop {
+struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Stop {
+impl ShutdownSignals {
     fn new() -> Result<Self, Error> {
         let failed = |error: std::io::Error| Error::Stopped(error.to_string());
         Ok(Self {
@@ -274,39 +289,39 @@ impl Stop {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_api::kinds::Key;
-    use reprieve_api::meta::FullName;
+    use reprieve_api::kinds::ObjectKey;
+    use reprieve_api::meta::NamespacedName;
     use reprieve_scheduler::action::ActionId;
 
     use super::*;
-    use crate::hands::Uids;
-    use crate::hands::tests::unanswered;
+    use crate::executor::EventObjectUids;
+    use crate::executor::tests::unanswered;
 
     #[tokio::test]
     async fn of_too_many_events_the_last_are_left_out() {
         let (client, hands) = unanswered(25);
         let hands = Arc::new(hands);
-        let ((orders, ordered), results) = (unbounded_channel(), Arc::<Inbox>::default());
+        let ((orders, ordered), results) = (unbounded_channel(), Arc::<EventQueue>::default());
         let held = MOST_RECORDS as u64 + hands.words().await as u64;
         let all = held + 3;
         for id in 0..all {
-            let about = Key::new(Kind::Pod, FullName::new("default", "a"));
-            let action = Action::Record { about, related: None, reason: "Scheduled", message: String::new() };
-            let order = Order { profile: 0, id: ActionId(id), action, uids: Uids::default() };
+            let about = ObjectKey::new(Kind::Pod, NamespacedName::new("default", "a"));
+            let action = Action::EmitEvent { about, related: None, reason: "Scheduled", message: String::new() };
+            let order = Dispatch { profile: 0, id: ActionId(id), action, uids: EventObjectUids::default() };
             assert!(orders.send(order).is_ok());
         }
         drop(orders);
         carry_out_all(client, hands, ordered, Arc::clone(&results)).await;
         tokio::select! {
             biased;
-            () = results.hand_over_all() => unreachable!("it never ends"),
+            () = results.flush_loop() => unreachable!("it never ends"),
             () = tokio::task::yield_now() => {}
         }
-        let heard = results.take(Duration::ZERO).expect("it is not closed");
+        let heard = results.drain(Duration::ZERO).expect("it is not closed");
         let left_out: Vec<u64> = heard
             .iter()
             .map(|input| match input {
-                Input::Done { action, result: Some(ActionResult::TimedOut), .. } => action.0,
+                Message::Done { action, result: Some(ActionResult::Unknown), .. } => action.0,
                 _ => panic!("nobody answered"),
             })
             .collect();

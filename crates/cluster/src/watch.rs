@@ -20,13 +20,13 @@ use reprieve_api::kinds::Kind;
 use reprieve_scheduler::event::Event;
 use tracing::{debug, warn};
 
-use self::line::{Told, told};
+use self::line::{Told, parse_line};
 use self::list::selector;
 use self::undecodable::LeftOut;
 use crate::error::{has_code, problem};
-use crate::inbox::Inbox;
-use crate::messages::Input;
-use crate::slim::Slim;
+use crate::event_queue::EventQueue;
+use crate::messages::Message;
+use crate::trim::ObjectTrimmer;
 
 pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
 
@@ -41,9 +41,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// When the last word of the API about a kind came.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<AtomicI64>);
+pub struct LastContact(Arc<AtomicI64>);
 
-impl Pulse {
+impl LastContact {
     fn beat(&self) {
         self.0.store(jiff::Timestamp::now().as_millisecond(), Ordering::Relaxed);
     }
@@ -58,22 +58,22 @@ impl Pulse {
 }
 
 /// Watches a kind for ever.
-pub async fn watch(client: Client, kind: Kind, inbox: Arc<Inbox>, pulse: Pulse, undecodable: Gauge) {
+pub async fn watch(client: Client, kind: Kind, inbox: Arc<EventQueue>, pulse: LastContact, undecodable: Gauge) {
     let left_out = LeftOut::new(undecodable);
-    Watch { client, kind, inbox, pulse, slim: Slim::default(), left_out }.run().await;
+    Watch { client, kind, inbox, pulse, slim: ObjectTrimmer::default(), left_out }.run().await;
 }
 
 struct Watch {
     client: Client,
     kind: Kind,
-    inbox: Arc<Inbox>,
-    pulse: Pulse,
-    slim: Slim,
+    inbox: Arc<EventQueue>,
+    pulse: LastContact,
+    slim: ObjectTrimmer,
     left_out: LeftOut,
 }
 
 /// How a watch ended.
-enum End {
+enum WatchEnd {
     /// It can go on from where it was.
     Interrupted,
     /// The server has forgotten where it was.
@@ -93,12 +93,12 @@ impl Watch {
                     self.pulse.beat();
                     self.left_out.listed(undecodable);
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
-                    self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects, version }));
-                    self.follow(version).await;
+                    self.inbox.push(Message::Event(Event::Listed { kind: self.kind, objects, version }));
+                    self.watch_until_expired(version).await;
                 }
                 Err(error) if is_dispensable(self.kind, &error) => {
                     self.pulse.beat();
-                    self.inbox.put(Input::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
+                    self.inbox.push(Message::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
                     tokio::time::sleep(LONGEST_PAUSE).await;
                 }
                 Err(error) => {
@@ -111,17 +111,17 @@ impl Watch {
     }
 
     /// Watches from a version on, until the server has forgotten it.
-    async fn follow(&mut self, mut version: u64) {
+    async fn watch_until_expired(&mut self, mut version: u64) {
         let mut pause = FIRST_PAUSE;
         loop {
             let (before, began) = (version, Instant::now());
-            match self.follow_once(&mut version).await {
-                Ok(End::Forgotten) => {
+            match self.watch_once(&mut version).await {
+                Ok(WatchEnd::Forgotten) => {
                     warn!(kind = ?self.kind, version, "the server has forgotten this version; all are listed anew");
                     return;
                 }
-                Ok(End::Unreadable) => return tokio::time::sleep(LONGEST_PAUSE).await,
-                Ok(End::Interrupted) => {}
+                Ok(WatchEnd::Unreadable) => return tokio::time::sleep(LONGEST_PAUSE).await,
+                Ok(WatchEnd::Interrupted) => {}
                 Err(error) => warn!(kind = ?self.kind, error = problem(&error), "the watch was interrupted"),
             }
             // One that lasted for long ended because nothing happened.
@@ -134,7 +134,7 @@ impl Watch {
         }
     }
 
-    async fn follow_once(&mut self, at: &mut u64) -> Result<End, kube::Error> {
+    async fn watch_once(&mut self, at: &mut u64) -> Result<WatchEnd, kube::Error> {
         let params = WatchParams {
             bookmarks: true,
             timeout: Some(WATCH_SECONDS),
@@ -147,7 +147,7 @@ impl Watch {
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {
             Ok(stream) => stream,
-            Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
+            Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Forgotten),
             Err(error) => return Err(error),
         };
         let mut stream = std::pin::pin!(stream);
@@ -157,24 +157,24 @@ impl Watch {
             line.clear();
             line.shrink_to(LONG_LINE);
             let Ok(read) = tokio::time::timeout(silence, stream.read_until(b'\n', &mut line)).await else {
-                return Ok(End::Interrupted);
+                return Ok(WatchEnd::Interrupted);
             };
             // The last line may have been cut off.
             if read.map_err(kube::Error::ReadEvents)? == 0 || !line.ends_with(b"\n") {
-                return Ok(End::Interrupted);
+                return Ok(WatchEnd::Interrupted);
             }
             self.pulse.beat();
-            match told(self.kind, &line, &mut self.slim, at) {
+            match parse_line(self.kind, &line, &mut self.slim, at) {
                 Ok(Told::Event(event)) => {
                     self.left_out.forget(&event);
-                    self.inbox.put(Input::Event(event));
+                    self.inbox.push(Message::Event(event));
                 }
                 Ok(Told::Undecodable(object)) => self.left_out.add(object),
                 Ok(Told::Nothing) => {}
-                Err(error) if has_code(&error, 410) => return Ok(End::Forgotten),
+                Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Forgotten),
                 Err(error @ kube::Error::SerdeError(_)) => {
                     warn!(kind = ?self.kind, error = problem(&error), "a line of the watch cannot be read; all are listed anew");
-                    return Ok(End::Unreadable);
+                    return Ok(WatchEnd::Unreadable);
                 }
                 Err(error) => return Err(error),
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::story::{is_bound, is_leaving};
+use crate::fixtures::{is_bound, is_leaving};
 
 /// A gang, as it was created.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +17,10 @@ pub struct Gang {
 }
 
 /// All gangs that ever were, by name. Their pods have the name as their label `app`.
-pub type Gangs = BTreeMap<String, Gang>;
+pub type GangSet = BTreeMap<String, Gang>;
 
 /// What does not hold.
-pub fn problems(pods: &[Pod], events: &[Event], gangs: &Gangs) -> Vec<String> {
+pub fn problems(pods: &[Pod], events: &[Event], gangs: &GangSet) -> Vec<String> {
     let mut problems = capacity(pods);
     problems.extend(whole_gangs(pods, gangs));
     problems.extend(pods.iter().flat_map(at_rest));
@@ -46,7 +46,7 @@ fn capacity(pods: &[Pod]) -> Vec<String> {
 }
 
 /// A gang runs whole or not at all.
-fn whole_gangs(pods: &[Pod], gangs: &Gangs) -> Vec<String> {
+fn whole_gangs(pods: &[Pod], gangs: &GangSet) -> Vec<String> {
     let mut bound: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in pods {
         *bound.entry(gang_of(pod)).or_default() += usize::from(is_bound(pod));
@@ -80,7 +80,7 @@ fn at_rest(pod: &Pod) -> Vec<String> {
 }
 
 /// Whoever yielded did so for somebody above, and for nobody else.
-fn lawful(events: &[Event], gangs: &Gangs) -> Vec<String> {
+fn lawful(events: &[Event], gangs: &GangSet) -> Vec<String> {
     let mut preemptors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for event in preemptions(events) {
         let name = |object: &Option<_>| {

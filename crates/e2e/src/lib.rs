@@ -8,11 +8,11 @@ mod control_plane;
 mod etcd;
 mod eventually;
 pub mod final_state;
+pub mod fixtures;
 mod objects;
 pub mod plain;
 mod process;
 mod programs;
-pub mod story;
 mod usage;
 
 pub use access::User;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use reprieve_e2e::story::{CLASSES, Story};
+use reprieve_e2e::fixtures::{CLASSES, Fixture};
 use reprieve_e2e::{ControlPlane, User, eventually};
 
 /// With the rights of the shipped role and no more it leads, preempts, and is told nothing that it may not do.
@@ -14,9 +14,9 @@ async fn the_shipped_role_suffices_to_run() {
     cluster.apply(CLASSES).await;
     let more = "leaderElection: {enabled: true}\n";
     let scheduler = cluster.run("reprieve", User::Run, "Kubernetes", more);
-    cluster.create_pods("default", vec![Story::pod("train", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("train", "low", 8).build()]).await;
     cluster.runs("train", 1).await;
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     cluster.runs("urgent", 1).await;
     cluster.is_gone("train").await;
     let log = scheduler.log();
@@ -45,10 +45,10 @@ async fn the_read_only_role_suffices_to_plan() {
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    cluster.create_pods("default", vec![Story::pod("train", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("train", "low", 8).build()]).await;
     cluster.runs("train", 1).await;
     assert!(scheduler.stop().await.success());
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     let version = async || cluster.pods_of("train").await[0].metadata.resource_version.clone();
     let before = version().await;
     let mut plan = cluster.reprieve("plan", User::Planner, &["plan", "--for", "pod/urgent"]);

@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client, Resource};
-use reprieve_e2e::story::{CLASSES, Story};
+use reprieve_e2e::fixtures::{CLASSES, Fixture};
 use reprieve_e2e::{ControlPlane, User, eventually, objects, plain, program, root};
 use serde_json::{Value, json};
 
@@ -222,10 +222,10 @@ async fn what_is_asked_for_is_counted() {
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     for (name, class) in [("train", "low"), ("urgent", "high")] {
-        cluster.create_pods("default", vec![Story::pod(name, class, 8).build()]).await;
+        cluster.create_pods("default", vec![Fixture::pod(name, class, 8).build()]).await;
         cluster.runs(name, 1).await;
     }
-    cluster.create_pods("default", vec![Story::pod("late", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("late", "low", 8).build()]).await;
     let text = eventually("it is counted who waits", async || {
         let text = plain::get(port, "/metrics");
         text.contains("\nreprieve_pending_units{").then_some(text)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use reprieve_e2e::story::{CLASSES, Story, group, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_leaving};
 use reprieve_e2e::{ControlPlane, Process, User, eventually};
 
 const ELECTION: &str = "leaderElection: {enabled: true, namespace: default, name: reprieve, leaseSeconds: 3}\n";
@@ -12,7 +12,7 @@ const ELECTION: &str = "leaderElection: {enabled: true, namespace: default, name
 async fn two_slow_gangs(cluster: &ControlPlane) {
     for gang in ["train-a", "train-b"] {
         cluster.apply(&group(gang, "low", 2)).await;
-        let pod = |at| Story::pod(&format!("{gang}-{at}"), "low", 8).of_group(gang).leaves_after("6s").build();
+        let pod = |at| Fixture::pod(&format!("{gang}-{at}"), "low", 8).of_group(gang).leaves_after("6s").build();
         cluster.create_pods("default", (0..2).map(pod).collect()).await;
     }
     cluster.runs("train-a", 2).await;

@@ -7,7 +7,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use reprieve_e2e::story::{CLASSES, Story, group, is_bound, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound, is_leaving};
 use reprieve_e2e::{ControlPlane, User, eventually};
 use serde_json::json;
 
@@ -118,7 +118,7 @@ async fn what_is_wrong_with_a_group_is_said_on_it() {
     cluster.is_gone("train").await;
 
     cluster.apply(&group("mixed", "low", 1)).await;
-    cluster.create_pods("default", vec![Story::pod("mixed-0", "high", 8).of_group("mixed").build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("mixed-0", "high", 8).of_group("mixed").build()]).await;
     becomes("mixed", "PodsNotMatchingPriority", "True", "PodsNotMatchingPriority").await;
 }
 
@@ -155,11 +155,11 @@ async fn a_budget_is_kept_where_it_can_be() {
         )
         .await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    let pods = ["kept", "other"].map(|name| Story::pod(name, "low", 8).build());
+    let pods = ["kept", "other"].map(|name| Fixture::pod(name, "low", 8).build());
     cluster.create_pods("default", pods.to_vec()).await;
     cluster.runs("kept", 1).await;
     cluster.runs("other", 1).await;
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     cluster.runs("urgent", 1).await;
     cluster.runs("kept", 1).await;
     cluster.is_gone("other").await;
@@ -179,9 +179,9 @@ async fn a_toleration_runs_out_while_the_preemptor_waits() {
         )
         .await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    cluster.create_pods("default", vec![Story::pod("tolerant", "tolerant", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("tolerant", "tolerant", 8).build()]).await;
     cluster.runs("tolerant", 1).await;
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(cluster.pods_of("tolerant").await.iter().all(|pod| !is_leaving(pod)), "it tolerates the preemptor for now");
     cluster.runs("urgent", 1).await;
@@ -195,9 +195,9 @@ async fn kube_system_is_spared() {
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    cluster.create_pods("kube-system", vec![Story::pod("system", "low", 8).namespace("kube-system").build()]).await;
+    cluster.create_pods("kube-system", vec![Fixture::pod("system", "low", 8).namespace("kube-system").build()]).await;
     cluster.runs("system", 1).await;
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     cluster.runs("system", 1).await;
     let urgent: Vec<Pod> = cluster.pods_of("urgent").await;
@@ -211,13 +211,13 @@ async fn a_dry_run_touches_nothing() {
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let real = cluster.run("real", User::Admin, "Kubernetes", "");
-    cluster.create_pods("default", vec![Story::pod("train", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("train", "low", 8).build()]).await;
     cluster.runs("train", 1).await;
     assert!(real.stop().await.success());
     let before = cluster.pods_of("train").await[0].metadata.resource_version.clone();
     let config = cluster.folder().join("real.yaml").display().to_string();
     let dry = cluster.reprieve("dry", User::Admin, &["run", "--dry-run", "--config", &config]);
-    cluster.create_pods("default", vec![Story::pod("urgent", "high", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     eventually("it says whom it would take", async || dry.log().contains("default/train").then_some(())).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(cluster.pods_of("train").await[0].metadata.resource_version, before);

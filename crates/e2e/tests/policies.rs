@@ -8,7 +8,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use reprieve_e2e::story::{CLASSES, Story, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, is_leaving};
 use reprieve_e2e::{ControlPlane, User, eventually};
 
 const QUEUES: &str = "
@@ -36,7 +36,7 @@ async fn yunikorn_gives_a_queue_what_it_is_guaranteed() {
     cluster.apply(&QUEUES.replace("GUARANTEED", "'0'")).await;
     let scheduler = cluster.run("reprieve", User::Admin, "YuniKorn", "");
     let pod = |name: &str, queue: &str| {
-        Story::pod(name, "low", 8).label("queue", &format!("root.{queue}")).label("applicationId", queue).build()
+        Fixture::pod(name, "low", 8).label("queue", &format!("root.{queue}")).label("applicationId", queue).build()
     };
     cluster.create_pods("default", vec![pod("test-a", "test"), pod("test-b", "test")]).await;
     cluster.runs("test-a", 1).await;
@@ -61,7 +61,7 @@ fn koordinator_job(name: &str, class: &str) -> (String, Vec<Pod>) {
         "{{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: PodGroup, metadata: {{name: {name}}}, spec: {{minMember: 2}}}}"
     );
     let pod = |at: usize| {
-        Story::pod(&format!("{name}-{at}"), class, 8)
+        Fixture::pod(&format!("{name}-{at}"), class, 8)
             .label("app", name)
             .label("pod-group.scheduling.sigs.k8s.io", name)
             .label("quota.scheduling.koordinator.sh/name", "team")

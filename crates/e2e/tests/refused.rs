@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use reprieve_e2e::story::{CLASSES, Story, group, is_bound, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound, is_leaving};
 use reprieve_e2e::{ControlPlane, User, eventually};
 use serde_json::{Value, json};
 
 /// A pod with a changed spec.
-fn with_spec(story: &Story, field: &str, value: Value) -> Pod {
+fn with_spec(story: &Fixture, field: &str, value: Value) -> Pod {
     let mut pod = serde_json::to_value(story.build()).expect("a pod is a value");
     pod["spec"][field] = value;
     serde_json::from_value(pod).expect("it is still a pod")
@@ -32,13 +32,13 @@ async fn what_is_not_evaluated_is_never_bound_and_evicts_nobody() {
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    cluster.create_pods("default", vec![Story::pod("train", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("train", "low", 8).build()]).await;
     cluster.runs("train", 1).await;
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let large = with_spec(&Story::pod("large", "high", 8), "volumes", volumes.clone());
-    let small = with_spec(&Story::pod("small", "high", 1), "volumes", volumes);
+    let large = with_spec(&Fixture::pod("large", "high", 8), "volumes", volumes.clone());
+    let small = with_spec(&Fixture::pod("small", "high", 1), "volumes", volumes);
     let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
-    let device = with_spec(&Story::pod("device", "high", 1), "resourceClaims", claims);
+    let device = with_spec(&Fixture::pod("device", "high", 1), "resourceClaims", claims);
     cluster.create_pods("default", vec![large, small, device]).await;
     for (name, field) in [
         ("large", "spec.volumes[0].persistentVolumeClaim"),
@@ -49,7 +49,7 @@ async fn what_is_not_evaluated_is_never_bound_and_evicts_nobody() {
         assert!(message.contains(field), "{message}");
     }
     // A pod that comes later, and can be placed, is not held up by them.
-    cluster.create_pods("default", vec![Story::pod("plain", "low", 8).build()]).await;
+    cluster.create_pods("default", vec![Fixture::pod("plain", "low", 8).build()]).await;
     cluster.runs("plain", 1).await;
     assert!(cluster.pods_of("train").await.iter().all(|pod| is_bound(pod) && !is_leaving(pod)));
     for name in ["large", "small", "device"] {
@@ -67,7 +67,7 @@ async fn a_gang_waits_for_its_gated_member() {
     cluster.create_gang("train", "low", 2, 8).await;
     cluster.runs("train", 2).await;
     cluster.apply(&group("urgent", "high", 2)).await;
-    let member = |name: &str| Story::pod(name, "high", 8).of_group("urgent");
+    let member = |name: &str| Fixture::pod(name, "high", 8).of_group("urgent");
     let gated = with_spec(&member("urgent-1"), "schedulingGates", json!([{"name": "example.com/quota"}]));
     cluster.create_pods("default", vec![member("urgent-0").build(), gated]).await;
     let message = says(&cluster, "urgent-0", "SchedulingGates: ").await;
@@ -90,7 +90,7 @@ async fn a_member_of_another_scheduler_is_left_to_it() {
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
     cluster.apply(&group("mixed", "high", 2)).await;
-    let member = |name: &str| Story::pod(name, "high", 8).of_group("mixed");
+    let member = |name: &str| Fixture::pod(name, "high", 8).of_group("mixed");
     let other = member("mixed-1").scheduler("other").build();
     cluster.create_pods("default", vec![member("mixed-0").build(), other]).await;
     says(&cluster, "mixed-0", "OtherScheduler: ").await;

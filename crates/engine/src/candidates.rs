@@ -2,7 +2,7 @@
 //! a disruption budget.
 
 use crate::explanation::Recorder;
-use crate::fit::Ask;
+use crate::fit::Preemptor;
 use crate::ids::{NodeId, Timestamp, UnitId};
 use crate::laws::{self, Law, unknown_class};
 use crate::snapshot::Snapshot;
@@ -18,12 +18,12 @@ pub(crate) struct Candidate {
 /// The units with a pod on one of these nodes that no law spares, most important first, charged to the budgets.
 pub(crate) fn candidates<R: Recorder>(
     snapshot: &Snapshot,
-    ask: &Ask,
+    ask: &Preemptor,
     nodes: impl Iterator<Item = NodeId>,
     now: Timestamp,
     recorder: &mut R,
 ) -> Vec<Candidate> {
-    let slots = nodes.flat_map(|node| snapshot.slots(node));
+    let slots = nodes.flat_map(|node| snapshot.bound_pods(node));
     // The law of priority spares the others; only a recorder needs to know.
     let slots = slots.filter(|slot| R::RECORDS || slot.priority < ask.priority);
     let mut units: Vec<UnitId> = slots.map(|slot| slot.unit).collect();
@@ -43,9 +43,9 @@ pub(crate) fn candidates<R: Recorder>(
 }
 
 /// The law by which nothing may be taken on the node, if there is one.
-pub(crate) fn closed<R: Recorder>(snapshot: &Snapshot, ask: &Ask, node: NodeId, recorder: &mut R) -> Option<Law> {
+pub(crate) fn closed<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, node: NodeId, recorder: &mut R) -> Option<Law> {
     let law = unknown_class::closes(snapshot, ask, node)?;
-    if let Law::UnknownClass { pod } = law
+    if let Law::UnknownPriorityClass { pod } = law
         && let Some(unit) = snapshot.unit_of(pod)
     {
         recorder.spared(unit, law.clone());

@@ -7,7 +7,7 @@ use crate::fit::Placement;
 use crate::ids::{Priority, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
-use crate::decision::Ground;
+use crate::decision::PreemptionReason;
 pub use crate::decision::{Cost, Difference, Plan};
 
 impl Plan {
@@ -22,7 +22,7 @@ impl Plan {
     }
 
     /// A plan without places: workloads that give up quota.
-    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, grounds: Vec<Ground>) -> Self {
+    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, grounds: Vec<PreemptionReason>) -> Self {
         let mut cost = Cost::NOTHING;
         for &unit in &victims {
             let unit = snapshot.unit(unit);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::fit::Placement;
-use crate::ids::{CellId, FlavorId, Priority, QuotaResourceId, Timestamp, UnitId};
+use crate::ids::{FlavorId, FlavorResourceId, Priority, QuotaResourceId, Timestamp, UnitId};
 use crate::laws::Law;
 
 /// An outcome, and what a workload is given by it.
@@ -44,7 +44,7 @@ pub struct Plan {
     /// What that costs.
     pub cost: Cost,
     /// For each victim, on what ground it is taken, under a policy that has several.
-    pub grounds: Vec<Ground>,
+    pub grounds: Vec<PreemptionReason>,
 }
 
 /// What a plan costs; less is better. The fields are compared in this order. (Rule 17 of the pods, rule 13 of the groups.)
@@ -96,7 +96,7 @@ impl Difference {
 
 /// On what ground a workload is preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum PreemptionReason {
     /// At home, by priority.
     InClusterQueue,
     /// It holds what was lent.
@@ -113,7 +113,7 @@ pub struct Assignment {
     /// By pod set, in the workload's order.
     pub pod_sets: Vec<PodSetAssignment>,
     /// How much of each cell of quota, over all pod sets.
-    pub usage: Vec<(CellId, i64)>,
+    pub usage: Vec<(FlavorResourceId, i64)>,
     /// How many cohorts up it borrows; 0 where its queue's own quota will do.
     pub borrowing: usize,
 }

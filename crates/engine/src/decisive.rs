@@ -5,7 +5,7 @@
 
 use crate::domains::Domain;
 use crate::explanation::{Decisive, Recorder};
-use crate::fit::{self, Ask, Preemptor};
+use crate::fit::{self, Preemptor, PreemptorId};
 use crate::ids::{NodeId, UnitId};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
@@ -47,13 +47,13 @@ impl Decisive {
 
     fn add(&mut self, snapshot: &Snapshot, unit: UnitId, unsettled: &mut Vec<NodeId>) {
         if !std::mem::replace(&mut self.units[unit.index()], true) {
-            unsettled.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.home(pod)));
+            unsettled.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
     }
 }
 
 /// Reports that a preemptor which is refused because of what it is depends on its own gang and nodes alone.
-pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Ask, recorder: &mut R) {
+pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, recorder: &mut R) {
     recorder.decisive(Decisive::with(
         snapshot,
         nominated(snapshot, ask),
@@ -64,11 +64,11 @@ pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Ask, recorder:
 }
 
 /// Whether a pod is of the preemptor's group or job.
-pub(crate) fn is_of_gang(snapshot: &Snapshot, ask: &Ask, pod: &Pod) -> bool {
+pub(crate) fn is_of_gang(snapshot: &Snapshot, ask: &Preemptor, pod: &Pod) -> bool {
     let (group, job) = match ask.preemptor {
-        Preemptor::Pod(own) => (snapshot.pod(own).group, snapshot.pod(own).job),
-        Preemptor::Group(group) => (Some(group), None),
-        Preemptor::Workload(_) => (None, None),
+        PreemptorId::Pod(own) => (snapshot.pod(own).group, snapshot.pod(own).job),
+        PreemptorId::Group(group) => (Some(group), None),
+        PreemptorId::Workload(_) => (None, None),
     };
     group.is_some() && pod.group == group || job.is_some() && pod.job == job
 }
@@ -78,7 +78,7 @@ pub(crate) struct Closed(Vec<bool>);
 
 impl Closed {
     /// `None` where a decision may depend on everything, because pods mind each other across nodes.
-    pub fn new(what_if: &mut WhatIf<'_>, ask: &Ask) -> Option<Self> {
+    pub fn new(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Option<Self> {
         if !what_if.relations().is_local() {
             return None;
         }
@@ -86,26 +86,27 @@ impl Closed {
         let nodes = what_if.snapshot().node_ids();
         let is_closed = |node: NodeId| {
             let mut pods = by_shape.values();
-            pods.all(|&pod| fit::misfit(what_if, ask, pod, node).is_some_and(|misfit| !misfit.resolvable()))
+            pods.all(|&pod| fit::filter_failure(what_if, ask, pod, node).is_some_and(|misfit| !misfit.resolvable()))
         };
         Some(Self(nodes.map(is_closed).collect()))
     }
 
     /// The nodes where a pod of the preemptor might land, and those that one is nominated to.
-    pub fn others<'a>(&'a self, snapshot: &'a Snapshot, ask: &'a Ask) -> impl Iterator<Item = NodeId> + 'a {
+    pub fn others<'a>(&'a self, snapshot: &'a Snapshot, ask: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
         let open = self.0.iter().enumerate().filter(|(_, closed)| !**closed).map(|(node, _)| NodeId::new(node));
         open.chain(nominated(snapshot, ask))
     }
 
     /// Counts the nodes where these units run as nodes where a pod might land.
     pub fn open_nodes_of(&mut self, snapshot: &Snapshot, units: &[UnitId]) {
-        for node in units.iter().flat_map(|&unit| &snapshot.unit(unit).pods).filter_map(|&pod| snapshot.home(pod)) {
+        for node in units.iter().flat_map(|&unit| &snapshot.unit(unit).pods).filter_map(|&pod| snapshot.bound_node(pod))
+        {
             self.0[node.index()] = false;
         }
     }
 }
 
 /// The nodes that the preemptor's pods are nominated to, or run on already.
-pub(crate) fn nominated<'a>(snapshot: &'a Snapshot, ask: &'a Ask) -> impl Iterator<Item = NodeId> + 'a {
-    ask.members.iter().filter_map(|&pod| snapshot.home(pod).or(snapshot.pod(pod).nominated))
+pub(crate) fn nominated<'a>(snapshot: &'a Snapshot, ask: &'a Preemptor) -> impl Iterator<Item = NodeId> + 'a {
+    ask.members.iter().filter_map(|&pod| snapshot.bound_node(pod).or(snapshot.pod(pod).nominated))
 }

@@ -1,6 +1,6 @@
 //! Among which nodes is the preemptor placed? One node for a pod; for a group the whole cluster, or one domain of its topology.
 
-use crate::fit::{Ask, Preemptor};
+use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::{NodeId, TopologyId};
 use crate::snapshot::Snapshot;
 
@@ -15,9 +15,9 @@ pub struct Domain {
 
 /// The domains of a group, in the order of their names. Members that run fix it; if they run in several, or where the label is
 /// missing, there is none. (Rule 12 of the groups.)
-pub(crate) fn domains(snapshot: &Snapshot, ask: &Ask) -> Vec<Domain> {
+pub(crate) fn domains(snapshot: &Snapshot, ask: &Preemptor) -> Vec<Domain> {
     let whole = || vec![Domain { part: None, nodes: snapshot.node_ids().collect() }];
-    let Preemptor::Group(group) = ask.preemptor else {
+    let PreemptorId::Group(group) = ask.preemptor else {
         return whole();
     };
     let group = snapshot.group(group);
@@ -25,7 +25,8 @@ pub(crate) fn domains(snapshot: &Snapshot, ask: &Ask) -> Vec<Domain> {
         return whole();
     };
     let domain_of = |node: NodeId| snapshot.topology(topology).domain[node.index()];
-    let running: Vec<Option<u32>> = group.members.iter().filter_map(|&pod| snapshot.home(pod)).map(domain_of).collect();
+    let running: Vec<Option<u32>> =
+        group.members.iter().filter_map(|&pod| snapshot.bound_node(pod)).map(domain_of).collect();
     let fixed = running.first().copied();
     if running.iter().any(|&domain| domain.is_none() || Some(domain) != fixed) {
         return Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::decision::Plan;
 use crate::explanation::Recorder;
-use crate::fit::{self, Ask};
+use crate::fit::{self, Preemptor};
 use crate::ids::{NodeId, Priority, QueueId, ShapeId, Timestamp, UnitId};
 use crate::laws::unknown_class;
 use crate::snapshot::Snapshot;
@@ -29,7 +29,7 @@ fn victim_key(snapshot: &Snapshot, id: UnitId) -> Option<VictimKey> {
 /// nothing is claimed.
 pub(crate) fn mark_equal_costs<R: Recorder>(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     plan: &Plan,
     recorder: &mut R,
     alike: impl Fn(NodeId, NodeId) -> bool,
@@ -68,7 +68,7 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
             what_if.remove_unit(unit);
             let mut moved = plan.placement.iter().filter(|(_, node)| *node == from);
             let fits = moved.all(|&(pod, _)| {
-                let fits = fit::misfit(what_if, ask, pod, to).is_none();
+                let fits = fit::filter_failure(what_if, ask, pod, to).is_none();
                 if fits {
                     what_if.place(pod, to);
                 }
@@ -85,5 +85,5 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
 }
 
 fn home_of(snapshot: &Snapshot, unit: UnitId) -> Option<NodeId> {
-    snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.home(pod))
+    snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.bound_node(pod))
 }

@@ -3,8 +3,8 @@
 
 use crate::decision::{Difference, Outcome, Plan};
 use crate::domains::Domain;
-use crate::filters::Misfit;
-use crate::fit::{Ask, Shortage};
+use crate::filters::FilterFailure;
+use crate::fit::{Preemptor, Shortage};
 use crate::ids::{FlavorId, NodeId, PodId, QuotaResourceId, UnitId};
 use crate::laws::Law;
 use crate::snapshot::Snapshot;
@@ -15,13 +15,13 @@ pub struct Explanation {
     /// Every running unit that is neither a victim nor the preemptor itself.
     pub spared: Vec<SparedUnit>,
     /// For each victim, why it could not be reprieved.
-    pub victims: Vec<Reason>,
+    pub victims: Vec<VictimReason>,
     /// For a pod: each node that was looked at, and what landing there would mean.
     pub nodes: Vec<NodeEntry>,
     /// For a group: each domain that was looked at, and what landing there would mean.
     pub domains: Vec<DomainEntry>,
     /// For a workload: each flavor that was looked at.
-    pub flavors: Vec<Tried>,
+    pub flavors: Vec<FlavorAttempt>,
 }
 
 /// A running unit that is not taken. Removing from the input every unit, node and domain that is not decisive, with everything
@@ -42,7 +42,7 @@ pub struct NodeEntry {
     /// The node.
     pub node: NodeId,
     /// What landing there would mean.
-    pub verdict: NodeVerdict,
+    pub verdict: NodeResult,
     /// Whether the decision may depend on the node or on what runs there.
     pub decisive: bool,
 }
@@ -53,7 +53,7 @@ pub struct DomainEntry {
     /// The domain.
     pub domain: Domain,
     /// What landing there would mean.
-    pub verdict: DomainVerdict,
+    pub verdict: DomainResult,
     /// Whether the decision may depend on one of its nodes or on what runs there.
     pub decisive: bool,
 }
@@ -69,41 +69,41 @@ pub enum Spared {
     /// the uids of workloads, decided.
     EqualCost(UnitId),
     /// It might be taken, but no set that might be taken makes the preemptor fit.
-    InVain,
+    NotEnough,
     /// The search ended before it looked at the unit.
     NotReached,
 }
 
 /// What landing in a place means for the preemptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict<R> {
+pub enum PlacementResult<R> {
     /// It lands there.
     Chosen,
     /// It could land there, at a higher cost, or at the same in a later place. The difference to the chosen plan is `None` where no
     /// plan was chosen.
-    Dearer(Plan, Option<Difference>),
+    HigherCost(Plan, Option<Difference>),
     /// It cannot land there.
-    Refused(R),
+    Infeasible(R),
 }
 
 /// What landing on a node means for a pod.
-pub type NodeVerdict = Verdict<RefusedNode>;
+pub type NodeResult = PlacementResult<RefusedNode>;
 
 /// What landing in a domain means for a group.
-pub type DomainVerdict = Verdict<DomainRefusal>;
+pub type DomainResult = PlacementResult<DomainRefusal>;
 
-impl<R: Clone> Verdict<R> {
+impl<R: Clone> PlacementResult<R> {
     /// While no plan is chosen.
     fn of(result: &Result<Plan, R>) -> Self {
         match result {
-            Ok(plan) => Self::Dearer(plan.clone(), None),
-            Err(refusal) => Self::Refused(refusal.clone()),
+            Ok(plan) => Self::HigherCost(plan.clone(), None),
+            Err(refusal) => Self::Infeasible(refusal.clone()),
         }
     }
 
     /// Once a plan is chosen, here or elsewhere.
     fn compare(&mut self, difference: impl Fn(&Plan) -> Difference, is_chosen: impl FnOnce(&Plan) -> bool) {
-        if let Self::Dearer(plan, differs) = self {
+        if let Self::HigherCost(plan, differs) = self {
             *differs = Some(difference(plan));
             if is_chosen(plan) {
                 *self = Self::Chosen;
@@ -116,9 +116,9 @@ impl<R: Clone> Verdict<R> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeRefusal {
     /// No pod there may be taken, and it does not fit as it is.
-    NoCandidate(Misfit),
+    NoCandidate(FilterFailure),
     /// It does not fit, whoever goes.
-    Misfit(Misfit),
+    Misfit(FilterFailure),
     /// A law forbids to take anything there.
     Law(Law),
 }
@@ -145,7 +145,7 @@ pub enum DomainRefusal {
     /// No unit there may be taken, and too few members fit as things are.
     NoCandidate(TooFew),
     /// With every candidate gone, too few members fit.
-    TooFew(TooFew),
+    TooFewPlaced(TooFew),
 }
 
 /// How many members fit in a domain, and what the first that does not lacks on each node.
@@ -156,23 +156,23 @@ pub struct TooFew {
     /// The first that does not; `None` where there are too few members.
     pub unplaced: Option<PodId>,
     /// Why it fits on none of the nodes.
-    pub misfits: Vec<NodeMisfit>,
+    pub misfits: Vec<NodeFilterFailure>,
 }
 
 /// Why a pod does not fit on a node, with every resource that is short where resources are why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeMisfit {
+pub struct NodeFilterFailure {
     /// The node.
     pub node: NodeId,
     /// Why.
-    pub misfit: Misfit,
+    pub misfit: FilterFailure,
     /// Every resource that is short.
     pub shortages: Vec<Shortage>,
 }
 
 /// Why a unit could not be put back: the first pod of the preemptor that would no longer fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub struct VictimReason {
     /// The unit.
     pub unit: UnitId,
     /// The pod that would not fit.
@@ -180,14 +180,14 @@ pub struct Reason {
     /// Where.
     pub node: NodeId,
     /// And why.
-    pub misfit: Misfit,
+    pub misfit: FilterFailure,
     /// Every resource that would be short, where resources are why; every resource over the limit, where a queue's limit is.
     pub shortages: Vec<Shortage>,
 }
 
 /// How a resource could be had in a flavor, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum FlavorMode {
     /// It is more than there could ever be.
     NoFit,
     /// Somebody would have to go, and nobody may be taken.
@@ -202,13 +202,13 @@ pub enum Mode {
 
 /// A flavor that was looked at for a pod set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct FlavorAttempt {
     /// Which pod set.
     pub pod_set: usize,
     /// The flavor.
     pub flavor: FlavorId,
     /// How its worst resource could be had; `None` where the pods may not use it.
-    pub mode: Option<Mode>,
+    pub mode: Option<FlavorMode>,
     /// How far up the queue would borrow.
     pub level: usize,
     /// Whether it was taken.
@@ -244,7 +244,7 @@ pub(crate) trait Recorder: Clone {
     fn equal_cost(&mut self, _unit: UnitId, _victim: UnitId) {}
 
     /// Why each victim of the chosen plan could not be reprieved.
-    fn victims(&mut self, _reasons: Vec<Reason>) {}
+    fn victims(&mut self, _reasons: Vec<VictimReason>) {}
 
     /// The candidates that were reported so far.
     fn candidates(&self) -> Vec<UnitId> {
@@ -261,7 +261,7 @@ pub(crate) trait Recorder: Clone {
     fn chosen(&mut self, _plan: &Plan, _difference: impl Fn(&Plan) -> Difference) {}
 
     /// A flavor that was looked at.
-    fn flavor(&mut self, _tried: Tried) {}
+    fn flavor(&mut self, _tried: FlavorAttempt) {}
 
     /// What the decision may depend on; everything where this is never reported.
     fn decisive(&mut self, _decisive: Decisive) {}
@@ -298,7 +298,7 @@ impl ExplanationRecorder {
     }
 
     /// The explanation of the outcome that was decided while this recorder listened.
-    pub fn finish(self, snapshot: &Snapshot, ask: &Ask, outcome: &Outcome) -> Explanation {
+    pub fn finish(self, snapshot: &Snapshot, ask: &Preemptor, outcome: &Outcome) -> Explanation {
         let Self { mut units, mut explanation, decisive } = self;
         let plan = match outcome {
             Outcome::Preempt(plan) => Some(plan),
@@ -317,7 +317,7 @@ impl ExplanationRecorder {
                 Some(UnitReport::Candidate) => match outcome {
                     Outcome::Preempt(_) | Outcome::Schedule(_) => Spared::Reprieved,
                     Outcome::Wait(law) => Spared::Law(law.clone()),
-                    Outcome::Unschedulable(_) => Spared::InVain,
+                    Outcome::Unschedulable(_) => Spared::NotEnough,
                 },
             };
             let decisive = decisive.as_ref().is_none_or(|decisive| decisive.units[unit.index()]);
@@ -350,7 +350,7 @@ impl Recorder for ExplanationRecorder {
         self.units[unit.index()] = Some(UnitReport::EqualCost(victim));
     }
 
-    fn victims(&mut self, reasons: Vec<Reason>) {
+    fn victims(&mut self, reasons: Vec<VictimReason>) {
         self.explanation.victims = reasons;
     }
 
@@ -362,11 +362,11 @@ impl Recorder for ExplanationRecorder {
     }
 
     fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>) {
-        self.explanation.nodes.push(NodeEntry { node, verdict: Verdict::of(result), decisive: true });
+        self.explanation.nodes.push(NodeEntry { node, verdict: PlacementResult::of(result), decisive: true });
     }
 
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>) {
-        let (domain, verdict) = (domain.clone(), Verdict::of(result));
+        let (domain, verdict) = (domain.clone(), PlacementResult::of(result));
         self.explanation.domains.push(DomainEntry { domain, verdict, decisive: true });
     }
 
@@ -380,7 +380,7 @@ impl Recorder for ExplanationRecorder {
         }
     }
 
-    fn flavor(&mut self, tried: Tried) {
+    fn flavor(&mut self, tried: FlavorAttempt) {
         self.explanation.flavors.push(tried);
     }
 

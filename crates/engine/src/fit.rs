@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::filters::{Misfit, node};
+use crate::filters::{FilterFailure, node};
 use crate::ids::{GroupId, JobId, NodeId, PodId, Priority, QueueId, ResourceId, ShapeId, WorkloadId};
-use crate::queues::Queues;
+use crate::queues::QueueTree;
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preemptor {
+pub enum PreemptorId {
     /// One pod.
     Pod(PodId),
     /// A group with its pending pods.
@@ -35,9 +35,9 @@ pub type Placement = Vec<(PodId, NodeId)>;
 
 /// What the preemptor asks for.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct Preemptor {
     /// Who asks.
-    pub preemptor: Preemptor,
+    pub preemptor: PreemptorId,
     /// Its pods that need a place, in the order in which they are placed.
     pub members: Vec<PodId>,
     /// The job that a pod asks with, under a policy that places jobs whole.
@@ -52,23 +52,23 @@ pub struct Ask {
     pub open: BTreeMap<ShapeId, Vec<bool>>,
 }
 
-impl Ask {
+impl Preemptor {
     /// Reads the preemptor off the snapshot.
-    pub fn new(snapshot: &Snapshot, preemptor: Preemptor) -> Self {
+    pub fn new(snapshot: &Snapshot, preemptor: PreemptorId) -> Self {
         let mut resizes_on = None;
         let (members, needed, priority) = match preemptor {
-            Preemptor::Workload(id) => {
+            PreemptorId::Workload(id) => {
                 let workload = snapshot.workload(id);
                 let members: Vec<PodId> = workload.pod_sets.iter().flat_map(|set| &set.pods).copied().collect();
                 let needed = members.len();
                 (members, needed, workload.priority)
             }
-            Preemptor::Pod(id) => {
+            PreemptorId::Pod(id) => {
                 let pod = snapshot.pod(id);
                 resizes_on = pod.node.filter(|_| pod.resizing);
                 (vec![id], 1, pod.priority)
             }
-            Preemptor::Group(id) => {
+            PreemptorId::Group(id) => {
                 let group = snapshot.group(id);
                 let members = group.members.iter().copied().filter(|&pod| is_to_be_placed(snapshot, pod)).collect();
                 let running = group.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
@@ -107,7 +107,11 @@ impl Ask {
     }
 
     /// The pending pods whose nomination holds room on the node against it. (Rule 6 of the pods, rule 15 of the groups.)
-    pub(crate) fn nominees<'a>(&'a self, snapshot: &'a Snapshot, node: NodeId) -> impl Iterator<Item = PodId> + 'a {
+    pub(crate) fn competing_nominees<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        node: NodeId,
+    ) -> impl Iterator<Item = PodId> + 'a {
         let holds = move |id: PodId| {
             let pod = snapshot.pod(id);
             pod.node.is_none() && pod.priority >= self.priority && !self.members.contains(&id)
@@ -116,16 +120,16 @@ impl Ask {
     }
 
     /// Why the node is closed to the pod whoever runs there.
-    pub(crate) fn closed(&self, snapshot: &Snapshot, pod: PodId, node: NodeId) -> Option<Misfit> {
+    pub(crate) fn node_failure(&self, snapshot: &Snapshot, pod: PodId, node: NodeId) -> Option<FilterFailure> {
         if let Some(own) = self.resizes_on {
             return (own != node)
-                .then_some(Misfit::NodeSelection)
-                .or((!snapshot.node(node).resize_preempts).then_some(Misfit::ResizeDisabled));
+                .then_some(FilterFailure::NodeSelection)
+                .or((!snapshot.node(node).resize_preempts).then_some(FilterFailure::ResizeDisabled));
         }
         let shape = snapshot.pod(pod).shape;
         match self.open.get(&shape) {
-            Some(open) => (!open[node.index()]).then_some(Misfit::NodeSelection),
-            None => node::misfit(snapshot, snapshot.shape(shape), node),
+            Some(open) => (!open[node.index()]).then_some(FilterFailure::NodeSelection),
+            None => node::filter_failure(snapshot, snapshot.shape(shape), node),
         }
     }
 }
@@ -147,20 +151,25 @@ fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
 
 /// Why the pod does not fit on the node as things are in the what-if, if it does not: with the nominees that hold room there, or
 /// without them.
-pub(crate) fn misfit(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, node: NodeId) -> Option<Misfit> {
-    if let Some(closed) = ask.closed(what_if.snapshot(), pod, node) {
+pub(crate) fn filter_failure(
+    what_if: &mut WhatIf<'_>,
+    ask: &Preemptor,
+    pod: PodId,
+    node: NodeId,
+) -> Option<FilterFailure> {
+    if let Some(closed) = ask.node_failure(what_if.snapshot(), pod, node) {
         return Some(closed);
     }
     if what_if.snapshot().nominees(node).is_empty() {
-        return misfit_beside(what_if, pod, node);
+        return filter_failure_ignoring_nominations(what_if, pod, node);
     }
-    let misfit = with_nominees(what_if, ask, node, |what_if| misfit_beside(what_if, pod, node));
-    misfit.or_else(|| misfit_beside(what_if, pod, node))
+    let misfit = with_nominees(what_if, ask, node, |what_if| filter_failure_ignoring_nominations(what_if, pod, node));
+    misfit.or_else(|| filter_failure_ignoring_nominations(what_if, pod, node))
 }
 
 /// What `look` returns with the nominees that hold room on the node in place.
-fn with_nominees<T>(what_if: &mut WhatIf<'_>, ask: &Ask, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
-    let nominees: Vec<PodId> = ask.nominees(what_if.snapshot(), node).collect();
+fn with_nominees<T>(what_if: &mut WhatIf<'_>, ask: &Preemptor, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
+    let nominees: Vec<PodId> = ask.competing_nominees(what_if.snapshot(), node).collect();
     let mark = what_if.mark();
     for nominee in nominees {
         what_if.place(nominee, node);
@@ -171,22 +180,26 @@ fn with_nominees<T>(what_if: &mut WhatIf<'_>, ask: &Ask, node: NodeId, look: imp
 }
 
 /// The same with nobody but those who run there.
-pub(crate) fn misfit_beside(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<Misfit> {
+pub(crate) fn filter_failure_ignoring_nominations(
+    what_if: &WhatIf<'_>,
+    pod: PodId,
+    node: NodeId,
+) -> Option<FilterFailure> {
     let (snapshot, relations) = (what_if.snapshot(), what_if.relations());
     let shape = snapshot.pod(pod).shape;
     relations
         .ports_misfit(snapshot, shape, node)
-        .or_else(|| short_of(snapshot, shape, node))
-        .or_else(|| relations.misfit(snapshot, shape, node))
+        .or_else(|| first_shortage(snapshot, shape, node))
+        .or_else(|| relations.filter_failure(snapshot, shape, node))
 }
 
 /// The first resource that is short on the node for one more pod of the shape.
-pub(crate) fn short_of(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Misfit> {
+pub(crate) fn first_shortage(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
     let mut shortages = shortages(snapshot, shape, node);
     let (resource, short) = shortages.next()?;
     let beyond = is_beyond(snapshot, shape, node, resource)
         || shortages.any(|(resource, _)| is_beyond(snapshot, shape, node, resource));
-    Some(Misfit::Resource { resource, short, beyond })
+    Some(FilterFailure::Resource { resource, short, beyond })
 }
 
 /// Whether a pod of the shape asks for more of the resource than the whole node has. The number of pods is no request.
@@ -199,10 +212,10 @@ fn is_beyond(snapshot: &Snapshot, shape: ShapeId, node: NodeId, resource: Resour
 /// where resources are not the reason. Only explanations need it: a decision needs the first.
 pub(crate) fn every_shortage(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     pod: PodId,
     node: NodeId,
-    misfit: Misfit,
+    misfit: FilterFailure,
 ) -> Vec<Shortage> {
     with_nominees(what_if, ask, node, |what_if| every_shortage_beside(what_if.snapshot(), pod, node, misfit))
 }
@@ -210,21 +223,26 @@ pub(crate) fn every_shortage(
 /// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.
 pub(crate) fn shortages_where_refused(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     pod: PodId,
     node: NodeId,
-    misfit: Misfit,
+    misfit: FilterFailure,
 ) -> Vec<Shortage> {
     let misfit = match misfit {
-        Misfit::Ports => Misfit::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
+        FilterFailure::Ports => FilterFailure::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
         misfit => misfit,
     };
     every_shortage(what_if, ask, pod, node, misfit)
 }
 
 /// The same for [`misfit_beside`], which counts no nominees.
-pub(crate) fn every_shortage_beside(snapshot: &Snapshot, pod: PodId, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
-    let Misfit::Resource { .. } = misfit else {
+pub(crate) fn every_shortage_beside(
+    snapshot: &Snapshot,
+    pod: PodId,
+    node: NodeId,
+    misfit: FilterFailure,
+) -> Vec<Shortage> {
+    let FilterFailure::Resource { .. } = misfit else {
         return Vec::new();
     };
     let shape = snapshot.pod(pod).shape;
@@ -249,7 +267,7 @@ pub(crate) fn shortages(
 }
 
 /// Every resource of which one more such use would take the queue over its ceiling.
-pub(crate) fn shortages_below_ceiling(queues: &Queues, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+pub(crate) fn shortages_below_ceiling(queues: &QueueTree, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
     let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
     queues.all_over_ceiling(queue, amounts).map(shortage).collect()
 }

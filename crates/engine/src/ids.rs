@@ -51,7 +51,7 @@ id! {
     /// A resource that quota is about.
     QuotaResourceId,
     /// A flavor and a resource: what quota is counted in.
-    CellId,
+    FlavorResourceId,
     /// A job: pods that are placed all or not at all.
     JobId,
     /// An application: pods that belong together in one queue.
@@ -71,7 +71,7 @@ pub struct Priority(pub i32);
 
 /// A share under fair sharing, in thousandths, rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thousandths {
+pub enum ShareMilli {
     /// A share of a queue that has a weight, or that borrows nothing.
     Finite(i128),
     /// The queue borrows and has no weight.

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same decision, on every machine")]
 
+pub mod between_decisions;
 mod candidates;
 pub mod choose;
 mod decide;
@@ -19,7 +20,6 @@ pub mod filters;
 pub mod fit;
 mod fraction;
 mod gate;
-pub mod hold;
 mod ids;
 mod labels;
 pub mod laws;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::candidates::Candidate;
 use crate::decision::Cost;
-use crate::fit::{self, Ask, Placement};
+use crate::fit::{self, Placement, Preemptor};
 use crate::ids::{NodeId, PodId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -15,7 +15,7 @@ use crate::what_if::WhatIf;
 /// other pod, and too few fit in their own order, the most demanding go first.
 pub(crate) fn place(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     nodes: &[NodeId],
     gone: &[Candidate],
     paid: &[UnitId],
@@ -55,17 +55,17 @@ fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[P
 
 /// What each node would cost next, for each shape among the members.
 struct Placer<'a> {
-    ask: &'a Ask,
+    ask: &'a Preemptor,
     /// By unit: what taking it means.
-    standing: Vec<Standing>,
+    standing: Vec<UnitState>,
     /// Whether any candidate would be taken against a budget.
     violations: bool,
-    menus: Vec<Menu>,
+    menus: Vec<NodeRanking>,
 }
 
 /// How a unit stands while members are being placed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum UnitState {
     /// It stays where it is.
     Stays,
     /// It is gone, and may come back; so many of its pods would be taken against a budget.
@@ -75,7 +75,7 @@ enum Standing {
 }
 
 /// The nodes that are open to one shape, the cheapest first.
-struct Menu {
+struct NodeRanking {
     shape: ShapeId,
     /// By node: its cost, if a pod of the shape fits there.
     costs: Vec<Option<Cost>>,
@@ -84,13 +84,13 @@ struct Menu {
 }
 
 impl<'a> Placer<'a> {
-    fn new(snapshot: &Snapshot, ask: &'a Ask, nodes: &[NodeId], gone: &[Candidate], paid: &[UnitId]) -> Self {
-        let mut standing = vec![Standing::Stays; snapshot.n_units()];
+    fn new(snapshot: &Snapshot, ask: &'a Preemptor, nodes: &[NodeId], gone: &[Candidate], paid: &[UnitId]) -> Self {
+        let mut standing = vec![UnitState::Stays; snapshot.n_units()];
         for &Candidate { unit, violations } in gone {
-            standing[unit.index()] = Standing::Gone { violations };
+            standing[unit.index()] = UnitState::Gone { violations };
         }
         for unit in paid {
-            standing[unit.index()] = Standing::Taken;
+            standing[unit.index()] = UnitState::Taken;
         }
         let mut placer = Self {
             ask,
@@ -101,9 +101,9 @@ impl<'a> Placer<'a> {
         for (shape, pod) in fit::by_shape(snapshot, &ask.members) {
             let mut open = vec![false; snapshot.node_ids().len()];
             for &node in nodes {
-                open[node.index()] = ask.closed(snapshot, pod, node).is_none();
+                open[node.index()] = ask.node_failure(snapshot, pod, node).is_none();
             }
-            placer.menus.push(Menu { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
+            placer.menus.push(NodeRanking { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
         }
         for &node in nodes {
             placer.refresh(snapshot, node);
@@ -117,17 +117,18 @@ impl<'a> Placer<'a> {
         let (menu, nominated) = (self.menu(member.shape), member.nominated);
         if let Some(node) = nominated
             && menu.costs[node.index()].is_some()
-            && fit::misfit(what_if, self.ask, pod, node).is_none()
+            && fit::filter_failure(what_if, self.ask, pod, node).is_none()
         {
             return Some(node);
         }
         let resources_alone = what_if.relations().is_empty();
-        let fits =
-            |&&(_, node): &&(Cost, NodeId)| resources_alone || fit::misfit(what_if, self.ask, pod, node).is_none();
+        let fits = |&&(_, node): &&(Cost, NodeId)| {
+            resources_alone || fit::filter_failure(what_if, self.ask, pod, node).is_none()
+        };
         menu.order.iter().find(fits).map(|&(_, node)| node)
     }
 
-    fn menu(&self, shape: ShapeId) -> &Menu {
+    fn menu(&self, shape: ShapeId) -> &NodeRanking {
         self.menus.iter().find(|menu| menu.shape == shape).expect("every member's shape has a menu")
     }
 
@@ -137,8 +138,8 @@ impl<'a> Placer<'a> {
         let taken = self.taken_on(snapshot, shape, node, true);
         let mut touched = vec![node];
         for (unit, _) in taken.unwrap_or_default() {
-            self.standing[unit.index()] = Standing::Taken;
-            touched.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.home(pod)));
+            self.standing[unit.index()] = UnitState::Taken;
+            touched.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
         touched.sort_unstable();
         touched.dedup();
@@ -149,9 +150,9 @@ impl<'a> Placer<'a> {
 
     fn refresh(&mut self, snapshot: &Snapshot, node: NodeId) {
         for at in 0..self.menus.len() {
-            let Menu { shape, open, .. } = &self.menus[at];
+            let NodeRanking { shape, open, .. } = &self.menus[at];
             let cost = if open[node.index()] { self.cost_on(snapshot, *shape, node) } else { None };
-            let Menu { costs, order, .. } = &mut self.menus[at];
+            let NodeRanking { costs, order, .. } = &mut self.menus[at];
             let before = std::mem::replace(&mut costs[node.index()], cost);
             if let Some(before) = before {
                 order.remove(&(before, node));
@@ -187,7 +188,7 @@ impl<'a> Placer<'a> {
                 allocatable[resource] - used[resource] - request
             })
             .collect();
-        for nominee in self.ask.nominees(snapshot, node) {
+        for nominee in self.ask.competing_nominees(snapshot, node) {
             let requests = snapshot.requests(snapshot.pod(nominee).shape);
             for (slack, &(resource, _)) in slack.iter_mut().zip(&wants) {
                 *slack -= requests[resource];
@@ -198,9 +199,9 @@ impl<'a> Placer<'a> {
         }
         let mut taken = Vec::new();
         let mut pass = |violating: bool| {
-            for slots in snapshot.slots(node).chunk_by(|one, other| one.unit == other.unit) {
+            for slots in snapshot.bound_pods(node).chunk_by(|one, other| one.unit == other.unit) {
                 let unit = slots[0].unit;
-                let Standing::Gone { violations } = self.standing[unit.index()] else {
+                let UnitState::Gone { violations } = self.standing[unit.index()] else {
                     continue;
                 };
                 if (violations > 0) != violating {

@@ -2,7 +2,7 @@
 //! keeps for itself, and does not lend, does not. Use is kept up by deltas, so taking it back is the same delta with the other sign.
 
 use crate::fraction::Fraction;
-use crate::ids::{CellId, QueueId, ResourceId};
+use crate::ids::{FlavorResourceId, QueueId, ResourceId};
 
 /// No guarantee, or no ceiling, for a resource.
 pub const UNDEFINED: i64 = i64::MAX;
@@ -15,22 +15,22 @@ pub struct Queue {
     /// By resource: what it is guaranteed, or [`UNDEFINED`].
     pub guarantee: Vec<i64>,
     /// By resource: how much may be used in and below it, or [`UNDEFINED`].
-    pub ceiling: Vec<i64>,
+    pub limit: Vec<i64>,
     /// By resource: the first part of its use, which does not count above.
-    pub keeps: Vec<i64>,
+    pub local_quota: Vec<i64>,
     /// Whether preemption for those below may look no further up.
     pub fence: bool,
     /// Whether its pods may be taken at all.
-    pub yields: bool,
+    pub preemptible: bool,
     /// How many microseconds a pod of it must wait before it may preempt.
     pub delay_micros: i64,
     /// How priorities below compare with those above.
-    pub priority: PriorityRule,
+    pub priority: QueuePriority,
 }
 
 /// How the priorities below a queue compare with those above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorityRule {
+pub enum QueuePriority {
     /// Higher by so much.
     Offset(i32),
     /// All the same: this.
@@ -39,7 +39,7 @@ pub enum PriorityRule {
 
 /// The tree.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Queues {
+pub struct QueueTree {
     /// Whether pods may preempt at all.
     pub enabled: bool,
     n_resources: usize,
@@ -50,7 +50,7 @@ pub struct Queues {
     leaving: Vec<i64>,
 }
 
-impl Queues {
+impl QueueTree {
     /// A tree in which nothing is used. INVARIANT: a parent stands before its children.
     pub fn new(enabled: bool, n_resources: usize, queues: Vec<Queue>) -> Self {
         let zeros = vec![0; queues.len() * n_resources];
@@ -91,7 +91,7 @@ impl Queues {
     /// How much of what it is guaranteed a queue uses, of the resource of which it uses most; of what it may use where nothing is
     /// guaranteed.
     pub fn share(&self, id: QueueId) -> Fraction {
-        let Queue { guarantee, ceiling, .. } = self.get(id);
+        let Queue { guarantee, limit: ceiling, .. } = self.get(id);
         let of = |at: usize| match (guarantee[at], ceiling[at]) {
             (UNDEFINED | 0, UNDEFINED) => None,
             (UNDEFINED | 0, ceiling) => Some(ceiling),
@@ -115,7 +115,7 @@ impl Queues {
     }
 
     /// The same for cells of quota.
-    pub(crate) fn charge_cells(&mut self, from: QueueId, usage: &[(CellId, i64)], sign: i64) {
+    pub(crate) fn charge_cells(&mut self, from: QueueId, usage: &[(FlavorResourceId, i64)], sign: i64) {
         for &(cell, amount) in usage {
             self.add(from, cell.index(), sign * amount, false);
         }
@@ -131,7 +131,7 @@ impl Queues {
     pub(crate) fn add_to(&self, used: &mut [i64], from: QueueId, resource: usize, mut delta: i64) {
         let mut next = Some(from);
         while let Some(id) = next.filter(|_| delta != 0) {
-            let Queue { keeps, parent, .. } = &self.queues[id.index()];
+            let Queue { local_quota: keeps, parent, .. } = &self.queues[id.index()];
             let beyond = |used: i64| (used - keeps[resource]).max(0);
             let used = &mut used[id.index() * self.n_resources + resource];
             let before = beyond(*used);
@@ -154,19 +154,19 @@ impl Queues {
     /// What is left of a queue's guarantee, by resource, seen by a pod that asks in the queue `asking`; `None` where neither it nor
     /// a queue above it has one. A queue has no more left than the one above it; but the asking queue's own guarantee comes before
     /// those above it, which then count for nobody. (Rule 8 of YuniKorn.)
-    pub fn left(&self, queue: QueueId, asking: QueueId) -> Option<Left> {
+    pub fn left(&self, queue: QueueId, asking: QueueId) -> Option<Headroom> {
         let path: Vec<QueueId> = self.path(queue).collect();
-        let mut left = Left(vec![UNDEFINED; self.n_resources]);
+        let mut left = Headroom(vec![UNDEFINED; self.n_resources]);
         for &id in path.iter().rev() {
             let own = self.own_left(id);
             let guaranteed = self.is_guaranteed(id);
             let above_asking = || self.get(id).parent.is_some() && self.path(asking).any(|above| above == id);
             left = if guaranteed && id == asking {
-                Left(own.zip(&left.0).map(|(own, above)| if own == UNDEFINED { *above } else { own }).collect())
+                Headroom(own.zip(&left.0).map(|(own, above)| if own == UNDEFINED { *above } else { own }).collect())
             } else if guaranteed && self.is_guaranteed(asking) && above_asking() {
-                Left(vec![UNDEFINED; self.n_resources])
+                Headroom(vec![UNDEFINED; self.n_resources])
             } else {
-                Left(own.zip(&left.0).map(|(own, above)| own.min(*above)).collect())
+                Headroom(own.zip(&left.0).map(|(own, above)| own.min(*above)).collect())
             };
         }
         left.0.iter().any(|&left| left != UNDEFINED).then_some(left)
@@ -194,7 +194,7 @@ impl Queues {
 
     /// Every resource of which one more such use would take this queue over its ceiling, and by how much.
     pub fn all_over_ceiling(&self, id: QueueId, amounts: &[i64]) -> impl Iterator<Item = (ResourceId, i64)> {
-        let (ceiling, used) = (&self.get(id).ceiling, self.used(id));
+        let (ceiling, used) = (&self.get(id).limit, self.used(id));
         amounts.iter().enumerate().filter(|(_, amount)| **amount > 0).filter_map(move |(at, amount)| {
             let over = used[at] + amount - ceiling[at].min(UNDEFINED - 1);
             (ceiling[at] != UNDEFINED && over > 0).then_some((ResourceId::new(at), over))
@@ -204,9 +204,9 @@ impl Queues {
 
 /// What is left of a guarantee, by resource; [`UNDEFINED`] where there is none, negative where more is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left(Vec<i64>);
+pub struct Headroom(Vec<i64>);
 
-impl Left {
+impl Headroom {
     /// Whether so much fits into it; what is not guaranteed always does.
     pub fn fits(&self, amounts: &[i64]) -> bool {
         self.short(amounts).is_none()

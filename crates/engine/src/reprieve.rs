@@ -2,41 +2,46 @@
 //! and stays if every pod of the preemptor still fits where it was placed. Who must go is a victim.
 
 use crate::candidates::Candidate;
-use crate::explanation::Reason;
-use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement};
+use crate::explanation::VictimReason;
+use crate::filters::FilterFailure;
+use crate::fit::{self, Placement, Preemptor};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// Where reasons are kept, if somebody wants them: deciding does not pay for explaining.
-pub(crate) type Reasons<'r> = Option<&'r mut Vec<Reason>>;
+pub(crate) type VictimReasons<'r> = Option<&'r mut Vec<VictimReason>>;
 
 /// A placement that must stand while candidates come back.
-pub(crate) struct Trial<'t, 's> {
+pub(crate) struct ReprieveTrial<'t, 's> {
     what_if: &'t mut WhatIf<'s>,
-    ask: &'t Ask,
+    ask: &'t Preemptor,
     placement: &'t Placement,
     /// By node.
-    hosts: Vec<Host>,
-    reasons: Reasons<'t>,
+    hosts: Vec<HostNode>,
+    reasons: VictimReasons<'t>,
 }
 
 /// A node with pods of the preemptor.
-struct Host {
+struct HostNode {
     node: NodeId,
     /// How much of each resource that they ask for may be in use there.
     limits: Vec<(usize, i64)>,
 }
 
-impl<'t, 's> Trial<'t, 's> {
+impl<'t, 's> ReprieveTrial<'t, 's> {
     /// The candidates are gone from the what-if, and the placement is made in it.
-    pub fn new(what_if: &'t mut WhatIf<'s>, ask: &'t Ask, placement: &'t Placement, reasons: Reasons<'t>) -> Self {
+    pub fn new(
+        what_if: &'t mut WhatIf<'s>,
+        ask: &'t Preemptor,
+        placement: &'t Placement,
+        reasons: VictimReasons<'t>,
+    ) -> Self {
         let snapshot = what_if.snapshot();
         let mut nodes: Vec<NodeId> = placement.iter().map(|&(_, node)| node).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let mut hosts: Vec<Host> = nodes.into_iter().map(|node| Host { node, limits: Vec::new() }).collect();
+        let mut hosts: Vec<HostNode> = nodes.into_iter().map(|node| HostNode { node, limits: Vec::new() }).collect();
         for &(pod, node) in placement {
             let at = hosts.partition_point(|host| host.node < node);
             let limits = &mut hosts[at].limits;
@@ -47,7 +52,7 @@ impl<'t, 's> Trial<'t, 's> {
             }
         }
         for host in &mut hosts {
-            for nominee in ask.nominees(snapshot, host.node) {
+            for nominee in ask.competing_nominees(snapshot, host.node) {
                 let requests = snapshot.requests(snapshot.pod(nominee).shape);
                 for (resource, limit) in &mut host.limits {
                     *limit -= requests[*resource];
@@ -63,7 +68,7 @@ impl<'t, 's> Trial<'t, 's> {
     }
 
     /// Keeps a reason that is not about places, if somebody wants it.
-    pub fn keep(&mut self, reason: impl FnOnce(&Snapshot) -> Reason) {
+    pub fn keep(&mut self, reason: impl FnOnce(&Snapshot) -> VictimReason) {
         if let Some(reasons) = &mut self.reasons {
             reasons.push(reason(self.what_if.snapshot()));
         }
@@ -81,7 +86,7 @@ impl<'t, 's> Trial<'t, 's> {
     pub fn put_back(&mut self, unit: UnitId) -> bool {
         let snapshot = self.what_if.snapshot();
         let elsewhere_matters = !self.what_if.relations().is_empty();
-        let homes = |&pod: &PodId| (pod, snapshot.home(pod).expect("a candidate is bound"));
+        let homes = |&pod: &PodId| (pod, snapshot.bound_node(pod).expect("a candidate is bound"));
         let pods = snapshot.unit(unit).pods.iter().map(homes);
         let pods: Vec<(PodId, NodeId)> =
             pods.filter(|&(_, node)| elsewhere_matters || self.host(node).is_some()).collect();
@@ -99,7 +104,7 @@ impl<'t, 's> Trial<'t, 's> {
                 let ask = self.ask;
                 let reason = first_misfit(self.what_if, ask, self.placement, |what_if, pod, node, misfit| {
                     let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
-                    Reason { unit, pod, node, misfit, shortages }
+                    VictimReason { unit, pod, node, misfit, shortages }
                 });
                 reasons.extend(reason);
             }
@@ -111,11 +116,11 @@ impl<'t, 's> Trial<'t, 's> {
     /// Puts one pod back where it was if the placement stands with it; where it does not, its unit's reason is kept.
     pub fn return_pod(&mut self, unit: UnitId, pod: PodId) -> bool {
         debug_assert!(self.what_if.snapshot().unit(unit).pods.contains(&pod));
-        let home = self.what_if.snapshot().home(pod).expect("a candidate is bound");
+        let home = self.what_if.snapshot().bound_node(pod).expect("a candidate is bound");
         self.return_pods(unit, &[(pod, home)])
     }
 
-    fn host(&self, node: NodeId) -> Option<&Host> {
+    fn host(&self, node: NodeId) -> Option<&HostNode> {
         self.hosts.binary_search_by_key(&node, |host| host.node).ok().map(|at| &self.hosts[at])
     }
 
@@ -141,16 +146,16 @@ impl<'t, 's> Trial<'t, 's> {
 /// ones absent.
 fn first_misfit<T>(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     placement: &Placement,
-    mut seen: impl FnMut(&mut WhatIf<'_>, PodId, NodeId, Misfit) -> T,
+    mut seen: impl FnMut(&mut WhatIf<'_>, PodId, NodeId, FilterFailure) -> T,
 ) -> Option<T> {
     let mark = what_if.mark();
     for &(pod, _) in placement {
         what_if.remove(pod);
     }
     let first = placement.iter().find_map(|&(pod, node)| {
-        let found = fit::misfit(what_if, ask, pod, node).map(|misfit| seen(what_if, pod, node, misfit));
+        let found = fit::filter_failure(what_if, ask, pod, node).map(|misfit| seen(what_if, pod, node, misfit));
         what_if.place(pod, node);
         found
     });

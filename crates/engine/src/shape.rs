@@ -89,7 +89,7 @@ pub struct TaintToleration {
 
 impl TaintToleration {
     /// Whether it bears `taint`.
-    pub fn bears(&self, taint: &Taint) -> bool {
+    pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|effect| effect == taint.effect)
             && self.key.is_none_or(|key| key == taint.key)
             && self.value.is_none_or(|value| value == taint.value)
@@ -131,7 +131,7 @@ pub struct Term {
 
 impl Term {
     /// Whether it means pods of this shape.
-    pub fn means(&self, shape: &Shape) -> bool {
+    pub fn selects(&self, shape: &Shape) -> bool {
         self.namespaces.binary_search(&shape.namespace).is_ok() && self.selector.matches(&shape.labels)
     }
 }

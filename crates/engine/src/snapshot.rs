@@ -12,7 +12,7 @@ use crate::ids::{
     TopologyId, UnitId, ValueId, WorkloadId,
 };
 use crate::labels::Labels;
-use crate::queues::Queues;
+use crate::queues::QueueTree;
 use crate::shape::{Shape, Taint};
 use crate::workloads::{QuotaRules, Workload};
 
@@ -36,7 +36,7 @@ pub struct Cluster {
     /// The node labels by which terms, constraints and groups divide the cluster.
     pub topologies: Vec<Topology>,
     /// The quota tree.
-    pub queues: Queues,
+    pub queues: QueueTree,
     /// All workloads, by namespace and name.
     pub workloads: Vec<Workload>,
     /// What Kueue's objects say of the tree.
@@ -86,7 +86,7 @@ pub struct Pod {
     /// When it was scheduled.
     pub scheduled: Option<Timestamp>,
     /// Set while it is leaving.
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<Terminating>,
     /// How it tolerates preemption, by its priority class.
     pub toleration: Option<Toleration>,
     /// Whether nobody is taken in its namespace.
@@ -169,11 +169,11 @@ pub struct Job {
 
 /// How a pod leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leaving {
+pub struct Terminating {
     /// When its grace ends.
-    pub until: Timestamp,
+    pub deadline: Timestamp,
     /// Whether a scheduler preempted it.
-    pub preempted: bool,
+    pub by_preemption: bool,
 }
 
 /// A group of pods that are scheduled together.
@@ -270,7 +270,7 @@ impl Unit {
 
 /// A pod on a node, with what a search over the node reads of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slot {
+pub(crate) struct BoundPod {
     pub pod: PodId,
     pub unit: UnitId,
     pub shape: ShapeId,
@@ -290,7 +290,7 @@ pub struct Snapshot {
     /// By pod: where it is bound, a what-if or not.
     home: Vec<Option<NodeId>>,
     /// By node: the pods that are bound there, most important first. A what-if leaves the lists alone.
-    slots: Vec<Vec<Slot>>,
+    slots: Vec<Vec<BoundPod>>,
     /// By node: whether nothing but priorities and resources matters among its pods.
     plain: Vec<bool>,
     /// By node: the pending pods that are nominated to it.
@@ -364,7 +364,7 @@ impl Snapshot {
         if let Some(node) = pod.node {
             let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
             let priority = self.units[unit.index()].priority;
-            let slot = Slot { pod: id, unit, shape: pod.shape, priority, start: pod.start };
+            let slot = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
             self.slots[node.index()].push(slot);
             self.charge(id, node, 1);
         } else if let Some(node) = pod.nominated {
@@ -418,7 +418,7 @@ impl Snapshot {
     }
 
     /// The quota tree.
-    pub fn queues(&self) -> &Queues {
+    pub fn queues(&self) -> &QueueTree {
         &self.cluster.queues
     }
 
@@ -478,7 +478,7 @@ impl Snapshot {
     }
 
     /// Where a pod is bound, a what-if or not.
-    pub fn home(&self, pod: PodId) -> Option<NodeId> {
+    pub fn bound_node(&self, pod: PodId) -> Option<NodeId> {
         self.home[pod.index()]
     }
 
@@ -510,11 +510,11 @@ impl Snapshot {
         &self.requests[shape.index() * n..][..n]
     }
 
-    pub(crate) fn slots(&self, node: NodeId) -> &[Slot] {
+    pub(crate) fn bound_pods(&self, node: NodeId) -> &[BoundPod] {
         &self.slots[node.index()]
     }
 
-    pub(crate) fn is_plain(&self, node: NodeId) -> bool {
+    pub(crate) fn has_only_single_pod_units(&self, node: NodeId) -> bool {
         self.plain[node.index()]
     }
 
@@ -530,7 +530,7 @@ impl Snapshot {
         self.units.len()
     }
 
-    pub(crate) fn averse(&self) -> &[ShapeId] {
+    pub(crate) fn shapes_with_anti_affinity(&self) -> &[ShapeId] {
         &self.averse
     }
 

@@ -1,13 +1,13 @@
 //! A what-if over a snapshot: pods are moved, and moved back.
 
-use crate::filters::relations::Relations;
+use crate::filters::inter_pod::InterPodCounts;
 use crate::ids::{NodeId, PodId, QueueId, ShapeId, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
 pub struct WhatIf<'s> {
     snapshot: &'s mut Snapshot,
-    relations: Relations,
+    relations: InterPodCounts,
     log: Vec<Undo>,
 }
 
@@ -23,7 +23,7 @@ pub struct Mark(usize);
 impl<'s> WhatIf<'s> {
     /// Asks for pods of these shapes: what they mind of other pods is kept count of from here on.
     pub fn new(snapshot: &'s mut Snapshot, shapes: &[ShapeId]) -> Self {
-        let relations = Relations::new(snapshot, shapes);
+        let relations = InterPodCounts::new(snapshot, shapes);
         Self { snapshot, relations, log: Vec::new() }
     }
 
@@ -32,7 +32,7 @@ impl<'s> WhatIf<'s> {
         self.snapshot
     }
 
-    pub(crate) fn relations(&self) -> &Relations {
+    pub(crate) fn relations(&self) -> &InterPodCounts {
         &self.relations
     }
 

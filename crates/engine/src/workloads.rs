@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use crate::ids::{CellId, FlavorId, PodId, Priority, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
-use crate::queues::Queues;
+use crate::ids::{
+    FlavorId, FlavorResourceId, PodId, Priority, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId,
+};
+use crate::queues::QueueTree;
 use crate::shape::TaintToleration;
 
 /// What asks for quota or holds it: a row of the table of workloads, flat as [`crate::snapshot::Pod`] is.
@@ -81,7 +83,7 @@ pub enum OnPreemption {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
     /// How much of each cell of quota.
-    pub usage: Vec<(CellId, i64)>,
+    pub usage: Vec<(FlavorResourceId, i64)>,
     /// Since when.
     pub since: Timestamp,
     /// Whether it was evicted and has yet to leave.
@@ -110,7 +112,7 @@ pub struct QuotaRules {
     /// By queue.
     pub queues: Vec<QueueRules>,
     /// By flavor and resource: the cell of quota, if any queue has one.
-    pub cells: Vec<Vec<Option<CellId>>>,
+    pub cells: Vec<Vec<Option<FlavorResourceId>>>,
     /// By cell: its resource.
     pub resource_of: Vec<QuotaResourceId>,
     /// The resource `pods`, where any queue lists it.
@@ -130,14 +132,14 @@ pub struct QuotaRules {
     /// In the same way: what could be available if nobody used anything.
     pub(crate) potential: Vec<i64>,
     /// By resource: its cells.
-    pub(crate) cells_of: Vec<Vec<CellId>>,
+    pub(crate) cells_of: Vec<Vec<FlavorResourceId>>,
 }
 
 impl QuotaRules {
     /// From its tables; `cells` is by flavor and resource, `resource_of` by cell.
     pub fn new(
         queues: Vec<QueueRules>,
-        cells: Vec<Vec<Option<CellId>>>,
+        cells: Vec<Vec<Option<FlavorResourceId>>>,
         resource_of: Vec<QuotaResourceId>,
         pods: Option<QuotaResourceId>,
     ) -> Self {
@@ -145,7 +147,7 @@ impl QuotaRules {
     }
 
     /// Works out what a search looks up all the time.
-    pub(crate) fn index(&mut self, queues: &Queues, workloads: &[Workload]) {
+    pub(crate) fn index(&mut self, queues: &QueueTree, workloads: &[Workload]) {
         let n = queues.ids().len();
         (self.heights, self.children, self.admitted) = (vec![0; n], vec![Vec::new(); n], vec![Vec::new(); n]);
         for at in (0..n).rev() {
@@ -171,11 +173,11 @@ impl QuotaRules {
         self.index_cells(queues);
     }
 
-    fn index_cells(&mut self, queues: &Queues) {
+    fn index_cells(&mut self, queues: &QueueTree) {
         self.cells_of =
             vec![Vec::new(); self.resource_of.iter().map(|resource| resource.index() + 1).max().unwrap_or(0)];
         for (at, resource) in self.resource_of.iter().enumerate() {
-            self.cells_of[resource.index()].push(CellId::new(at));
+            self.cells_of[resource.index()].push(FlavorResourceId::new(at));
         }
         let n_cells = queues.n_resources();
         (self.nominal, self.potential) = (Vec::new(), Vec::new());
@@ -184,7 +186,7 @@ impl QuotaRules {
             for cell in 0..n_cells {
                 let nominal = queue.guarantee[cell];
                 let potential = queue.parent.map_or(nominal, |parent| {
-                    let most = queue.keeps[cell].saturating_add(self.potential[parent.index() * n_cells + cell]);
+                    let most = queue.local_quota[cell].saturating_add(self.potential[parent.index() * n_cells + cell]);
                     rules.borrowing_limit[cell].map_or(most, |limit| most.min(nominal.saturating_add(limit)))
                 });
                 self.nominal.push(nominal);
@@ -211,7 +213,7 @@ impl QuotaRules {
     }
 
     /// The cell of a flavor and a resource; none where no quota is about that resource.
-    pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<CellId> {
+    pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<FlavorResourceId> {
         self.cells.get(flavor.index())?.get(resource.index()).copied().flatten()
     }
 }
@@ -233,15 +235,15 @@ pub struct QueueRules {
     /// By cell: how much it may borrow; `None` is as much as there is.
     pub borrowing_limit: Vec<Option<i64>>,
     /// Whom of its own workloads it may preempt.
-    pub within: Within,
+    pub within: WithinClusterQueue,
     /// Whom in its cohort it may preempt for what it has lent.
-    pub reclaim: Reclaim,
+    pub reclaim: ReclaimWithinCohort,
     /// How long a workload of it waits before it may preempt.
     pub trigger_after_seconds: i64,
     /// In which order it takes candidates.
     pub sorting: Sorting,
     /// Whether, and whom, it may preempt in order to borrow.
-    pub borrow: BorrowWithin,
+    pub borrow: BorrowWithinCohort,
     /// What it does with a flavor in which it could borrow.
     pub when_can_borrow: Fungibility,
     /// What it does with a flavor in which it could preempt.
@@ -251,7 +253,7 @@ pub struct QueueRules {
     /// Its weight in billionths, for fair sharing.
     pub weight: i64,
     /// Whether its first pending workload holds up those behind it.
-    pub queueing: Queueing,
+    pub queueing: QueueingStrategy,
     /// Its resources in groups, each with its flavors in order; a cohort has none.
     pub groups: Vec<ResourceGroup>,
 }
@@ -300,7 +302,7 @@ pub enum ByRuntime {
 
 /// `queueingStrategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queueing {
+pub enum QueueingStrategy {
     /// Whoever is behind the first waits for it.
     StrictFifo,
     /// Where the first can have nothing, the next is looked at.
@@ -309,7 +311,7 @@ pub enum Queueing {
 
 /// `withinClusterQueue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Within {
+pub enum WithinClusterQueue {
     /// Nobody.
     Never,
     /// Whoever is lower.
@@ -320,7 +322,7 @@ pub enum Within {
 
 /// `reclaimWithinCohort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reclaim {
+pub enum ReclaimWithinCohort {
     /// Nobody.
     Never,
     /// Whoever is lower.
@@ -331,7 +333,7 @@ pub enum Reclaim {
 
 /// `borrowWithinCohort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BorrowWithin {
+pub enum BorrowWithinCohort {
     /// It may not.
     Never,
     /// Whoever is lower, and not above the threshold where there is one.

@@ -1,14 +1,14 @@
 // Loads objects, decides for one pod, and prints the victims and why every other pod stays.
 // Run it with: cargo run -p reprieve-loader --example decide
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::PreemptorRef;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::{Outcome, UnitId, decide_and_explain};
-use reprieve_loader::load::{Strictness, load_for};
-use reprieve_loader::question::preemptor;
+use reprieve_loader::build::{OnInvalid, load_for};
+use reprieve_loader::policy::preemptor;
 use reprieve_loader::time::{parse_time, timestamp};
 
 const CLUSTER: &str = "
@@ -22,12 +22,12 @@ const CLUSTER: &str = "
 ";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", CLUSTER) {
         document.read(&mut objects)?;
     }
     let policy = Policy::Kubernetes(Kubernetes::default());
-    let mut loaded = load_for(&objects, Strictness::Files, &policy)?;
+    let mut loaded = load_for(&objects, OnInvalid::Files, &policy)?;
     let urgent = PreemptorRef { kind: "Pod".into(), namespace: "default".into(), name: "urgent".into() };
     let urgent = preemptor(&urgent, "Kubernetes", &loaded)?;
     let now = timestamp(parse_time("2026-01-01T01:00:00Z")?);

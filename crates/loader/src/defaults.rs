@@ -20,12 +20,12 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::request::{self, pod_level_requests};
+use crate::requests::{self, pod_level_requests};
 use crate::{by_name, plain_name};
 use limit_range::LimitRanges;
 use reprieve_api::pod::fill_container_requests;
 use reprieve_api::requests::fill_requests;
-use reprieve_api::{Container, FullName, InputError, Objects, Pod, PodSpec};
+use reprieve_api::{Container, InputError, NamespacedName, ObjectSet, Pod, PodSpec};
 
 type Quantities = BTreeMap<String, Quantity>;
 
@@ -43,10 +43,10 @@ pub struct Defaults {
 
 impl Defaults {
     /// The defaults of a cluster.
-    pub fn new(objects: &Objects) -> Result<Self, InputError> {
+    pub fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
-        for (FullName { namespace, .. }, range) in by_name::<FullName, _>(&objects.limit_ranges)? {
+        for (NamespacedName { namespace, .. }, range) in by_name::<NamespacedName, _>(&objects.limit_ranges)? {
             if let Err(error) = limit_ranges.entry(namespace.clone()).or_default().add(&range.object) {
                 broken_ranges.entry(namespace).or_insert_with(|| range.locate(error));
             }
@@ -54,7 +54,7 @@ impl Defaults {
         let mut runtime_classes = BTreeMap::new();
         for (name, class) in by_name::<String, _>(&objects.runtime_classes)? {
             let fixed = class.object.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref());
-            match fixed.map(|fixed| request::amounts(fixed, "overhead.podFixed")) {
+            match fixed.map(|fixed| requests::amounts(fixed, "overhead.podFixed")) {
                 Some(Err(error)) => _ = broken_classes.insert(name, class.locate(error)),
                 Some(Ok(_)) | None => _ = runtime_classes.insert(name, Arc::clone(&class.object)),
             }
@@ -75,7 +75,7 @@ impl Defaults {
 
     /// Completes a pod as the API server does when the pod is created. Returns why the API server would refuse the pod, if it would.
     pub fn admit(&self, pod: &mut Pod) -> Vec<String> {
-        let namespace = FullName::of(&pod.metadata).namespace;
+        let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
         let spec = pod.spec_mut();
         self.fill_class(&mut spec.priority_class_name, spec.priority);
         self.admit_spec(&namespace, spec)
@@ -173,7 +173,7 @@ impl Defaults {
         if let Some(fixed) = class.overhead.and_then(|overhead| overhead.pod_fixed) {
             match spec.overhead.as_ref().filter(|own| !own.is_empty()) {
                 None => spec.overhead = Some(fixed),
-                Some(own) if request::amounts(own, "").ok() != request::amounts(&fixed, "").ok() => {
+                Some(own) if requests::amounts(own, "").ok() != requests::amounts(&fixed, "").ok() => {
                     problems.push(format!(
                         "spec.overhead: it is not the overhead of RuntimeClass {name:?}; the API server refuses such a pod, leave it out"
                     ));

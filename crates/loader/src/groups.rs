@@ -6,70 +6,70 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::TextId;
 use reprieve_engine::snapshot::{DisruptionMode, Group};
 
-use crate::preemption_priority::{RefusedPriority, preemption_priority};
+use crate::preemption_priority::{InvalidPreemptionPriority, preemption_priority};
 use crate::unsupported::field_of_group;
 use crate::{Classes, Interner, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
-use reprieve_api::{FullName, InputError, Kind, ObjectRef, Objects, Source, Sourced, group_of, member_group};
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group};
 
 /// On a PodGroup: the class of its priority when it is asked to yield.
 pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
 /// A group without its members, and the label that its members must share.
-pub(crate) struct NamedGroup {
+pub(crate) struct GroupDraft {
     pub(crate) group: Group,
     pub(crate) topology_key: Option<String>,
 }
 
 /// All groups by name.
 pub(crate) fn groups(
-    objects: &Objects,
+    objects: &ObjectSet,
     classes: &Classes,
     texts: &mut Interner,
     warnings: &mut Vec<String>,
-) -> Result<BTreeMap<FullName, NamedGroup>, InputError> {
-    let workloads = by_name::<FullName, _>(&objects.workloads)?;
-    let pod_groups = by_name::<FullName, _>(&objects.pod_groups)?;
+) -> Result<BTreeMap<NamespacedName, GroupDraft>, InputError> {
+    let workloads = by_name::<NamespacedName, _>(&objects.workloads)?;
+    let pod_groups = by_name::<NamespacedName, _>(&objects.pod_groups)?;
     let mut groups = BTreeMap::new();
     for (name, Sourced { object: workload, source }) in &workloads {
         for part in &workload.spec.pod_groups {
-            let part_name = FullName::new(&name.namespace, &member_group(&name.name, &part.name, None));
+            let part_name = NamespacedName::new(&name.namespace, &member_group(&name.name, &part.name, None));
             for replica in replicas(objects, &part_name) {
-                let read = Reading { classes, texts, warnings, kind: Kind::Workload, name, source };
+                let read = GroupReader { classes, texts, warnings, kind: Kind::Workload, name, source };
                 groups.insert(replica, read.workload_group(workload, part)?);
             }
         }
     }
     for (name, Sourced { object: group, source }) in &pod_groups {
         let workload = group.spec.workload_ref.as_ref().and_then(|reference| {
-            let workload = workloads.get(&FullName::new(&name.namespace, &reference.workload_name))?;
+            let workload = workloads.get(&NamespacedName::new(&name.namespace, &reference.workload_name))?;
             Some((
                 &*workload.object,
                 workload.object.spec.pod_groups.iter().find(|part| part.name == reference.template_name)?,
             ))
         });
-        let read = Reading { classes, texts, warnings, kind: Kind::PodGroup, name, source };
+        let read = GroupReader { classes, texts, warnings, kind: Kind::PodGroup, name, source };
         groups.insert(name.clone(), read.pod_group(group, workload)?);
     }
     Ok(groups)
 }
 
 /// A group that stands for itself; `None` where a Workload has a say, or there is something to warn of.
-pub(crate) fn lone_group(
-    name: &FullName,
+pub(crate) fn read_standalone_group(
+    name: &NamespacedName,
     object: &PodGroup,
     classes: &Classes,
     texts: &mut Interner,
-) -> Result<Option<NamedGroup>, InputError> {
+) -> Result<Option<GroupDraft>, InputError> {
     let mut warnings = Vec::new();
     let source = Source { file: "the cluster".into(), document: 1, item: None };
-    let read = Reading { classes, texts, warnings: &mut warnings, kind: Kind::PodGroup, name, source: &source };
+    let read = GroupReader { classes, texts, warnings: &mut warnings, kind: Kind::PodGroup, name, source: &source };
     let group = read.pod_group(object, None)?;
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
 
 /// Why the preemption priority that a group asks for is refused, if it is.
-pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<RefusedPriority> {
+pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<InvalidPreemptionPriority> {
     let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
     preemption_priority(yielding_class(object), priority, classes).err()
 }
@@ -79,28 +79,28 @@ fn yielding_class(object: &PodGroup) -> Option<&str> {
 }
 
 /// The group itself, and each replica of it that a pod names.
-fn replicas(objects: &Objects, part: &FullName) -> BTreeSet<FullName> {
+fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedName> {
     let prefix = format!("{}-", part.name);
     let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
     let replicas = named.filter(|group| group.namespace == part.namespace && group.name.starts_with(&prefix));
     replicas.chain(std::iter::once(part.clone())).collect()
 }
 
-struct Reading<'a> {
+struct GroupReader<'a> {
     classes: &'a Classes,
     texts: &'a mut Interner,
     warnings: &'a mut Vec<String>,
     kind: Kind,
-    name: &'a FullName,
+    name: &'a NamespacedName,
     source: &'a Source,
 }
 
-impl Reading<'_> {
+impl GroupReader<'_> {
     fn pod_group(
         mut self,
         object: &PodGroup,
         workload: Option<(&Workload, &WorkloadGroup)>,
-    ) -> Result<NamedGroup, InputError> {
+    ) -> Result<GroupDraft, InputError> {
         let spec = &object.spec;
         let workload_spec = workload.map(|(workload, _)| &workload.spec);
         let class = spec.priority_class_name.as_deref();
@@ -115,7 +115,7 @@ impl Reading<'_> {
         let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
         let unsupported = field_of_group(object);
         let unsupported = unsupported.map(|field| TextId(self.texts.id(&format!("PodGroup {}: {field}", self.name))));
-        let group = self.group(GroupWords {
+        let group = self.group(GroupFields {
             priority: spec.priority,
             class,
             yielding_class,
@@ -124,11 +124,11 @@ impl Reading<'_> {
             whole,
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
-        Ok(NamedGroup { group: Group { unsupported, ..group }, topology_key })
+        Ok(GroupDraft { group: Group { unsupported, ..group }, topology_key })
     }
 
-    fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<NamedGroup, InputError> {
-        let group = self.group(GroupWords {
+    fn workload_group(mut self, workload: &Workload, part: &WorkloadGroup) -> Result<GroupDraft, InputError> {
+        let group = self.group(GroupFields {
             priority: None,
             class: workload.spec.priority_class_name.as_deref(),
             yielding_class: workload.spec.preemption_priority_class_name.as_deref(),
@@ -136,10 +136,10 @@ impl Reading<'_> {
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
             whole: yields_whole(part),
         })?;
-        Ok(NamedGroup { group, topology_key: None })
+        Ok(GroupDraft { group, topology_key: None })
     }
 
-    fn group(&mut self, words: GroupWords<'_>) -> Result<Group, InputError> {
+    fn group(&mut self, words: GroupFields<'_>) -> Result<Group, InputError> {
         let object = ObjectRef::of(self.kind, self.name);
         let located = |error: InputError| error.at(self.source).object(object.clone());
         let priority = self.classes.priority(words.priority, words.class).map_err(located)?;
@@ -165,7 +165,7 @@ impl Reading<'_> {
 }
 
 /// What an object says of a group.
-struct GroupWords<'a> {
+struct GroupFields<'a> {
     priority: Option<i32>,
     class: Option<&'a str>,
     yielding_class: Option<&'a str>,

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::koordinator::{ElasticQuota, PARENT, QUOTA, label};
-use reprieve_api::{FullName, InputError, Objects, Pod, job_of, quantity};
-use reprieve_engine::queues::Queues;
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, job_of, quantity};
+use reprieve_engine::queues::QueueTree;
 use reprieve_engine::{JobId, QueueId};
 use serde_json::Value;
 
-use crate::request::amount;
-use crate::{Account, Amounts, by_name};
+use crate::requests::amount;
+use crate::{Amounts, QueueSpec, by_name};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 /// The label of a pod that may preempt; its value is `true`.
@@ -19,15 +19,15 @@ pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preempt
 
 /// The quotas, parents first.
 #[derive(Debug, Default)]
-pub struct QuotaTree {
+pub struct ElasticQuotaTree {
     /// The quotas as plain accounts: min is the guarantee, max the ceiling.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<QueueSpec>,
     /// Where each stands in `accounts`.
     places: BTreeMap<String, usize>,
 }
 
 /// `None` where there is no ElasticQuota.
-pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
+pub fn quota_tree(objects: &ObjectSet) -> Result<Option<ElasticQuotaTree>, InputError> {
     if objects.elastic_quotas.is_empty() {
         return Ok(None);
     }
@@ -36,7 +36,7 @@ pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
         let labels = named.get(name)?.object.metadata.labels.as_ref()?;
         labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
     };
-    let mut tree = QuotaTree::default();
+    let mut tree = ElasticQuotaTree::default();
     for (name, quota) in &named {
         let mut path = vec![name.clone()];
         while let Some(parent) = parent_of(&path[path.len() - 1]) {
@@ -65,17 +65,17 @@ pub fn quota_tree(objects: &Objects) -> Result<Option<QuotaTree>, InputError> {
     Ok(Some(tree))
 }
 
-fn account(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<Account, InputError> {
+fn account(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
     let guarantee = amounts(&quota.spec.min, "spec.min")?;
     let ceiling = amounts(&quota.spec.max, "spec.max")?;
     refuse_min_above_max(&guarantee, &ceiling)?;
-    Ok(Account { name, parent, guarantee, ceiling })
+    Ok(QueueSpec { name, parent, guarantee, ceiling })
 }
 
 fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> {
     for (resource, min) in min {
         if let Some(max) = max.get(resource).filter(|max| *max < min) {
-            let (min, max) = (quantity::written(resource, *min), quantity::written(resource, *max));
+            let (min, max) = (quantity::format(resource, *min), quantity::format(resource, *max));
             let problem = format!("{min} is above spec.max, which is {max}; lower the one or raise the other");
             return Err(InputError::new(problem).field(format!("spec.min.{resource}")));
         }
@@ -83,7 +83,7 @@ fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> 
     Ok(())
 }
 
-impl QuotaTree {
+impl ElasticQuotaTree {
     fn find(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
     }
@@ -101,8 +101,8 @@ impl QuotaTree {
     }
 
     /// The tree as the engine has it.
-    pub fn queues(&self, resources: &[String]) -> Queues {
-        Queues::new(true, resources.len(), self.accounts.iter().map(|account| account.queue(resources)).collect())
+    pub fn queues(&self, resources: &[String]) -> QueueTree {
+        QueueTree::new(true, resources.len(), self.accounts.iter().map(|account| account.queue(resources)).collect())
     }
 }
 
@@ -121,8 +121,8 @@ pub fn preemptible(pod: &Pod) -> Option<bool> {
 
 /// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
 /// be preempted is an error.
-pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, InputError> {
-    let defined = by_name::<FullName, _>(&objects.job_groups)?;
+pub fn jobs(objects: &ObjectSet) -> Result<BTreeMap<NamespacedName, (JobId, usize)>, InputError> {
+    let defined = by_name::<NamespacedName, _>(&objects.koordinator_pod_groups)?;
     for group in defined.values() {
         let needed = group.object.spec.min_member;
         if needed < 0 {
@@ -130,18 +130,19 @@ pub fn jobs(objects: &Objects) -> Result<BTreeMap<FullName, (JobId, usize)>, Inp
             return Err(group.locate(error));
         }
     }
-    let mut said: BTreeMap<FullName, (Option<bool>, FullName)> = BTreeMap::new();
+    let mut said: BTreeMap<NamespacedName, (Option<bool>, NamespacedName)> = BTreeMap::new();
     for pod in &objects.pods {
         if let Some(job) = job_of(&pod.object) {
             let word = preemptible(&pod.object);
-            let (first, of) = said.entry(job.clone()).or_insert_with(|| (word, FullName::of(&pod.object.metadata)));
+            let (first, of) =
+                said.entry(job.clone()).or_insert_with(|| (word, NamespacedName::from_meta(&pod.object.metadata)));
             if *first != word {
                 let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");
                 return Err(pod.locate(InputError::new(problem).field(format!("metadata.labels[{PREEMPTIBLE}]"))));
             }
         }
     }
-    let names: BTreeSet<FullName> = said.into_keys().chain(defined.keys().cloned()).collect();
+    let names: BTreeSet<NamespacedName> = said.into_keys().chain(defined.keys().cloned()).collect();
     let numbered = names.into_iter().enumerate().map(|(at, name)| {
         let min_member = defined.get(&name).map_or(0, |group| group.object.spec.min_member);
         (name, (JobId::new(at), usize::try_from(min_member).unwrap_or(0)))

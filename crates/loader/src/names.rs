@@ -8,7 +8,7 @@ use reprieve_engine::{
     WorkloadId,
 };
 
-use reprieve_api::FullName;
+use reprieve_api::NamespacedName;
 
 /// The names of everything in a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +16,8 @@ pub struct Names {
     pub(crate) nodes: Vec<String>,
     pub(crate) pods: Numbered<PodId>,
     pub(crate) groups: Numbered<GroupId>,
-    pub(crate) jobs: Vec<FullName>,
-    pub(crate) budgets: Vec<FullName>,
+    pub(crate) jobs: Vec<NamespacedName>,
+    pub(crate) budgets: Vec<NamespacedName>,
     pub(crate) queues: QueueNames,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
@@ -42,8 +42,8 @@ pub(crate) struct QueueNames {
 /// Names by id, and ids by name. The id of an object that is gone keeps a name until it is given to another object.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<Id> {
-    pub(crate) names: Vec<FullName>,
-    pub(crate) ids: BTreeMap<FullName, Id>,
+    pub(crate) names: Vec<NamespacedName>,
+    pub(crate) ids: BTreeMap<NamespacedName, Id>,
 }
 
 impl<Id> Default for Numbered<Id> {
@@ -54,12 +54,12 @@ impl<Id> Default for Numbered<Id> {
 
 impl<Id: Copy> Numbered<Id> {
     /// Numbers names in their order.
-    pub(crate) fn new(names: Vec<FullName>, id: impl Fn(usize) -> Id) -> Self {
+    pub(crate) fn new(names: Vec<NamespacedName>, id: impl Fn(usize) -> Id) -> Self {
         let ids = names.iter().cloned().enumerate().map(|(at, name)| (name, id(at))).collect();
         Self { names, ids }
     }
 
-    pub(crate) fn id(&self, name: &FullName) -> Option<Id> {
+    pub(crate) fn id(&self, name: &NamespacedName) -> Option<Id> {
         self.ids.get(name).copied()
     }
 }
@@ -78,13 +78,13 @@ by_id! {
     /// A node's name.
     node(NodeId) -> str: nodes;
     /// A pod's namespace and name.
-    pod(PodId) -> FullName: pods.names;
+    pod(PodId) -> NamespacedName: pods.names;
     /// A text that a decision handed through.
     text(TextId) -> str: texts;
     /// A group's namespace and name.
-    group(GroupId) -> FullName: groups.names;
+    group(GroupId) -> NamespacedName: groups.names;
     /// A workload's namespace and name.
-    workload(WorkloadId) -> FullName: queues.workloads.names;
+    workload(WorkloadId) -> NamespacedName: queues.workloads.names;
     /// A flavor's name.
     flavor(FlavorId) -> str: queues.flavors;
     /// The name of a resource that quota is about.
@@ -92,9 +92,9 @@ by_id! {
     /// The names of a workload's pod sets, in its order.
     pod_sets(WorkloadId) -> [String]: queues.pod_sets;
     /// A job's namespace and name.
-    job(JobId) -> FullName: jobs;
+    job(JobId) -> NamespacedName: jobs;
     /// A disruption budget's namespace and name.
-    budget(BudgetId) -> FullName: budgets;
+    budget(BudgetId) -> NamespacedName: budgets;
     /// A queue's path.
     queue(QueueId) -> str: queues.queues;
     /// A resource's name.
@@ -110,7 +110,7 @@ impl Names {
     }
 
     /// A workload by name.
-    pub fn workload_id(&self, name: &FullName) -> Option<WorkloadId> {
+    pub fn workload_id(&self, name: &NamespacedName) -> Option<WorkloadId> {
         self.queues.workloads.id(name)
     }
 
@@ -136,12 +136,12 @@ impl Names {
     }
 
     /// A pod by name.
-    pub fn pod_id(&self, name: &FullName) -> Option<PodId> {
+    pub fn pod_id(&self, name: &NamespacedName) -> Option<PodId> {
         self.pods.id(name)
     }
 
     /// A group by name.
-    pub fn group_id(&self, name: &FullName) -> Option<GroupId> {
+    pub fn group_id(&self, name: &NamespacedName) -> Option<GroupId> {
         self.groups.id(name)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use reprieve_api::{InputError, Objects};
+use reprieve_api::{InputError, ObjectSet};
 
 type Labels = BTreeMap<String, String>;
 
@@ -12,7 +12,7 @@ type Labels = BTreeMap<String, String>;
 pub struct Namespaces(BTreeMap<String, Labels>);
 
 impl Namespaces {
-    pub fn new(objects: &Objects) -> Self {
+    pub fn new(objects: &ObjectSet) -> Self {
         let metadata = objects.namespaces.iter().map(|namespace| &namespace.object.metadata);
         let labels = metadata.map(|one| (one.name.clone().unwrap_or_default(), one.labels.clone().unwrap_or_default()));
         Self(labels.collect())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::{FullName, Objects, Pod, job_of};
+use reprieve_api::{NamespacedName, ObjectSet, Pod, job_of};
 use reprieve_engine::TextId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::snapshot::Obstacle;
@@ -19,11 +19,11 @@ pub struct Obstacles {
     policy: Policy,
     pub schedulers: Schedulers,
     /// By Koordinator job: its field that no decision evaluates.
-    unsupported_jobs: BTreeMap<FullName, String>,
+    unsupported_jobs: BTreeMap<NamespacedName, String>,
 }
 
 impl Obstacles {
-    pub fn new(objects: &Objects, policy: &Policy, scheduler_name: Option<&str>) -> Self {
+    pub fn new(objects: &ObjectSet, policy: &Policy, scheduler_name: Option<&str>) -> Self {
         let schedulers = Schedulers::new(objects, policy, scheduler_name);
         Self { policy: *policy, schedulers, unsupported_jobs: unsupported_jobs(objects) }
     }
@@ -51,8 +51,11 @@ impl Obstacles {
     }
 }
 
-fn unsupported_jobs(objects: &Objects) -> BTreeMap<FullName, String> {
-    let groups = objects.job_groups.iter().map(|group| (FullName::of(&group.object.metadata), &*group.object));
+fn unsupported_jobs(objects: &ObjectSet) -> BTreeMap<NamespacedName, String> {
+    let groups = objects
+        .koordinator_pod_groups
+        .iter()
+        .map(|group| (NamespacedName::from_meta(&group.object.metadata), &*group.object));
     groups
         .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
         .collect()

@@ -11,7 +11,7 @@ use crate::Classes;
 
 /// A preemption priority that is refused, and why: the scheduling priority is used in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefusedPriority {
+pub enum InvalidPreemptionPriority {
     /// Its class is not there.
     Undefined {
         /// The class.
@@ -40,20 +40,22 @@ pub fn preemption_priority(
     class: Option<&str>,
     scheduling: Priority,
     classes: &Classes,
-) -> Result<Priority, RefusedPriority> {
+) -> Result<Priority, InvalidPreemptionPriority> {
     let Some(class) = class else { return Ok(scheduling) };
     let Some(preemption) = classes.value(class) else {
-        return Err(RefusedPriority::Undefined { class: class.to_owned() });
+        return Err(InvalidPreemptionPriority::Undefined { class: class.to_owned() });
     };
     let excess = i64::from(preemption.0) - i64::from(scheduling.0);
     match classes.max_preemption_excess {
-        _ if excess < 0 => Err(RefusedPriority::Below { preemption, scheduling }),
-        Some(limit) if excess > i64::from(limit) => Err(RefusedPriority::TooFarAbove { preemption, scheduling, limit }),
+        _ if excess < 0 => Err(InvalidPreemptionPriority::Below { preemption, scheduling }),
+        Some(limit) if excess > i64::from(limit) => {
+            Err(InvalidPreemptionPriority::TooFarAbove { preemption, scheduling, limit })
+        }
         _ => Ok(preemption),
     }
 }
 
-impl RefusedPriority {
+impl InvalidPreemptionPriority {
     /// In one word.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -64,7 +66,7 @@ impl RefusedPriority {
     }
 }
 
-impl fmt::Display for RefusedPriority {
+impl fmt::Display for InvalidPreemptionPriority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undefined { class } => {

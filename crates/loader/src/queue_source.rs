@@ -4,25 +4,25 @@ use reprieve_api::{InputError, Pod};
 use reprieve_engine::QueueId;
 use reprieve_engine::snapshot::Cluster;
 
-use crate::koordinator::QuotaTree;
+use crate::koordinator::ElasticQuotaTree;
 use crate::names::QueueNames;
-use crate::quota::{KueueWorld, Workloads};
-use crate::yunikorn::{QueueTree, queue_of};
+use crate::quota::{KueueTables, WorkloadReader};
+use crate::yunikorn::{YuniKornTree, queue_of};
 
 /// Whose objects the queues come from. One source counts: where the input has several, YuniKorn's before Koordinator's before Kueue's.
 pub enum QueueSource {
     /// The ConfigMap of YuniKorn.
-    YuniKorn(QueueTree),
+    YuniKorn(YuniKornTree),
     /// The ElasticQuotas of Koordinator.
-    Koordinator(QuotaTree),
+    Koordinator(ElasticQuotaTree),
     /// The ClusterQueues of Kueue; pods are in none of them, workloads are.
-    Kueue(Box<Workloads>),
+    Kueue(Box<WorkloadReader>),
     /// The input has no queues, or those of Kueue are not read yet.
     None,
 }
 
 impl QueueSource {
-    pub fn new(tree: Option<QueueTree>, quotas: Option<QuotaTree>) -> Self {
+    pub fn new(tree: Option<YuniKornTree>, quotas: Option<ElasticQuotaTree>) -> Self {
         match (tree, quotas) {
             (Some(tree), _) => Self::YuniKorn(tree),
             (None, Some(quotas)) => Self::Koordinator(quotas),
@@ -48,7 +48,7 @@ impl QueueSource {
     }
 
     /// The reader of workloads.
-    pub fn workloads(&self) -> Option<&Workloads> {
+    pub fn workloads(&self) -> Option<&WorkloadReader> {
         match self {
             Self::Kueue(workloads) => Some(workloads),
             Self::YuniKorn(_) | Self::Koordinator(_) | Self::None => None,
@@ -56,7 +56,7 @@ impl QueueSource {
     }
 
     /// The reader of workloads, to keep their order.
-    pub fn workloads_mut(&mut self) -> Option<&mut Workloads> {
+    pub fn workloads_mut(&mut self) -> Option<&mut WorkloadReader> {
         match self {
             Self::Kueue(workloads) => Some(workloads),
             Self::YuniKorn(_) | Self::Koordinator(_) | Self::None => None,
@@ -69,7 +69,7 @@ impl QueueSource {
         &mut self,
         cluster: &mut Cluster,
         resources: &[String],
-        kueue: Option<KueueWorld>,
+        kueue: Option<KueueTables>,
     ) -> (QueueNames, Vec<String>) {
         let named = |queues: Vec<String>| (QueueNames { queues, ..QueueNames::default() }, Vec::new());
         match (&*self, kueue) {
@@ -84,7 +84,7 @@ impl QueueSource {
                 named(quotas.accounts.iter().map(|account| account.name.clone()).collect())
             }
             (Self::Kueue(_) | Self::None, Some(kueue)) => {
-                let KueueWorld { queues, rules, workloads, names, warnings, reader } = kueue;
+                let KueueTables { queues, rules, workloads, names, warnings, reader } = kueue;
                 (cluster.queues, cluster.quota_rules, cluster.workloads) = (queues, rules, workloads);
                 *self = Self::Kueue(Box::new(reader));
                 (names, warnings)

@@ -1,13 +1,13 @@
 //! A queue as every policy has one.
 
 use reprieve_engine::QueueId;
-use reprieve_engine::queues::{PriorityRule, Queue, UNDEFINED};
+use reprieve_engine::queues::{Queue, QueuePriority, UNDEFINED};
 
 use crate::Amounts;
 
 /// A queue with its limits, whatever its policy calls it.
 #[derive(Clone, Debug, Default)]
-pub struct Account {
+pub struct QueueSpec {
     /// Its name.
     pub name: String,
     /// The index of the queue above it.
@@ -18,7 +18,7 @@ pub struct Account {
     pub ceiling: Amounts,
 }
 
-impl Account {
+impl QueueSpec {
     /// The resources that it has a limit of.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
         self.guarantee.keys().chain(self.ceiling.keys())
@@ -32,12 +32,12 @@ impl Account {
         Queue {
             parent: self.parent.map(QueueId::new),
             guarantee: by_resource(&self.guarantee),
-            ceiling: by_resource(&self.ceiling),
-            keeps: vec![0; resources.len()],
+            limit: by_resource(&self.ceiling),
+            local_quota: vec![0; resources.len()],
             fence: false,
-            yields: true,
+            preemptible: true,
             delay_micros: 0,
-            priority: PriorityRule::Offset(0),
+            priority: QueuePriority::Offset(0),
         }
     }
 }

@@ -5,40 +5,41 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use reprieve_engine::queues::{PriorityRule, Queue, Queues, UNDEFINED};
+use reprieve_engine::queues::{Queue, QueuePriority, QueueTree, UNDEFINED};
 use reprieve_engine::workloads::{
-    BorrowWithin, Fungibility, QueueRules, Queueing, QuotaRules, Reclaim, ResourceGroup, Within, Workload,
+    BorrowWithinCohort, Fungibility, QueueRules, QueueingStrategy, QuotaRules, ReclaimWithinCohort, ResourceGroup,
+    WithinClusterQueue, Workload,
 };
-use reprieve_engine::{CellId, FlavorId, Priority, QueueId, QuotaResourceId, WorkloadId};
+use reprieve_engine::{FlavorId, FlavorResourceId, Priority, QueueId, QuotaResourceId, WorkloadId};
 use serde_json::Value;
 
-use crate::disturbance::{choice, sorting};
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
-use crate::protected::protected;
-use crate::request::{self, text_of};
+use crate::preemption_options::{choice, sorting};
+use crate::protected_namespaces::protected;
+use crate::requests::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
-use crate::{Account, Interner, by_name};
+use crate::{Interner, QueueSpec, by_name};
 use reprieve_api::kueue::{
-    BorrowSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
+    BorrowWithinCohortSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
     ResourceQuota,
 };
-use reprieve_api::{InputError, Objects, quantity};
+use reprieve_api::{InputError, ObjectSet, quantity};
 use workloads::{Places, unfinished};
-pub use workloads::{Workloads, ranked_by};
+pub use workloads::{WorkloadReader, ranked_by};
 
 const BILLION: i64 = 1_000_000_000;
 
 /// What Kueue's objects add to a snapshot.
-pub struct KueueWorld {
-    pub queues: Queues,
+pub struct KueueTables {
+    pub queues: QueueTree,
     pub rules: QuotaRules,
     pub workloads: Vec<Workload>,
     pub(crate) names: QueueNames,
     /// What is wrong with some of them.
     pub warnings: Vec<String>,
     /// Reads more of them.
-    pub reader: Workloads,
+    pub reader: WorkloadReader,
 }
 
 /// Where what is not evaluated is noted down.
@@ -49,25 +50,25 @@ struct Notes<'a> {
 
 /// `None` where there is no ClusterQueue. `places_all` says whether the pods of all workloads are this scheduler's to place; else only
 /// those are whose template names it.
-pub fn world(
-    objects: &Objects,
+pub fn kueue_tables(
+    objects: &ObjectSet,
     scheduler: &str,
     places_all: bool,
     texts: &mut Interner,
-) -> Result<Option<KueueWorld>, InputError> {
+) -> Result<Option<KueueTables>, InputError> {
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
-    let reading = Reading::new(objects)?;
+    let reading = QuotaTreeBuilder::new(objects)?;
     let (queues, rules) = reading.tree()?;
     let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
     let places = Places { all: places_all, scheduler: scheduler.to_owned() };
-    let mut reader = Workloads::new(reading, &rules, objects, places, notes)?;
+    let mut reader = WorkloadReader::new(reading, &rules, objects, places, notes)?;
     let named = unfinished(objects)?;
     let workloads = reader.all(&named, notes)?;
-    Ok(Some(KueueWorld {
+    Ok(Some(KueueTables {
         queues,
         rules,
         workloads,
@@ -89,11 +90,11 @@ pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
 }
 
 /// Queues and cohorts as plain accounts; flavors are added up.
-pub fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
-    let reading = Reading::new(objects)?;
+pub fn accounts(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
+    let reading = QuotaTreeBuilder::new(objects)?;
     let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
-    let account = |node: &Node| {
-        let mut account = Account { name: node.name.clone(), parent: node.parent, ..Account::default() };
+    let account = |node: &QueueDraft| {
+        let mut account = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
         let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
         for ((_, resource), quota) in &node.quota {
             let name = names[resource];
@@ -111,7 +112,7 @@ pub fn accounts(objects: &Objects) -> Result<Vec<Account>, InputError> {
 }
 
 /// A queue or cohort before quotas are summed.
-struct Node {
+struct QueueDraft {
     name: String,
     parent: Option<usize>,
     quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
@@ -128,10 +129,10 @@ struct CellQuota {
 }
 
 /// What is known of Kueue's objects but for LocalQueues and Workloads.
-struct Reading {
+struct QuotaTreeBuilder {
     flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
-    nodes: Vec<Node>,
+    nodes: Vec<QueueDraft>,
     cohorts: BTreeMap<String, usize>,
     queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
@@ -140,8 +141,8 @@ struct Reading {
     protected: BTreeSet<String>,
 }
 
-impl Reading {
-    fn new(objects: &Objects) -> Result<Self, InputError> {
+impl QuotaTreeBuilder {
+    fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
         let flavors = flavors.map(|(at, (name, one))| (name, (FlavorId::new(at), one.object.spec.clone()))).collect();
@@ -166,7 +167,7 @@ impl Reading {
     }
 
     /// Cohorts, those that are only named among them, parents first.
-    fn add_cohorts(&mut self, objects: &Objects) -> Result<(), InputError> {
+    fn add_cohorts(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
         let defined = by_name::<String, _>(&objects.cohorts)?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
         names.extend(defined.values().filter_map(|cohort| cohort.object.spec.parent_name.clone()));
@@ -198,13 +199,13 @@ impl Reading {
                     }
                 };
                 self.cohorts.insert(name, self.nodes.len());
-                self.nodes.push(Node { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+                self.nodes.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
             }
         }
         Ok(())
     }
 
-    fn add_queues(&mut self, objects: &Objects) -> Result<(), InputError> {
+    fn add_queues(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
         for (name, queue) in by_name::<String, _>(&objects.cluster_queues)? {
             let spec = &queue.object.spec;
             let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
@@ -216,11 +217,11 @@ impl Reading {
         Ok(())
     }
 
-    fn node(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<Node, InputError> {
+    fn node(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
         let (quota, groups) = self.quota(&spec.resource_groups)?;
         namespace_selector::check(&spec.namespace_selector)?;
         let namespace_selector = spec.namespace_selector.clone();
-        Ok(Node { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
+        Ok(QueueDraft { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
     }
 
     #[allow(clippy::type_complexity, reason = "the pair has no name of its own")]
@@ -258,14 +259,14 @@ impl Reading {
     }
 
     /// Sums the quotas from the leaves up.
-    fn tree(&self) -> Result<(Queues, QuotaRules), InputError> {
+    fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
         let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
         for node in &self.nodes {
             cells.extend(node.quota.keys());
         }
         let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
         let n = cells.len();
-        let quota = |node: &Node, cell: usize| node.quota.get(&cells[cell]).copied();
+        let quota = |node: &QueueDraft, cell: usize| node.quota.get(&cells[cell]).copied();
         let mut subtree: Vec<Vec<i64>> = self
             .nodes
             .iter()
@@ -294,17 +295,17 @@ impl Reading {
         let queues = self.nodes.iter().enumerate().map(|(at, node)| Queue {
             parent: node.parent.map(QueueId::new),
             guarantee: subtree[at].clone(),
-            ceiling: vec![UNDEFINED; n],
-            keeps: kept[at].clone(),
+            limit: vec![UNDEFINED; n],
+            local_quota: kept[at].clone(),
             fence: false,
-            yields: true,
+            preemptible: true,
             delay_micros: 0,
-            priority: PriorityRule::Offset(0),
+            priority: QueuePriority::Offset(0),
         });
-        let queues = Queues::new(true, n, queues.collect());
+        let queues = QueueTree::new(true, n, queues.collect());
         let mut table = vec![vec![None; self.resources.len()]; self.flavors.len()];
         for (at, (flavor, resource)) in cells.iter().enumerate() {
-            table[flavor.index()][resource.index()] = Some(CellId::new(at));
+            table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(at));
         }
         let rules = self.nodes.iter().map(|node| {
             let limit = |cell| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
@@ -333,9 +334,9 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
             "spec.preemption.withinClusterQueue",
             preemption.within_cluster_queue.as_deref(),
             &[
-                ("Never", Within::Never),
-                ("LowerPriority", Within::LowerPriority),
-                ("LowerOrNewerEqualPriority", Within::LowerOrNewerEqualPriority),
+                ("Never", WithinClusterQueue::Never),
+                ("LowerPriority", WithinClusterQueue::LowerPriority),
+                ("LowerOrNewerEqualPriority", WithinClusterQueue::LowerOrNewerEqualPriority),
             ],
             "Never, LowerPriority or LowerOrNewerEqualPriority",
         )?,
@@ -343,12 +344,12 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
             "spec.preemption.reclaimWithinCohort",
             preemption.reclaim_within_cohort.as_deref(),
             &[
-                ("Never", Reclaim::Never),
-                ("LowerPriority", Reclaim::LowerPriority),
-                ("ReclaimFromLowerPriority", Reclaim::LowerPriority),
-                ("Any", Reclaim::Any),
-                ("ReclaimFromAny", Reclaim::Any),
-                ("ReclaimAny", Reclaim::Any),
+                ("Never", ReclaimWithinCohort::Never),
+                ("LowerPriority", ReclaimWithinCohort::LowerPriority),
+                ("ReclaimFromLowerPriority", ReclaimWithinCohort::LowerPriority),
+                ("Any", ReclaimWithinCohort::Any),
+                ("ReclaimFromAny", ReclaimWithinCohort::Any),
+                ("ReclaimAny", ReclaimWithinCohort::Any),
             ],
             "Never, LowerPriority or Any",
         )?,
@@ -369,7 +370,7 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         queueing: choice(
             "spec.queueingStrategy",
             spec.queueing_strategy.as_deref(),
-            &[("BestEffortFIFO", Queueing::BestEffortFifo), ("StrictFIFO", Queueing::StrictFifo)],
+            &[("BestEffortFIFO", QueueingStrategy::BestEffortFifo), ("StrictFIFO", QueueingStrategy::StrictFifo)],
             "BestEffortFIFO or StrictFIFO",
         )?,
         weight: weight_of(spec.fair_sharing.weight.as_ref())?,
@@ -398,20 +399,20 @@ fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError>
     }
 }
 
-fn borrow_within(spec: Option<&BorrowSpec>) -> Result<BorrowWithin, InputError> {
-    let Some(spec) = spec else { return Ok(BorrowWithin::Never) };
+fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCohort, InputError> {
+    let Some(spec) = spec else { return Ok(BorrowWithinCohort::Never) };
     let threshold = spec.max_priority_threshold.map(Priority);
     choice(
         "spec.preemption.borrowWithinCohort.policy",
         spec.policy.as_deref(),
-        &[("Never", BorrowWithin::Never), ("LowerPriority", BorrowWithin::LowerPriority { threshold })],
+        &[("Never", BorrowWithinCohort::Never), ("LowerPriority", BorrowWithinCohort::LowerPriority { threshold })],
         "Never or LowerPriority",
     )
 }
 
 fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
     let amount =
-        |value: &Value, field: &str| request::amount(&resource.name, value).map_err(|error| error.field(field));
+        |value: &Value, field: &str| requests::amount(&resource.name, value).map_err(|error| error.field(field));
     let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
     let nominal = if resource.nominal_quota.is_null() { 0 } else { amount(&resource.nominal_quota, "nominalQuota")? };
     let borrowing_limit = match limit(&resource.max, "max")? {
@@ -426,6 +427,6 @@ fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
     let text = text_of(value);
     let wrong =
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");
-    let exact = quantity::billionths(&text).map_err(wrong)?;
+    let exact = quantity::parse_nano(&text).map_err(wrong)?;
     i64::try_from(exact).map_err(|_| wrong(quantity::QuantityError::Overflow))
 }

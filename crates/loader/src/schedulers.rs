@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::policy::Policy;
 
-use reprieve_api::{FullName, Objects, Pod, group_of, job_of};
+use reprieve_api::{NamespacedName, ObjectSet, Pod, group_of, job_of};
 
 /// The name that pods give Reprieve's scheduler unless it is configured otherwise.
 pub const DEFAULT_SCHEDULER_NAME: &str = "reprieve";
@@ -17,17 +17,17 @@ pub enum Schedulers {
     /// Those that name this scheduler.
     Named(String),
     /// Those of the scheduler that a gang belongs to, where it is not said which scheduler decides.
-    ByGang(BTreeMap<FullName, String>),
+    ByGang(BTreeMap<NamespacedName, String>),
 }
 
 impl Schedulers {
     /// The scheduler of this name, or, where none is given, that of each gang: [`DEFAULT_SCHEDULER_NAME`] if a pending member names it,
     /// else `default-scheduler` if one does, else the first by name.
-    pub fn new(objects: &Objects, policy: &Policy, name: Option<&str>) -> Self {
+    pub fn new(objects: &ObjectSet, policy: &Policy, name: Option<&str>) -> Self {
         if let Some(name) = name {
             return Self::Named(name.to_owned());
         }
-        let mut named: BTreeMap<FullName, BTreeSet<&str>> = BTreeMap::new();
+        let mut named: BTreeMap<NamespacedName, BTreeSet<&str>> = BTreeMap::new();
         for pod in objects.pods.iter().map(|pod| &*pod.object).filter(|pod| is_pending(pod)) {
             if let Some(gang) = gang_of(pod, policy) {
                 named.entry(gang).or_default().insert(scheduler_of(pod));
@@ -59,7 +59,7 @@ impl Schedulers {
 }
 
 /// The group or job that the policy places a pod with.
-fn gang_of(pod: &Pod, policy: &Policy) -> Option<FullName> {
+fn gang_of(pod: &Pod, policy: &Policy) -> Option<NamespacedName> {
     match policy {
         Policy::Kubernetes(_) => group_of(pod),
         Policy::Koordinator(_) => job_of(pod),

@@ -13,12 +13,12 @@ use reprieve_engine::shape::{
 };
 use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, ResourceId, Selector, TopologyId, ValueId};
 
-use crate::{Amounts, Interner, request};
-use reprieve_api::{Container, FullName, InputError, Pod, PodSpec};
+use crate::{Amounts, Interner, requests};
+use reprieve_api::{Container, InputError, NamespacedName, Pod, PodSpec};
 
 /// The names that have numbers.
 #[derive(Default)]
-pub struct Vocabulary {
+pub struct Interners {
     pub keys: Interner,
     pub values: Interner,
     pub namespaces: Interner,
@@ -35,7 +35,7 @@ pub struct Vocabulary {
 
 type StringMap = BTreeMap<String, String>;
 
-impl Vocabulary {
+impl Interners {
     pub fn key(&mut self, key: &str) -> KeyId {
         KeyId(self.keys.id(key))
     }
@@ -79,7 +79,7 @@ impl Vocabulary {
     }
 
     /// Everything that filters read of the pod.
-    pub fn shape(&mut self, name: &FullName, pod: &Pod, requests: &Amounts) -> Result<Shape, InputError> {
+    pub fn shape(&mut self, name: &NamespacedName, pod: &Pod, requests: &Amounts) -> Result<Shape, InputError> {
         let empty = PodSpec::default();
         let spec = pod.spec.as_deref().unwrap_or(&empty);
         let own_labels = pod.metadata.labels.as_ref();
@@ -213,7 +213,12 @@ impl Vocabulary {
         taken
     }
 
-    fn term(&mut self, term: &PodAffinityTerm, pod: &FullName, own: Option<&StringMap>) -> Result<Term, InputError> {
+    fn term(
+        &mut self,
+        term: &PodAffinityTerm,
+        pod: &NamespacedName,
+        own: Option<&StringMap>,
+    ) -> Result<Term, InputError> {
         let mut selector = self.selector(term.label_selector.as_ref())?;
         self.add_label_keys(&mut selector, term.match_label_keys.as_deref(), own, Operator::In);
         self.add_label_keys(&mut selector, term.mismatch_label_keys.as_deref(), own, Operator::NotIn);
@@ -359,7 +364,9 @@ fn unknown_operator(operator: &str, known: &str) -> InputError {
 /// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
 pub fn same_shape(old: &Pod, new: &Pod) -> bool {
     let (Some(before), Some(after)) = (&old.spec, &new.spec) else { return false };
-    if old.metadata.labels != new.metadata.labels || request::depends_on_status(old) || request::depends_on_status(new)
+    if old.metadata.labels != new.metadata.labels
+        || requests::requests_depend_on_status(old)
+        || requests::requests_depend_on_status(new)
     {
         return false;
     }

@@ -9,11 +9,11 @@ use k8s_openapi::api::scheduling::v1beta1::{
     BasicSchedulingPolicy, GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::controlled::Controlled;
+use reprieve_api::controlled::PodController;
 use reprieve_api::test_file::PreemptorRef;
 use reprieve_api::volumes::Volumes;
 use reprieve_api::{
-    FullName, InputError, Kind, ObjectRef, Objects, Pod, PodSpec, PodStatus, Source, Sourced, group_of,
+    InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod, PodSpec, PodStatus, Source, Sourced, group_of,
 };
 
 use crate::Defaults;
@@ -29,7 +29,7 @@ pub struct Submitted {
     /// Why the API server would not create the pods as they are, and what is unknown about them.
     pub warnings: Vec<String>,
     /// The Jobs that name a queue of Kueue: each with the queue.
-    pub queued_jobs: Vec<(FullName, String)>,
+    pub queued_jobs: Vec<(NamespacedName, String)>,
 }
 
 /// The label with which a Job names a LocalQueue of Kueue.
@@ -37,15 +37,15 @@ const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
 
 /// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks: `named`, if `--for` names one.
 pub fn submit(
-    cluster: &mut Objects,
-    mut submitted: Objects,
-    controlled: Vec<Sourced<Controlled>>,
+    cluster: &mut ObjectSet,
+    mut submitted: ObjectSet,
+    controlled: Vec<Sourced<PodController>>,
     named: Option<&PreemptorRef>,
 ) -> Result<Submitted, InputError> {
     let (mut warnings, mut queued_jobs) = (Vec::new(), Vec::new());
     for Sourced { object, .. } in &controlled {
-        let Controlled::Job(job, _) = &**object else { continue };
-        let name = FullName::of(&job.metadata);
+        let PodController::Job(job, _) = &**object else { continue };
+        let name = NamespacedName::from_meta(&job.metadata);
         if let Some(queue) = job.metadata.labels.as_ref().and_then(|labels| labels.get(QUEUE_NAME)) {
             queued_jobs.push((name, queue.clone()));
         } else if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
@@ -81,11 +81,12 @@ pub fn submit(
 fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
     const SHOWN: usize = 5;
     let name = |metadata: &ObjectMeta| {
-        let FullName { namespace, name } = FullName::of(metadata);
+        let NamespacedName { namespace, name } = NamespacedName::from_meta(metadata);
         let flag = if namespace == "default" { String::new() } else { format!(" -n {namespace}") };
         name + &flag
     };
-    let known: BTreeSet<FullName> = groups.iter().map(|group| FullName::of(&group.object.metadata)).collect();
+    let known: BTreeSet<NamespacedName> =
+        groups.iter().map(|group| NamespacedName::from_meta(&group.object.metadata)).collect();
     let alone = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
     let groups = groups.iter().map(|group| format!("podgroup/{}", name(&group.object.metadata)));
     let all: Vec<String> = groups.chain(alone.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
@@ -97,7 +98,7 @@ fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
 
 /// Completes what is submitted with what the cluster, or the file itself, has for that, and puts it into the cluster.
 fn admit(
-    cluster: &mut Objects,
+    cluster: &mut ObjectSet,
     pods: Vec<Sourced<Pod>>,
     groups: Vec<Sourced<PodGroup>>,
 ) -> Result<Vec<String>, InputError> {
@@ -107,10 +108,10 @@ fn admit(
     for mut pod in pods {
         let object = Arc::make_mut(&mut pod.object);
         let runtime_class = object.spec.as_ref().and_then(|spec| spec.runtime_class_name.as_deref());
-        defaults.check(&FullName::of(&object.metadata).namespace, runtime_class)?;
+        defaults.check(&NamespacedName::from_meta(&object.metadata).namespace, runtime_class)?;
         let problems = defaults.admit(object);
         for problem in problems.into_iter().filter(|problem| known.insert(problem.clone())) {
-            warnings.push(format!("Pod {}: {problem}", FullName::of(&object.metadata)));
+            warnings.push(format!("Pod {}: {problem}", NamespacedName::from_meta(&object.metadata)));
         }
         cluster.pods.push(pod);
     }
@@ -122,33 +123,34 @@ fn admit(
 }
 
 fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
-    let FullName { namespace, name } = FullName::of(metadata);
+    let NamespacedName { namespace, name } = NamespacedName::from_meta(metadata);
     PreemptorRef { kind: kind.to_owned(), namespace, name }
 }
 
-fn pods_of(object: Controlled, source: &Source) -> Result<Objects, InputError> {
+fn pods_of(object: PodController, source: &Source) -> Result<ObjectSet, InputError> {
     let pod = match object {
-        Controlled::Job(job, volumes) => return job_pods(*job, &volumes, source),
-        Controlled::Keeper(keeper, volumes) => {
+        PodController::Job(job, volumes) => return job_pods(*job, &volumes, source),
+        PodController::Keeper(keeper, volumes) => {
             let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template, &volumes);
             for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
-                let (volume, owner) = (claim.metadata.name.unwrap_or_default(), FullName::of(&pod.metadata).name);
+                let (volume, owner) =
+                    (claim.metadata.name.unwrap_or_default(), NamespacedName::from_meta(&pod.metadata).name);
                 pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
             }
             pod
         }
     };
-    Ok(Objects { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..Objects::default() })
+    Ok(ObjectSet { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..ObjectSet::default() })
 }
 
 /// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
 /// any other Job ask together too, but take what they can get.
-fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, InputError> {
+fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<ObjectSet, InputError> {
     let spec = job.spec.unwrap_or_default();
     let parallelism = spec.parallelism.unwrap_or(1);
     if !(1..=MOST_PODS).contains(&parallelism) {
         let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
-        let object = ObjectRef::of(Kind::Job, &FullName::of(&job.metadata));
+        let object = ObjectRef::of(Kind::Job, &NamespacedName::from_meta(&job.metadata));
         return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
     }
     let mut pods: Vec<Pod> =
@@ -163,7 +165,7 @@ fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<Objects, Inp
         groups.push(Sourced { object: Arc::new(group), source: source.clone() });
     }
     let pods = pods.into_iter().map(|object| Sourced { object: Arc::new(object), source: source.clone() }).collect();
-    Ok(Objects { pods, pod_groups: groups, ..Objects::default() })
+    Ok(ObjectSet { pods, pod_groups: groups, ..ObjectSet::default() })
 }
 
 fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGroup {

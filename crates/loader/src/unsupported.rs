@@ -8,12 +8,12 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use reprieve_engine::policy::Policy;
 use serde_json::Value;
 
-use crate::request::is_pod_level;
-use reprieve_api::koordinator::JobGroup;
+use crate::requests::is_pod_level;
+use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::{
     ClusterQueueSpec, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueueSpec, PodSetSpec,
 };
-use reprieve_api::{Container, Objects, Pod, PodSpec};
+use reprieve_api::{Container, ObjectSet, Pod, PodSpec};
 
 /// Requirements of pods that `plan --assume` takes for met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +142,7 @@ fn annotation(annotations: Option<&Annotations>, unread: &[&str]) -> Option<Stri
 }
 
 /// The first field of a Koordinator job that no decision evaluates.
-pub fn field_of_job(group: &JobGroup) -> Option<String> {
+pub fn field_of_job(group: &KoordinatorPodGroup) -> Option<String> {
     annotation(group.metadata.annotations.as_ref(), &KOORDINATOR)
 }
 
@@ -230,7 +230,7 @@ fn is_stopped(policy: Option<&str>) -> bool {
 }
 
 /// Leaves out, of every pending pod and pending workload, what these requirements are read from: it is taken for met.
-pub fn assume(objects: &mut Objects, assumed: &[Requirement]) {
+pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
     use std::sync::Arc;
 
     if assumed.is_empty() {

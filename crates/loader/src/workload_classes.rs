@@ -6,7 +6,7 @@ use reprieve_engine::Priority;
 
 use crate::by_name;
 use reprieve_api::kueue::KueueWorkloadSpec;
-use reprieve_api::{InputError, Objects};
+use reprieve_api::{InputError, ObjectSet};
 
 /// The classes that a workload may name.
 pub struct WorkloadClasses {
@@ -16,7 +16,7 @@ pub struct WorkloadClasses {
 
 impl WorkloadClasses {
     /// The classes of a cluster.
-    pub fn new(objects: &Objects) -> Result<Self, InputError> {
+    pub fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let own = by_name::<String, _>(&objects.workload_classes)?;
         let of_pods = by_name::<String, _>(&objects.priority_classes)?;
         Ok(Self {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_engine::QueueId;
-use reprieve_engine::queues::{PriorityRule, Queue, Queues};
+use reprieve_engine::queues::{Queue, QueuePriority, QueueTree};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::request::{amount, text_of};
-use crate::{Account, Amounts};
-use reprieve_api::{FullName, InputError, Objects, Pod, Sourced, quantity};
+use crate::requests::{amount, text_of};
+use crate::{Amounts, QueueSpec};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, Sourced, quantity};
 
 const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
 
@@ -25,7 +25,7 @@ struct Config {
 #[serde(default)]
 struct Partition {
     name: String,
-    queues: Vec<QueueConfig>,
+    queues: Vec<QueueFields>,
     preemption: PartitionPreemption,
 }
 
@@ -38,12 +38,12 @@ struct PartitionPreemption {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct QueueConfig {
+struct QueueFields {
     name: String,
     parent: bool,
     resources: Resources,
     properties: BTreeMap<String, Value>,
-    queues: Vec<QueueConfig>,
+    queues: Vec<QueueFields>,
     childtemplate: Option<ChildTemplate>,
     /// Limits of users and groups, which are not evaluated.
     limits: Value,
@@ -67,16 +67,16 @@ struct Resources {
 
 /// The queues by full path, parents first.
 #[derive(Debug, Default)]
-pub struct QueueTree {
+pub struct YuniKornTree {
     pub enabled: bool,
-    pub queues: Vec<NamedQueue>,
+    pub queues: Vec<QueueConfig>,
 }
 
 /// A queue of the configuration, or one that a pod names.
 #[derive(Debug)]
-pub struct NamedQueue {
+pub struct QueueConfig {
     /// Its full path and its limits.
-    pub account: Account,
+    pub account: QueueSpec,
     leaf: bool,
     /// Whether pods may name queues below it that the configuration does not have.
     dynamic: bool,
@@ -88,7 +88,7 @@ pub struct NamedQueue {
 struct Settings {
     policy: PreemptionPolicy,
     delay_micros: i64,
-    priority: PriorityRule,
+    priority: QueuePriority,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ enum PreemptionPolicy {
 }
 
 /// Reads the tree and adds the queues that pods name below a parent that has a template for them.
-pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Option<QueueTree>, InputError> {
+pub fn queue_tree(objects: &ObjectSet, warnings: &mut Vec<String>) -> Result<Option<YuniKornTree>, InputError> {
     let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
     let Some(map) = objects.config_maps.iter().find(is_config) else { return Ok(None) };
     let located = |error: InputError| map.locate(error);
@@ -113,13 +113,15 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
         let problem = format!("{} partitions are given; one is supported", config.partitions.len());
         return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
     };
-    let mut tree = QueueTree { enabled: partition.preemption.enabled.unwrap_or(true), ..QueueTree::default() };
+    let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
     let mut reading = Reading { tree: &mut tree, warnings };
     let root = root_of(partition);
     reading.add(&root, None).map_err(located)?;
     let named = objects.pods.iter().filter_map(|pod| Some((queue_of(&pod.object)?, pod)));
     let mut named: Vec<(String, &Sourced<Pod>)> = named.collect();
-    named.sort_by_cached_key(|(path, pod)| (path.clone(), pod.source.clone(), FullName::of(&pod.object.metadata)));
+    named.sort_by_cached_key(|(path, pod)| {
+        (path.clone(), pod.source.clone(), NamespacedName::from_meta(&pod.object.metadata))
+    });
     for (path, pod) in named {
         reading.add_dynamic(&path).map_err(|error| pod.locate(error))?;
     }
@@ -127,21 +129,21 @@ pub fn queue_tree(objects: &Objects, warnings: &mut Vec<String>) -> Result<Optio
 }
 
 /// A single root, whether the configuration names it or leaves it out.
-fn root_of(partition: &Partition) -> QueueConfig {
+fn root_of(partition: &Partition) -> QueueFields {
     match partition.queues.as_slice() {
         [root] if root.name == "root" => root.clone(),
-        queues => QueueConfig { name: "root".to_owned(), queues: queues.to_vec(), ..QueueConfig::default() },
+        queues => QueueFields { name: "root".to_owned(), queues: queues.to_vec(), ..QueueFields::default() },
     }
 }
 
 struct Reading<'a> {
-    tree: &'a mut QueueTree,
+    tree: &'a mut YuniKornTree,
     warnings: &'a mut Vec<String>,
 }
 
 impl Reading<'_> {
     /// Adds a queue and all below it, and returns what they are guaranteed together.
-    fn add(&mut self, config: &QueueConfig, parent: Option<usize>) -> Result<Amounts, InputError> {
+    fn add(&mut self, config: &QueueFields, parent: Option<usize>) -> Result<Amounts, InputError> {
         let path = match parent {
             None => config.name.to_ascii_lowercase(),
             Some(parent) => format!("{}.{}", self.tree.queues[parent].account.name, config.name.to_ascii_lowercase()),
@@ -165,8 +167,8 @@ impl Reading<'_> {
         let settings = self.settings(&path, &config.properties, inherited);
         let at = self.tree.queues.len();
         let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
-        self.tree.queues.push(NamedQueue {
-            account: Account { name: path, parent, guarantee, ceiling },
+        self.tree.queues.push(QueueConfig {
+            account: QueueSpec { name: path, parent, guarantee, ceiling },
             leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
             dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
             template,
@@ -210,11 +212,11 @@ impl Reading<'_> {
 
     /// What the children are guaranteed together is at most the parent's guarantee and its ceiling, as YuniKorn itself demands.
     fn check_children(&self, at: usize, together: &Amounts) -> Result<(), InputError> {
-        let Account { name: path, guarantee, ceiling, .. } = &self.tree.queues[at].account;
+        let QueueSpec { name: path, guarantee, ceiling, .. } = &self.tree.queues[at].account;
         for (resource, sum) in together {
             for (limit, what) in [(guarantee.get(resource), "a guarantee"), (ceiling.get(resource), "a maximum")] {
                 if let Some(limit) = limit.filter(|limit| *limit < sum) {
-                    let written = |amount: i64| quantity::written(resource, amount);
+                    let written = |amount: i64| quantity::format(resource, amount);
                     let problem = format!(
                         "its children are guaranteed {} {resource} together, but it has {what} of {}; lower the ones or raise \
                          the other",
@@ -244,7 +246,7 @@ impl Reading<'_> {
         for (what, resource, amount) in guarantees.chain(ceilings) {
             for (owner, limit) in &limits {
                 if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
-                    let written = |amount: i64| quantity::written(resource, amount);
+                    let written = |amount: i64| quantity::format(resource, amount);
                     let problem = format!(
                         "{what} {} {resource}, but {owner} has a maximum of {}; lower the one or raise the other",
                         written(*amount),
@@ -284,9 +286,9 @@ impl Reading<'_> {
             let settings = self.settings(&path, &own.properties, inherited);
             let guarantee = positive(amounts(&own.resources.guaranteed, &path)?);
             let ceiling = positive(amounts(&own.resources.max, &path)?);
-            let account = Account { name: path, parent: Some(parent), guarantee, ceiling };
+            let account = QueueSpec { name: path, parent: Some(parent), guarantee, ceiling };
             parent = self.tree.queues.len();
-            self.tree.queues.push(NamedQueue { account, leaf, dynamic: true, template, settings });
+            self.tree.queues.push(QueueConfig { account, leaf, dynamic: true, template, settings });
         }
         Ok(())
     }
@@ -338,18 +340,18 @@ impl Reading<'_> {
             }),
         };
         let priority = match text("priority.policy").as_deref() {
-            Some("fence") => PriorityRule::Fence(offset),
-            None | Some("" | "default") => PriorityRule::Offset(offset),
+            Some("fence") => QueuePriority::Fence(offset),
+            None | Some("" | "default") => QueuePriority::Offset(offset),
             Some(other) => {
                 fall_back("priority.policy", other, "default");
-                PriorityRule::Offset(offset)
+                QueuePriority::Offset(offset)
             }
         };
         Settings { policy, delay_micros, priority }
     }
 }
 
-impl QueueTree {
+impl YuniKornTree {
     fn find(&self, path: &str) -> Option<usize> {
         self.queues.iter().position(|queue| queue.account.name == path)
     }
@@ -359,10 +361,10 @@ impl QueueTree {
     }
 
     /// The queues as plain accounts; the root, which every tree has, is left out.
-    pub fn accounts(&self) -> Vec<Account> {
-        let without_root = |queue: &NamedQueue| {
+    pub fn accounts(&self) -> Vec<QueueSpec> {
+        let without_root = |queue: &QueueConfig| {
             let parent = queue.account.parent.filter(|&at| at > 0).map(|at| at - 1);
-            Account { parent, ..queue.account.clone() }
+            QueueSpec { parent, ..queue.account.clone() }
         };
         self.queues.iter().skip(1).map(without_root).collect()
     }
@@ -373,21 +375,21 @@ impl QueueTree {
     }
 
     /// The tree as the engine has it. The root's ceiling is the sum of what all nodes offer.
-    pub fn queues(&self, resources: &[String], offered: &[i64]) -> Queues {
-        let queue = |NamedQueue { account, settings, .. }: &NamedQueue| {
+    pub fn queues(&self, resources: &[String], offered: &[i64]) -> QueueTree {
+        let queue = |QueueConfig { account, settings, .. }: &QueueConfig| {
             let mut queue = account.queue(resources);
             if account.parent.is_none() {
-                queue.ceiling.iter_mut().zip(offered).for_each(|(own, offered)| *own = (*own).min(*offered));
+                queue.limit.iter_mut().zip(offered).for_each(|(own, offered)| *own = (*own).min(*offered));
             }
             Queue {
                 fence: settings.policy == PreemptionPolicy::Fence,
-                yields: settings.policy != PreemptionPolicy::Disabled,
+                preemptible: settings.policy != PreemptionPolicy::Disabled,
                 delay_micros: settings.delay_micros,
                 priority: settings.priority,
                 ..queue
             }
         };
-        Queues::new(self.enabled, resources.len(), self.queues.iter().map(queue).collect())
+        QueueTree::new(self.enabled, resources.len(), self.queues.iter().map(queue).collect())
     }
 }
 
@@ -423,7 +425,7 @@ pub fn application_of(pod: &Pod) -> String {
     let labels = pod.metadata.labels.as_ref();
     let named =
         labels.and_then(|labels| labels.get("applicationId").or_else(|| labels.get("yunikorn.apache.org/app-id")));
-    named.cloned().unwrap_or_else(|| format!("yunikorn-{}-autogen", FullName::of(&pod.metadata).namespace))
+    named.cloned().unwrap_or_else(|| format!("yunikorn-{}-autogen", NamespacedName::from_meta(&pod.metadata).namespace))
 }
 
 /// Whether it is a DaemonSet's pod, which is meant for one node and no other.

@@ -1,16 +1,16 @@
 //! An error names the file, the object and the field, whichever reader of objects finds it.
 
-use reprieve_api::Objects;
+use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
-use reprieve_loader::Strictness;
-use reprieve_loader::load::load;
+use reprieve_loader::OnInvalid;
+use reprieve_loader::build::load;
 
 fn error(text: &str) -> String {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", text) {
         document.read(&mut objects).expect("it can be read");
     }
-    load(&objects, Strictness::Files).expect_err("an object is wrong").to_string()
+    load(&objects, OnInvalid::Files).expect_err("an object is wrong").to_string()
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
 
 /// A pod that runs already, and only grows, is not nominated.
 fn nominated(loaded: &Loaded, placement: &Placement) -> BTreeMap<String, String> {
-    let pending = placement.iter().filter(|(pod, _)| loaded.snapshot.home(*pod).is_none());
+    let pending = placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let names = |&(pod, node): &_| (loaded.names.pod(pod).to_string(), loaded.names.node(node).to_owned());
     pending.map(names).collect()
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_engine::policy::kueue::{Assignment, Considered, Kueue, Skip, Verdict, cycle};
+use reprieve_engine::policy::kueue::{Assignment, CycleEntry, CycleResult, Kueue, SkipReason, run_cycle};
 use reprieve_engine::{Outcome, Timestamp, UnitId, WorkloadId};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations, violates};
-use crate::words::{self, Words, words};
+use crate::reasons::{self, ReasonText, reason_text};
 use reprieve_api::answer::Answer;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
-use reprieve_api::quantity::written;
+use reprieve_api::quantity::format;
 use reprieve_api::test_file::VictimRef;
 use reprieve_loader::Loaded;
 
@@ -71,7 +71,7 @@ pub struct HeadReport {
 /// Decides a cycle over all workloads that are pending.
 pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleReport {
     let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
-    let heads = cycle(&loaded.snapshot, policy, &pending, now);
+    let heads = run_cycle(&loaded.snapshot, policy, &pending, now);
     let victims: Vec<UnitId> = heads.iter().flat_map(victims).copied().collect();
     let violations = Violations::of(loaded, &victims);
     let budgets = violations.reports();
@@ -82,19 +82,18 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
         api_version: "reprieve.dev/v1alpha1",
         kind: "Cycle",
         policy: "Kueue",
-        now: words::moment(now),
+        now: reasons::format_time(now),
         assumed: Vec::new(),
         heads: heads.iter().map(|considered| head(loaded, considered, &violations)).collect(),
     }
 }
 
 /// Who yields for a head.
-fn victims(considered: &Considered) -> &[UnitId] {
+fn victims(considered: &CycleEntry) -> &[UnitId] {
     match &considered.verdict {
-        Verdict::Decided(Outcome::Preempt(plan)) => &plan.victims,
-        Verdict::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_)) | Verdict::Skipped(_) => {
-            &[]
-        }
+        CycleResult::Decided(Outcome::Preempt(plan)) => &plan.victims,
+        CycleResult::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_))
+        | CycleResult::Skipped(_) => &[],
     }
 }
 
@@ -109,7 +108,7 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
             flavors: resources().map(|(name, one)| (name, names.flavor(one.flavor).to_owned())).collect(),
             resource_usage: resources()
                 .map(|(name, one)| {
-                    let amount = written(&name, one.amount).into();
+                    let amount = format(&name, one.amount).into();
                     (name, amount)
                 })
                 .collect(),
@@ -122,7 +121,7 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
     }
 }
 
-fn head(loaded: &Loaded, considered: &Considered, violations: &Violations<'_>) -> HeadReport {
+fn head(loaded: &Loaded, considered: &CycleEntry, violations: &Violations<'_>) -> HeadReport {
     let workload = loaded.snapshot.workload(considered.workload);
     let (reason, mut text) = reason(loaded, considered);
     let mut violated: Vec<String> = victims(considered).iter().flat_map(|&victim| violations.by(victim)).collect();
@@ -132,11 +131,11 @@ fn head(loaded: &Loaded, considered: &Considered, violations: &Violations<'_>) -
         text = format!("{text}; {}", violates(&violated));
     }
     let (verdict, victims, nominated) = match &considered.verdict {
-        Verdict::Decided(outcome) => {
+        CycleResult::Decided(outcome) => {
             let Answer { outcome: name, victims, nominated } = named(loaded, &[], outcome);
             (format!("{name:?}"), victims, nominated)
         }
-        Verdict::Skipped(_) => ("Skipped".to_owned(), Vec::new(), BTreeMap::new()),
+        CycleResult::Skipped(_) => ("Skipped".to_owned(), Vec::new(), BTreeMap::new()),
     };
     HeadReport {
         workload: loaded.names.workload(considered.workload).to_string(),
@@ -153,11 +152,11 @@ fn head(loaded: &Loaded, considered: &Considered, violations: &Violations<'_>) -
 }
 
 /// What makes a workload wait in a cycle, in a word if there is one, and in a sentence.
-pub fn reason(loaded: &Loaded, considered: &Considered) -> (Option<&'static str>, String) {
+pub fn reason(loaded: &Loaded, considered: &CycleEntry) -> (Option<&'static str>, String) {
     match &considered.verdict {
-        Verdict::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
-        Verdict::Skipped(skip) => {
-            let Words { name, text, .. } = skipped(loaded, *skip);
+        CycleResult::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
+        CycleResult::Skipped(skip) => {
+            let ReasonText { name, text, .. } = skipped(loaded, *skip);
             (Some(name), text)
         }
     }
@@ -170,23 +169,23 @@ fn decided(loaded: &Loaded, outcome: &Outcome, assignment: Option<&Assignment>) 
         Outcome::Schedule(_) => (None, "it fits now".to_owned()),
         Outcome::Preempt(_) => (None, "it is admitted in a later cycle, once its victims are gone".to_owned()),
         Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => {
-            let Words { name, text, .. } = words::law(law, &loaded.names);
+            let ReasonText { name, text, .. } = reasons::law(law, &loaded.names);
             (Some(name), text)
         }
         Outcome::Unschedulable(None) => (None, "no lawful set of victims makes it fit".to_owned()),
     }
 }
 
-fn skipped(loaded: &Loaded, skip: Skip) -> Words {
+fn skipped(loaded: &Loaded, skip: SkipReason) -> ReasonText {
     let name = |workload: WorkloadId| loaded.names.workload(workload).to_string();
     match skip {
-        Skip::BorrowingStopped { by } => words(
+        SkipReason::BorrowingBlocked { by } => reason_text(
             "BorrowingStopped",
             format!("it would borrow, and {} of its cohort, which need not, came first", name(by)),
         ),
-        Skip::VictimTaken { by, victim } => {
-            words("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
+        SkipReason::VictimTaken { by, victim } => {
+            reason_text("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
         }
-        Skip::RoomTaken => words("RoomTaken", "those before it took what it asks for"),
+        SkipReason::QuotaTaken => reason_text("RoomTaken", "those before it took what it asks for"),
     }
 }

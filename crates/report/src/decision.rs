@@ -10,12 +10,12 @@ use serde_with::skip_serializing_none;
 
 use crate::budget_report::BudgetReport;
 use crate::queue_report::QueueReport;
-use crate::quota_report::QuotaReport;
+use crate::quota_report::CohortReport;
 
 /// A decision and its explanation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct DecisionReport {
     /// `reprieve.dev/v1alpha1`.
     pub api_version: &'static str,
     /// `Decision`.
@@ -73,9 +73,9 @@ pub struct ExplanationReport {
     /// For each unit that is not taken, why.
     pub spared: Vec<SparedReport>,
     /// For each node, what landing there means to a pod.
-    pub nodes: Vec<PlaceReport>,
+    pub nodes: Vec<PlacementReport>,
     /// For each domain, what landing there means to a group.
-    pub domains: Vec<PlaceReport>,
+    pub domains: Vec<PlacementReport>,
     /// What the scheduler does to carry the plan out, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carry_out: Vec<ActionReport>,
@@ -86,7 +86,7 @@ pub struct ExplanationReport {
     pub admission: Option<AdmissionSpec>,
     /// For a workload, its tree of quotas before and after.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub quotas: Vec<QuotaReport>,
+    pub quotas: Vec<CohortReport>,
     /// The quota tree before and after, under a policy that has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueReport>,
@@ -251,11 +251,11 @@ impl SparedReport {
 /// What landing in a place means.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlaceReport {
+pub struct PlacementReport {
     /// The node or the domain.
     pub name: String,
     /// Whether it is chosen, and if not why.
-    pub verdict: PlaceVerdict,
+    pub verdict: PlaceResult,
     /// The filter or law that refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
@@ -279,13 +279,13 @@ pub struct PlaceReport {
 
 /// What a place is to a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum PlaceVerdict {
+pub enum PlaceResult {
     /// The preemptor lands there.
     Chosen,
     /// Landing there costs more than in the chosen place, or as much.
-    Dearer,
+    HigherCost,
     /// The preemptor cannot land there.
-    Refused,
+    Infeasible,
 }
 
 #[cfg(test)]
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn verdict_on_a_place_is_serialized_by_its_name() {
         for (verdict, name) in
-            [(PlaceVerdict::Chosen, "Chosen"), (PlaceVerdict::Dearer, "Dearer"), (PlaceVerdict::Refused, "Refused")]
+            [(PlaceResult::Chosen, "Chosen"), (PlaceResult::HigherCost, "Dearer"), (PlaceResult::Infeasible, "Refused")]
         {
             assert_eq!(serde_json::to_value(verdict).expect("a value"), name);
         }

@@ -1,19 +1,19 @@
 //! What is done to objects when a plan is carried out, in this order. `plan` shows the list, and the scheduler performs it: both have it
 //! from here, with the same labels, messages and reasons.
 
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::choose::Plan;
-use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::Ground;
+use reprieve_engine::policy::kueue::PreemptionReason;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::workloads::OnPreemption;
 use reprieve_engine::{NodeId, Outcome, PodId, UnitId, WorkloadId};
-use reprieve_loader::load::Loaded;
+use reprieve_loader::build::Loaded;
 
 use crate::decision::ActionReport;
-use crate::unit_name::UnitName;
+use crate::unit_ref::UnitRef;
 
 /// The label of a victim that another operator evicts.
 pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
@@ -42,21 +42,21 @@ pub enum PlannedAction {
     /// Nominate a node for a pod of the preemptor.
     Nominate {
         /// The pod.
-        pod: FullName,
+        pod: NamespacedName,
         /// The node.
         node: String,
     },
     /// Mark a pod as a victim: the condition `DisruptionTarget` with this message.
     Mark {
         /// The pod.
-        pod: FullName,
+        pod: NamespacedName,
         /// The message.
         message: String,
     },
     /// Evict a pod, and record an event about it.
     Evict {
         /// The pod.
-        pod: FullName,
+        pod: NamespacedName,
         /// `Some`: the pod is not deleted; it gets the label [`SOFT_EVICTION`] with this value, for another operator to evict it.
         label: Option<String>,
         /// Why it is a victim.
@@ -65,29 +65,29 @@ pub enum PlannedAction {
     /// Evict a workload, and record an event about it: its pods are deleted, and it waits for quota again or is over.
     EvictWorkload {
         /// The workload.
-        workload: FullName,
+        workload: NamespacedName,
         /// Why it is a victim.
-        ground: Ground,
+        ground: PreemptionReason,
         /// What becomes of it.
         then: OnPreemption,
         /// Its Job, which is suspended.
-        job: Option<FullName>,
+        job: Option<NamespacedName>,
     },
 }
 
 /// All that is done when a plan is carried out.
-pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Ask, plan: &Plan) -> Vec<PlannedAction> {
+pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: &Plan) -> Vec<PlannedAction> {
     if let Policy::Kueue(_) = policy {
         return workload_evictions(loaded, plan);
     }
     let unit = preemptor(loaded, policy, ask);
     // A pod that runs already, and only grows, is not nominated.
-    let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.home(*pod).is_none());
+    let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let nominations = pending.map(|&(pod, node)| PlannedAction::Nominate {
         pod: loaded.names.pod(pod).clone(),
         node: loaded.names.node(node).to_owned(),
     });
-    let victims: Vec<(FullName, String)> = plan
+    let victims: Vec<(NamespacedName, String)> = plan
         .victims
         .iter()
         .flat_map(|&victim| loaded.snapshot.unit(victim).pods.iter().map(move |&pod| (victim, pod)))
@@ -100,11 +100,11 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Ask, plan: &Plan)
 
 /// All that `run` does to carry out a decision, as rows; what is done already is left out. Under policies other than Kueue nominations
 /// and marks that are no longer needed are taken back.
-pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Ask, outcome: &Outcome) -> Vec<ActionReport> {
+pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outcome: &Outcome) -> Vec<ActionReport> {
     let unit = preemptor(loaded, policy, ask);
     match (outcome, ask.preemptor) {
-        (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), Preemptor::Workload(_)) => Vec::new(),
-        (Outcome::Schedule(_), Preemptor::Workload(id)) => admission(loaded, id),
+        (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), PreemptorId::Workload(_)) => Vec::new(),
+        (Outcome::Schedule(_), PreemptorId::Workload(id)) => admission(loaded, id),
         (Outcome::Schedule(placement), _) => {
             let mut rows = Vec::new();
             for &(pod, node) in placement {
@@ -133,9 +133,9 @@ pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Ask, outcome: &O
 
 /// Whether there is something to do: a pod that is nominated to the node already is not nominated again, a victim that is marked for this
 /// preemptor is not marked again, and one that is leaving is left as it is.
-fn is_pending(loaded: &Loaded, unit: &UnitName, action: &PlannedAction) -> bool {
-    let pod_of = |name: &FullName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
-    let stays = |name: &FullName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
+fn is_pending(loaded: &Loaded, unit: &UnitRef, action: &PlannedAction) -> bool {
+    let pod_of = |name: &NamespacedName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
+    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
     match action {
         PlannedAction::Nominate { pod, node } => {
             let nominated = pod_of(pod).and_then(|pod| pod.nominated);
@@ -149,14 +149,14 @@ fn is_pending(loaded: &Loaded, unit: &UnitName, action: &PlannedAction) -> bool 
     }
 }
 
-fn is_marked_for(loaded: &Loaded, pod: &Pod, unit: &UnitName) -> bool {
+fn is_marked_for(loaded: &Loaded, pod: &Pod, unit: &UnitRef) -> bool {
     pod.marked_for.is_some_and(|preemptor| loaded.names.text(preemptor) == unit.to_string())
 }
 
 /// The nominations of the preemptor's pods that are not in the placement.
 fn withdrawn<'a>(
     loaded: &'a Loaded,
-    ask: &'a Ask,
+    ask: &'a Preemptor,
     placement: &'a [(PodId, NodeId)],
 ) -> impl Iterator<Item = ActionReport> + 'a {
     let is_nominated = |id: &&PodId| {
@@ -168,7 +168,7 @@ fn withdrawn<'a>(
 }
 
 /// The marks of pods that are marked for a unit, stay, and are not among its victims.
-fn unmarked(loaded: &Loaded, unit: &UnitName, victims: &[UnitId]) -> impl Iterator<Item = ActionReport> {
+fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterator<Item = ActionReport> {
     let snapshot = &loaded.snapshot;
     let is_spared = |&id: &PodId| {
         let pod = snapshot.pod(id);
@@ -190,18 +190,18 @@ fn admission(loaded: &Loaded, id: WorkloadId) -> Vec<ActionReport> {
 }
 
 /// The Job that a workload stands for.
-fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<FullName> {
+fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<NamespacedName> {
     let job = loaded.snapshot.workload(id).job?;
-    Some(FullName::new(&loaded.names.workload(id).namespace, loaded.names.text(job)))
+    Some(NamespacedName::new(&loaded.names.workload(id).namespace, loaded.names.text(job)))
 }
 
 /// Marks a pod as a victim of a preemptor.
-pub fn mark(preemptor: &UnitName, pod: FullName) -> PlannedAction {
+pub fn mark(preemptor: &UnitRef, pod: NamespacedName) -> PlannedAction {
     PlannedAction::Mark { pod, message: message(preemptor) }
 }
 
 /// Evicts a victim of a preemptor, in the way of the policy.
-pub fn evict(preemptor: &UnitName, policy: &Policy, pod: FullName, why: String) -> PlannedAction {
+pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: String) -> PlannedAction {
     let is_soft = matches!(policy, Policy::Koordinator(policy) if !policy.deletes_victims);
     PlannedAction::Evict { pod, label: is_soft.then(|| label_value(&message(preemptor))), why }
 }
@@ -220,24 +220,24 @@ pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
 }
 
 /// The preemptor by name, as victims refer to it.
-pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Ask) -> UnitName {
+pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
     let names = &loaded.names;
     match (policy, ask.preemptor) {
-        (_, Preemptor::Group(group)) => UnitName::Group(names.group(group).clone()),
-        (_, Preemptor::Workload(workload)) => UnitName::Workload(names.workload(workload).clone()),
-        (Policy::Koordinator(_), Preemptor::Pod(pod)) if let Some(job) = loaded.snapshot.pod(pod).job => {
-            UnitName::Job(names.job(job).clone())
+        (_, PreemptorId::Group(group)) => UnitRef::Group(names.group(group).clone()),
+        (_, PreemptorId::Workload(workload)) => UnitRef::Workload(names.workload(workload).clone()),
+        (Policy::Koordinator(_), PreemptorId::Pod(pod)) if let Some(job) = loaded.snapshot.pod(pod).job => {
+            UnitRef::Job(names.job(job).clone())
         }
-        (_, Preemptor::Pod(pod)) => UnitName::Pod(names.pod(pod).clone()),
+        (_, PreemptorId::Pod(pod)) => UnitRef::Pod(names.pod(pod).clone()),
     }
 }
 
 /// Why a unit is a victim of a plan.
-fn why(loaded: &Loaded, policy: &Policy, ask: &Ask, victim: UnitId) -> String {
+fn why(loaded: &Loaded, policy: &Policy, ask: &Preemptor, victim: UnitId) -> String {
     let Loaded { snapshot, names, .. } = loaded;
     let victim = snapshot.unit(victim);
     let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
-    let for_daemon = matches!(ask.preemptor, Preemptor::Pod(pod) if snapshot.pod(pod).daemon);
+    let for_daemon = matches!(ask.preemptor, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
     match (policy, queue) {
         (Policy::YuniKorn, _) if for_daemon => "a pod of a DaemonSet needs its node".to_owned(),
         (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),
@@ -256,22 +256,22 @@ pub fn admitted(cluster_queue: &str) -> String {
 }
 
 /// The message of the condition of a victim.
-pub fn message(preemptor: &UnitName) -> String {
+pub fn message(preemptor: &UnitRef) -> String {
     format!("preempted for {preemptor}")
 }
 
 /// The message of the event of a victim.
-pub fn preempted(preemptor: &UnitName, why: &str) -> String {
+pub fn preempted(preemptor: &UnitRef, why: &str) -> String {
     format!("{}: {why}", message(preemptor))
 }
 
 /// The message of the condition of a workload that is a victim.
-pub fn workload_preempted(preemptor: &FullName, ground: Ground) -> String {
+pub fn workload_preempted(preemptor: &NamespacedName, ground: PreemptionReason) -> String {
     format!("preempted for workload {preemptor}: {ground:?}")
 }
 
 /// The message of the event of a preemptor: why each victim is evicted, for the first few.
-pub fn preempting(victims: &[(Key, String)]) -> String {
+pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
     let named = victims.iter().take(MAX_NAMED).map(|(victim, why)| format!("{victim} yields for it: {why}"));
     let others = victims.len().saturating_sub(MAX_NAMED);
     let rest = (others > 0).then(|| format!("and {others} others"));
@@ -279,7 +279,7 @@ pub fn preempting(victims: &[(Key, String)]) -> String {
 }
 
 /// The message of the event of a workload for which another one is evicted.
-pub fn preempting_workload(victim: &FullName) -> String {
+pub fn preempting_workload(victim: &NamespacedName) -> String {
     format!("Workload {victim} yields for it")
 }
 
@@ -291,7 +291,7 @@ fn label_value(message: &str) -> String {
 }
 
 /// The actions as rows.
-pub(crate) fn rows(unit: &UnitName, actions: &[PlannedAction]) -> Vec<ActionReport> {
+pub(crate) fn rows(unit: &UnitRef, actions: &[PlannedAction]) -> Vec<ActionReport> {
     let mut rows = Vec::new();
     let mut victims = Vec::new();
     for action in actions {
@@ -304,7 +304,7 @@ pub(crate) fn rows(unit: &UnitName, actions: &[PlannedAction]) -> Vec<ActionRepo
                     None => on_pod("Delete", pod, String::new()),
                 });
                 rows.push(on_pod("Event", pod, format!("{PREEMPTED}: {}", preempted(unit, why))));
-                victims.push((Key::new(Kind::Pod, pod.clone()), why.clone()));
+                victims.push((ObjectKey::new(Kind::Pod, pod.clone()), why.clone()));
             }
             PlannedAction::EvictWorkload { workload, ground, then, job } => {
                 let action = match then {
@@ -325,8 +325,8 @@ pub(crate) fn rows(unit: &UnitName, actions: &[PlannedAction]) -> Vec<ActionRepo
         let text = format!("{PREEMPTING}: {}", preempting(&victims));
         let name = unit.key().name.to_string();
         rows.push(match unit {
-            UnitName::Group(_) | UnitName::Job(_) => ActionReport { group: name, ..row("Event", text) },
-            UnitName::Pod(_) | UnitName::Workload(_) | UnitName::BatchJob(_) => {
+            UnitRef::Group(_) | UnitRef::Job(_) => ActionReport { group: name, ..row("Event", text) },
+            UnitRef::Pod(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_) => {
                 ActionReport { pod: name, ..row("Event", text) }
             }
         });
@@ -338,17 +338,17 @@ fn row(action: &'static str, text: String) -> ActionReport {
     ActionReport { action, pod: String::new(), workload: String::new(), group: String::new(), text }
 }
 
-fn on_pod(action: &'static str, pod: &FullName, text: String) -> ActionReport {
+fn on_pod(action: &'static str, pod: &NamespacedName, text: String) -> ActionReport {
     ActionReport { pod: pod.to_string(), ..row(action, text) }
 }
 
 /// What is done to a Job, and the event of it.
-fn on_job(action: &'static str, job: &FullName, (reason, message): (&str, &str)) -> [ActionReport; 2] {
+fn on_job(action: &'static str, job: &NamespacedName, (reason, message): (&str, &str)) -> [ActionReport; 2] {
     let row = |action, text| ActionReport { group: job.to_string(), ..row(action, text) };
     [row(action, String::new()), row("Event", format!("{reason}: {message}"))]
 }
 
-fn on_workload(action: &'static str, workload: &FullName, text: String) -> ActionReport {
+fn on_workload(action: &'static str, workload: &NamespacedName, text: String) -> ActionReport {
     ActionReport { workload: workload.to_string(), ..row(action, text) }
 }
 
@@ -365,7 +365,9 @@ mod tests {
 
     #[test]
     fn the_event_of_a_preemptor_names_the_first_victims() {
-        let victim = |at: usize| (Key::new(Kind::Pod, FullName::new("default", &format!("v{at}"))), "why".to_owned());
+        let victim = |at: usize| {
+            (ObjectKey::new(Kind::Pod, NamespacedName::new("default", &format!("v{at}"))), "why".to_owned())
+        };
         let victims: Vec<_> = (0..7).map(victim).collect();
         assert!(preempting(&victims[..1]).eq("Pod default/v0 yields for it: why"));
         assert!(preempting(&victims).ends_with("Pod default/v4 yields for it: why; and 2 others"));

@@ -7,7 +7,7 @@ use reprieve_engine::{Outcome, PodId, QueueId, ResourceId};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use reprieve_api::quantity::written;
+use reprieve_api::quantity::format;
 use reprieve_loader::Loaded;
 
 /// A queue.
@@ -29,19 +29,19 @@ pub struct QueueReport {
 #[serde(rename_all = "camelCase")]
 pub struct QueueAmounts {
     /// What it is guaranteed.
-    pub guarantee: Option<Amount>,
+    pub guarantee: Option<FormattedAmount>,
     /// How much may be used.
-    pub maximum: Option<Amount>,
+    pub maximum: Option<FormattedAmount>,
     /// What is used before.
-    pub used: Amount,
+    pub used: FormattedAmount,
     /// What is used once the victims are gone and the preemptor runs.
-    pub after: Amount,
+    pub after: FormattedAmount,
 }
 
 /// An amount as a number to draw and as a person writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Amount {
+pub struct FormattedAmount {
     /// In thousandths of cpu and whole units of everything else.
     #[serde(skip)]
     pub number: i64,
@@ -83,9 +83,9 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
             let amounts = resources.iter().filter_map(|&resource| {
                 let at = resource.index();
                 let name = loaded.names.resource(resource);
-                let amount = |number: i64| Amount { number, text: written(name, number) };
+                let amount = |number: i64| FormattedAmount { number, text: format(name, number) };
                 let defined = |number: i64| (number != UNDEFINED).then(|| amount(number));
-                let (guarantee, maximum) = (defined(queue.guarantee[at]), defined(queue.ceiling[at]));
+                let (guarantee, maximum) = (defined(queue.guarantee[at]), defined(queue.limit[at]));
                 let matters = asked(at) && resource != ResourceId::PODS
                     || guarantee.is_some()
                     || maximum.is_some() && queue.parent.is_some();

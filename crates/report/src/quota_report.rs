@@ -1,20 +1,20 @@
 //! The tree of quotas before and after a decision of policy Kueue, for output.
 
-use reprieve_engine::policy::kueue::{Assignment, CellStanding, Kueue, QueueStanding, standings};
-use reprieve_engine::{CellId, FlavorId, Outcome, QueueId, QuotaResourceId, WorkloadId};
+use reprieve_engine::policy::kueue::{Assignment, FlavorResourceUsage, Kueue, QueueUsage, queue_usage};
+use reprieve_engine::{FlavorId, FlavorResourceId, Outcome, QueueId, QuotaResourceId, WorkloadId};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::queue_report::Amount;
-use crate::words::share;
-use reprieve_api::quantity::written;
+use crate::queue_report::FormattedAmount;
+use crate::reasons::share;
+use reprieve_api::quantity::format;
 use reprieve_loader::Loaded;
 
 /// A ClusterQueue or a Cohort of the preemptor's tree.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct QuotaReport {
+pub struct CohortReport {
     /// Its name.
     pub name: String,
     /// How many cohorts are above it.
@@ -23,7 +23,7 @@ pub struct QuotaReport {
     /// The cohort above it.
     pub cohort: Option<String>,
     /// The quota that the preemptor asks for.
-    pub quota: Vec<CellReport>,
+    pub quota: Vec<FlavorQuotaReport>,
     /// Under fair sharing: its share, in thousandths rounded down, or `infinite`.
     pub share: Option<String>,
     /// The same afterwards.
@@ -33,25 +33,25 @@ pub struct QuotaReport {
 /// One resource of one flavor.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CellReport {
+pub struct FlavorQuotaReport {
     /// The flavor.
     pub flavor: String,
     /// The resource.
     pub resource: String,
     /// What it, and everything below it, has of its own.
-    pub nominal: Amount,
+    pub nominal: FormattedAmount,
     /// What is used in and below it.
-    pub used: Amount,
+    pub used: FormattedAmount,
     /// What of that is more than its own.
-    pub borrowed: Amount,
+    pub borrowed: FormattedAmount,
     /// What of its own others use.
-    pub lent: Amount,
+    pub lent: FormattedAmount,
     /// What is used once the victims are gone and the preemptor runs.
-    pub after: Amount,
+    pub after: FormattedAmount,
     /// What of that is more than its own.
-    pub borrowed_after: Amount,
+    pub borrowed_after: FormattedAmount,
     /// What of its own others use then.
-    pub lent_after: Amount,
+    pub lent_after: FormattedAmount,
 }
 
 /// The preemptor's tree, parents first.
@@ -61,21 +61,21 @@ pub fn quotas(
     preemptor: WorkloadId,
     outcome: &Outcome,
     given: Option<&Assignment>,
-) -> Vec<QuotaReport> {
+) -> Vec<CohortReport> {
     let snapshot = &loaded.snapshot;
     let Some(queue) = snapshot.workload(preemptor).queue else { return Vec::new() };
     let cells = cells(loaded, preemptor, queue, given);
-    let ids: Vec<CellId> = cells.iter().map(|(cell, _, _)| *cell).collect();
+    let ids: Vec<FlavorResourceId> = cells.iter().map(|(cell, _, _)| *cell).collect();
     let gone: Vec<WorkloadId> = match outcome {
         Outcome::Preempt(plan) => plan.victims.iter().filter_map(|&unit| snapshot.unit(unit).workload).collect(),
         Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
     };
-    let before = standings(snapshot, policy, queue, &ids, &[], None);
-    let after = standings(snapshot, policy, queue, &ids, &gone, given);
-    let report = |(before, after): (&QueueStanding, &QueueStanding)| {
+    let before = queue_usage(snapshot, policy, queue, &ids, &[], None);
+    let after = queue_usage(snapshot, policy, queue, &ids, &gone, given);
+    let report = |(before, after): (&QueueUsage, &QueueUsage)| {
         let cohort = snapshot.queues().get(before.queue).parent;
         let quota = cells.iter().zip(before.cells.iter().zip(&after.cells));
-        QuotaReport {
+        CohortReport {
             name: loaded.names.queue(before.queue).to_owned(),
             depth: before.depth,
             cohort: cohort.map(|cohort| loaded.names.queue(cohort).to_owned()),
@@ -95,7 +95,7 @@ fn cells(
     preemptor: WorkloadId,
     queue: QueueId,
     given: Option<&Assignment>,
-) -> Vec<(CellId, FlavorId, QuotaResourceId)> {
+) -> Vec<(FlavorResourceId, FlavorId, QuotaResourceId)> {
     let rules = loaded.snapshot.quota_rules();
     let sets = &loaded.snapshot.workload(preemptor).pod_sets;
     let asked = |resource: QuotaResourceId| {
@@ -107,7 +107,8 @@ fn cells(
         for &flavor in &group.flavors {
             for &resource in group.resources.iter().filter(|resource| asked(**resource)) {
                 let cell = rules.cell(flavor, resource);
-                let is_given = |cell: &CellId| given.is_none_or(|given| given.usage.iter().any(|(of, _)| of == cell));
+                let is_given =
+                    |cell: &FlavorResourceId| given.is_none_or(|given| given.usage.iter().any(|(of, _)| of == cell));
                 cells.extend(cell.filter(is_given).map(|cell| (cell, flavor, resource)));
             }
         }
@@ -119,12 +120,12 @@ fn cell(
     loaded: &Loaded,
     flavor: FlavorId,
     resource: QuotaResourceId,
-    before: &CellStanding,
-    after: &CellStanding,
-) -> CellReport {
+    before: &FlavorResourceUsage,
+    after: &FlavorResourceUsage,
+) -> FlavorQuotaReport {
     let resource = loaded.names.quota_resource(resource);
-    let amount = |number: i64| Amount { number, text: written(resource, number) };
-    CellReport {
+    let amount = |number: i64| FormattedAmount { number, text: format(resource, number) };
+    FlavorQuotaReport {
         flavor: loaded.names.flavor(flavor).to_owned(),
         resource: resource.to_owned(),
         nominal: amount(before.nominal),

@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
-use reprieve_engine::fit::{Ask, Preemptor};
+use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::Ground;
+use reprieve_engine::policy::kueue::PreemptionReason;
 use reprieve_engine::{Decision, Outcome, UnitId};
 
 use crate::answer::named;
 use crate::budget_report::Violations;
 use crate::cycle::admission;
-use crate::place_report::Places;
+use crate::placement_report::Places;
 use crate::planned_actions;
 use crate::plural::count;
 use crate::queue_report::queues;
@@ -18,24 +18,29 @@ use crate::quota_report::quotas;
 use reprieve_loader::time::time;
 use reprieve_loader::{Loaded, Question, policy_name};
 
-use crate::decision::{ExplanationReport, LawReport, PreemptorReport, Report, VictimReport};
-use crate::naming::{Naming, cost};
+use crate::decision::{DecisionReport, ExplanationReport, LawReport, PreemptorReport, VictimReport};
+use crate::report_builder::{ReportBuilder, cost};
 
 /// Decides a question and explains the decision.
-pub fn report(question: &Question, loaded: &mut Loaded) -> Report {
+pub fn report(question: &Question, loaded: &mut Loaded) -> DecisionReport {
     let (decision, explanation) = question.decide_and_explain(loaded);
     explained(question, loaded, &decision, &explanation)
 }
 
 /// The report of a decision that was made with its explanation.
-pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, explanation: &Explanation) -> Report {
+pub fn explained(
+    question: &Question,
+    loaded: &Loaded,
+    decision: &Decision,
+    explanation: &Explanation,
+) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
     let ask = question.ask(loaded);
-    let naming = Naming { loaded };
+    let naming = ReportBuilder { loaded };
     let preemptor = naming.preemptor(&ask);
     let explained = naming.explanation(&preemptor, &ask, outcome, explanation);
     let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
-    Report {
+    DecisionReport {
         api_version: "reprieve.dev/v1alpha1",
         kind: "Decision",
         policy: policy_name(&question.policy),
@@ -48,11 +53,11 @@ pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, expl
                 Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, outcome),
             },
             admission: match (question.preemptor, assignment) {
-                (Preemptor::Workload(id), Some(given)) => Some(admission(loaded, id, given)),
+                (PreemptorId::Workload(id), Some(given)) => Some(admission(loaded, id, given)),
                 _ => None,
             },
             quotas: match (&question.policy, question.preemptor) {
-                (Policy::Kueue(policy), Preemptor::Workload(id)) => {
+                (Policy::Kueue(policy), PreemptorId::Workload(id)) => {
                     quotas(loaded, policy, id, outcome, assignment.as_ref())
                 }
                 _ => Vec::new(),
@@ -65,11 +70,11 @@ pub fn explained(question: &Question, loaded: &Loaded, decision: &Decision, expl
     }
 }
 
-impl Naming<'_> {
+impl ReportBuilder<'_> {
     fn explanation(
         &self,
         preemptor: &PreemptorReport,
-        ask: &Ask,
+        ask: &Preemptor,
         outcome: &Outcome,
         explanation: &Explanation,
     ) -> ExplanationReport {
@@ -93,7 +98,7 @@ impl Naming<'_> {
                 Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
                     let grounds = plan.victims.iter().zip(&plan.grounds);
                     let own = self.own_queue(ask);
-                    let victim = |(unit, ground): (&UnitId, &Ground)| {
+                    let victim = |(unit, ground): (&UnitId, &PreemptionReason)| {
                         violating(self.workload_victim(own, *unit, *ground), *unit)
                     };
                     grounds.map(victim).collect()

@@ -1,15 +1,15 @@
 //! What a report says of workloads: by which way a victim was reached, what becomes of it, and which flavors were looked at.
 
-use reprieve_engine::fit::{Ask, Preemptor};
-use reprieve_engine::policy::kueue::{Ground, Tried};
+use reprieve_engine::fit::{Preemptor, PreemptorId};
+use reprieve_engine::policy::kueue::{FlavorAttempt, PreemptionReason};
 use reprieve_engine::{QueueId, QuotaResourceId, UnitId};
 
 use crate::decision::{FlavorReport, VictimReport};
-use crate::naming::Naming;
-use reprieve_api::quantity::written;
+use crate::report_builder::ReportBuilder;
+use reprieve_api::quantity::format;
 
-impl Naming<'_> {
-    pub(crate) fn flavor(&self, tried: &Tried) -> FlavorReport {
+impl ReportBuilder<'_> {
+    pub(crate) fn flavor(&self, tried: &FlavorAttempt) -> FlavorReport {
         FlavorReport {
             pod_set: tried.pod_set,
             name: self.loaded.names.flavor(tried.flavor).to_owned(),
@@ -22,19 +22,23 @@ impl Naming<'_> {
 
     fn quota_amount(&self, resource: QuotaResourceId, amount: i64) -> (String, String) {
         let name = self.loaded.names.quota_resource(resource);
-        (name.to_owned(), written(name, amount))
+        (name.to_owned(), format(name, amount))
     }
 
     /// `own` is the preemptor's queue.
-    pub fn workload_victim(&self, own: Option<QueueId>, unit: UnitId, ground: Ground) -> VictimReport {
+    pub fn workload_victim(&self, own: Option<QueueId>, unit: UnitId, ground: PreemptionReason) -> VictimReport {
         let path = own.zip(self.queue_of(unit)).map(|(own, theirs)| self.way(own, theirs)).unwrap_or_default();
         let (filter, why) = match ground {
-            Ground::InClusterQueue => ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue"),
-            Ground::InCohortReclamation => ("InCohortReclamation", "its queue uses what the preemptor's side has lent"),
-            Ground::InCohortReclaimWhileBorrowing => {
+            PreemptionReason::InClusterQueue => {
+                ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue")
+            }
+            PreemptionReason::InCohortReclamation => {
+                ("InCohortReclamation", "its queue uses what the preemptor's side has lent")
+            }
+            PreemptionReason::InCohortReclaimWhileBorrowing => {
                 ("InCohortReclaimWhileBorrowing", "the preemptor borrows, and it is low enough to yield for that")
             }
-            Ground::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
+            PreemptionReason::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
         };
         let text = match path.as_slice() {
             [] | [_] => why.to_owned(),
@@ -53,10 +57,10 @@ impl Naming<'_> {
         way.into_iter().map(|id| self.loaded.names.queue(id).to_owned()).collect()
     }
 
-    pub(crate) fn own_queue(&self, ask: &Ask) -> Option<QueueId> {
+    pub(crate) fn own_queue(&self, ask: &Preemptor) -> Option<QueueId> {
         match ask.preemptor {
-            Preemptor::Workload(id) => self.loaded.snapshot.workload(id).queue,
-            Preemptor::Pod(_) | Preemptor::Group(_) => None,
+            PreemptorId::Workload(id) => self.loaded.snapshot.workload(id).queue,
+            PreemptorId::Pod(_) | PreemptorId::Group(_) => None,
         }
     }
 }

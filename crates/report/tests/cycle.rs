@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
-use reprieve_loader::load::{Strictness, load_for};
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
+use reprieve_loader::build::{OnInvalid, load_for};
 use reprieve_loader::time::timestamp;
 use reprieve_report::cycle::{CycleReport, HeadReport, cycle_report};
 
@@ -66,11 +66,11 @@ impl World {
     }
 
     fn cycle_under(&self, policy: Kueue) -> CycleReport {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         for document in documents("made up", &self.0) {
             document.read(&mut objects).expect("it can be read");
         }
-        let loaded = load_for(&objects, Strictness::Test, &Policy::Kueue(policy)).expect("it can be loaded");
+        let loaded = load_for(&objects, OnInvalid::Test, &Policy::Kueue(policy)).expect("it can be loaded");
         cycle_report(&loaded, &policy, now())
     }
 
@@ -208,7 +208,7 @@ fn a_preemptor_waits_as_long_as_its_queue_says() {
 fn nodes_are_not_given_twice_either_where_they_play_a_part() {
     let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
     let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
-    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
     assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
     assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped RoomTaken"]);
     let more = world.node("other", 2);
@@ -247,7 +247,7 @@ fn who_waits_for_pods_to_leave_keeps_quota_and_nodes() {
     let world = world.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
     let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: gone, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
                    spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
-    let joint = Kueue { placement: Placing::Joint, ..Kueue::default() };
+    let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
     let world = World(world.0 + leaving);
     assert_eq!(world.heads_under(joint), ["waits Wait Underway", "other Skipped RoomTaken"]);
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
-use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::kinds::{Kind, ObjectKey};
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload};
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 pub use reprieve_api::pod::PREEMPTED_FOR;
 use reprieve_engine::Timestamp;
-use reprieve_engine::policy::kueue::Ground;
+use reprieve_engine::policy::kueue::PreemptionReason;
 pub use reprieve_report::planned_actions::SOFT_EVICTION;
 
 /// The number of an action, by which its result is known.
@@ -20,7 +20,7 @@ pub struct ActionId(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Its name.
-    pub name: FullName,
+    pub name: NamespacedName,
     /// What sets it apart from others of its name.
     pub uid: String,
     /// Its version.
@@ -29,7 +29,7 @@ pub struct Target {
 
 /// How the pods of a Job are to be made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Launch {
+pub struct JobPodSettings {
     /// How many at a time.
     pub parallelism: i32,
     /// Which nodes they may use.
@@ -40,7 +40,7 @@ pub struct Launch {
 
 /// A condition of an object's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ConditionUpdate {
     /// Which.
     pub type_: &'static str,
     /// Whether it holds.
@@ -89,13 +89,13 @@ pub enum Action {
         pod: Target,
     },
     /// Say on a pod or on a PodGroup how it stands with it.
-    Condition {
+    SetCondition {
         /// Which of the two.
         kind: Kind,
         /// The object; its uid must be the same.
         object: Target,
         /// What is said.
-        said: Said,
+        said: ConditionUpdate,
     },
     /// Delete a victim with its own grace.
     Evict {
@@ -121,7 +121,7 @@ pub enum Action {
         workload: Box<KueueWorkload>,
     },
     /// Say on a workload that it waits for quota, and why: the condition `QuotaReserved` is false.
-    Refuse {
+    SetQuotaPending {
         /// The workload.
         workload: Target,
         /// Why.
@@ -139,17 +139,17 @@ pub enum Action {
         /// The victim.
         workload: Target,
         /// For whom.
-        preemptor: FullName,
+        preemptor: NamespacedName,
         /// On what ground.
-        ground: Ground,
+        ground: PreemptionReason,
     },
     /// Take a workload's quota away, its pods being gone, so that it waits for quota again.
-    Requeue {
+    RequeueWorkload {
         /// The workload.
         workload: Target,
     },
     /// Say on a workload that it is over: the condition `Finished`.
-    Finish {
+    FinishWorkload {
         /// The workload.
         workload: Target,
         /// One word.
@@ -160,7 +160,7 @@ pub enum Action {
         /// The Job.
         job: Target,
         /// How.
-        launch: Launch,
+        launch: JobPodSettings,
     },
     /// Suspend a Job: its controller deletes its pods.
     SuspendJob {
@@ -172,31 +172,31 @@ pub enum Action {
         /// The Job.
         job: Target,
         /// What that was.
-        launch: Launch,
+        launch: JobPodSettings,
     },
     /// Record an event about one object that names another.
-    Record {
+    EmitEvent {
         /// The object.
-        about: Key,
+        about: ObjectKey,
         /// The other.
-        related: Option<Key>,
+        related: Option<ObjectKey>,
         /// One word.
         reason: &'static str,
         /// A sentence.
         message: String,
     },
     /// Read an object anew.
-    Read {
+    GetObject {
         /// Which.
-        key: Key,
+        key: ObjectKey,
     },
     /// List all objects of a kind anew.
-    List {
+    Relist {
         /// Which.
         kind: Kind,
     },
     /// Send a `Timer` event at this time.
-    Timer {
+    WakeAt {
         /// When.
         at: Timestamp,
     },
@@ -217,20 +217,20 @@ impl Action {
             | Self::Unmark { pod }
             | Self::Evict { pod }
             | Self::SoftEvict { pod, .. } => Some((Kind::Pod, pod)),
-            Self::Condition { kind, object, .. } => Some((*kind, object)),
-            Self::Refuse { workload, .. }
+            Self::SetCondition { kind, object, .. } => Some((*kind, object)),
+            Self::SetQuotaPending { workload, .. }
             | Self::Admit { workload, .. }
             | Self::EvictWorkload { workload, .. }
-            | Self::Requeue { workload }
-            | Self::Finish { workload, .. } => Some((Kind::KueueWorkload, workload)),
+            | Self::RequeueWorkload { workload }
+            | Self::FinishWorkload { workload, .. } => Some((Kind::KueueWorkload, workload)),
             Self::StartJob { job, .. } | Self::SuspendJob { job } | Self::RestoreJob { job, .. } => {
                 Some((Kind::Job, job))
             }
             Self::CreateWorkload { .. }
-            | Self::Record { .. }
-            | Self::Read { .. }
-            | Self::List { .. }
-            | Self::Timer { .. } => None,
+            | Self::EmitEvent { .. }
+            | Self::GetObject { .. }
+            | Self::Relist { .. }
+            | Self::WakeAt { .. } => None,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::Key;
+use reprieve_api::kinds::ObjectKey;
 use reprieve_engine::Timestamp;
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ActionId};
 
@@ -13,9 +13,9 @@ use crate::action::{Action, ActionId};
 pub(crate) struct Request {
     pub action: Action,
     /// The unit that is busy until the result comes.
-    pub unit: Option<UnitName>,
+    pub unit: Option<UnitRef>,
     /// Of an eviction: the preemptor, and the message of the event that is recorded on the victim once it has worked.
-    pub preempts: Option<(Key, String)>,
+    pub preempts: Option<(ObjectKey, String)>,
     /// Of a reading: the action whose outcome it finds out.
     pub settles: Option<ActionId>,
 }
@@ -27,13 +27,13 @@ impl Request {
     }
 
     /// A request that a unit waits for.
-    pub fn of(unit: &UnitName, action: Action) -> Self {
+    pub fn of(unit: &UnitRef, action: Action) -> Self {
         Self { unit: Some(unit.clone()), ..Self::new(action) }
     }
 
     /// An event about an object.
-    pub fn record(about: Key, related: Option<Key>, reason: &'static str, message: String) -> Self {
-        Self::new(Action::Record { about, related, reason, message })
+    pub fn record(about: ObjectKey, related: Option<ObjectKey>, reason: &'static str, message: String) -> Self {
+        Self::new(Action::EmitEvent { about, related, reason, message })
     }
 }
 
@@ -77,7 +77,7 @@ impl ActionLog {
     pub fn set_timer(&mut self, at: Timestamp, now: Timestamp) {
         if self.timer.is_none_or(|timer| timer <= now || at < timer) {
             self.timer = Some(at);
-            self.send(Request::new(Action::Timer { at }));
+            self.send(Request::new(Action::WakeAt { at }));
         }
     }
 
@@ -94,13 +94,13 @@ mod tests {
     #[test]
     fn an_action_is_handed_out_once_and_answered_once() {
         let mut log = ActionLog::default();
-        let id = log.send(Request::new(Action::Timer { at: Timestamp(1) }));
-        assert_eq!(log.take_outbox(), [(id, Action::Timer { at: Timestamp(1) })]);
+        let id = log.send(Request::new(Action::WakeAt { at: Timestamp(1) }));
+        assert_eq!(log.take_outbox(), [(id, Action::WakeAt { at: Timestamp(1) })]);
         assert_eq!(log.take_outbox(), []);
         assert_eq!(log.in_flight().count(), 1);
         assert!(log.finish(id).is_some());
         assert!(log.finish(id).is_none());
-        assert_ne!(log.send(Request::new(Action::Timer { at: Timestamp(1) })), id);
+        assert_ne!(log.send(Request::new(Action::WakeAt { at: Timestamp(1) })), id);
     }
 
     #[test]

@@ -3,42 +3,42 @@
 //! All state is in the API: a Job's workload says whether it has quota, has to yield or waits; the Job says whether it may have pods.
 //! What is to be done next follows from these two and from the pods that there are, so it does not matter who began.
 
-mod chore;
-mod claims;
 mod cycle;
-mod make;
+mod job_sync;
+mod job_workload;
+mod lines;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_api::kueue::{FlavorSpec, KueueWorkload, KueueWorkloadStatus};
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::time::timestamp;
 use reprieve_report::planned_actions::{STARTED, STOPPED};
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::Action;
 use crate::action_log::Request;
 use crate::effects::is_true;
-use crate::queue::{Needy, PendingQueue};
+use crate::queue::{PendingQueue, PendingSummary};
 use crate::step::Step;
 use crate::view::{ClusterView, ObjectUpdate};
-use chore::{Chore, Standing, chore};
-use claims::Claims;
-pub(crate) use cycle::{Head, decide};
+pub(crate) use cycle::{HeadResult, decide};
+use job_sync::{JobState, JobStep, next_job_step};
+use lines::QuotaLines;
 
 /// The Jobs and workloads of policy Kueue, and which workloads wait for quota.
 #[derive(Default)]
 pub(crate) struct Admission {
     /// By the uid of a Job: its workload.
-    workload_of: BTreeMap<String, FullName>,
+    workload_of: BTreeMap<String, NamespacedName>,
     /// By the uid of a Job: its pods that are not over.
-    pods_of: BTreeMap<String, BTreeSet<FullName>>,
-    claims: Claims,
+    pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
+    claims: QuotaLines,
     /// Steps of a cycle that were decided and not handed out yet.
     pub steps: VecDeque<Step>,
 }
@@ -52,7 +52,7 @@ impl Admission {
     }
 
     /// A workload or a Job is gone.
-    pub fn gone(&mut self, key: &Key, gone: Option<&Object>) {
+    pub fn gone(&mut self, key: &ObjectKey, gone: Option<&Object>) {
         if let Some((_, uid)) = gone.and_then(|object| owner(object.metadata()))
             && self.workload_of.get(uid) == Some(&key.name)
         {
@@ -61,14 +61,14 @@ impl Admission {
     }
 
     /// A workload or a Job, or what is assumed of it, changed.
-    pub fn object_changed(&mut self, key: &Key, update: &ObjectUpdate, queue: &mut PendingQueue) {
+    pub fn object_changed(&mut self, key: &ObjectKey, update: &ObjectUpdate, queue: &mut PendingQueue) {
         let ObjectUpdate { before, after, .. } = update;
         if key.kind == Kind::Job {
             return look_after(&key.name, queue);
         }
         for workload in [before, after] {
             if let Some((job, _)) = workload.as_ref().and_then(|workload| owner(workload.metadata())) {
-                look_after(&FullName::new(&key.name.namespace, job), queue);
+                look_after(&NamespacedName::new(&key.name.namespace, job), queue);
             }
         }
         self.reconsider_claim(&key.name, after.as_ref(), queue);
@@ -78,8 +78,8 @@ impl Admission {
     }
 
     /// A workload waits for quota, or does not.
-    fn reconsider_claim(&mut self, name: &FullName, workload: Option<&Object>, queue: &mut PendingQueue) {
-        let unit = UnitName::Workload(name.clone());
+    fn reconsider_claim(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
+        let unit = UnitRef::Workload(name.clone());
         let claims = |workload: &KueueWorkload| {
             let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
             let waits =
@@ -91,7 +91,7 @@ impl Admission {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
-                queue.put(&unit, Needy { priority, since, count: 1 });
+                queue.upsert(&unit, PendingSummary { priority, since, count: 1 });
                 self.claims.put(name);
             }
             _ => {
@@ -104,7 +104,7 @@ impl Admission {
     /// Keeps track of the pods that Jobs have.
     pub fn pod_changed(
         &mut self,
-        name: &FullName,
+        name: &NamespacedName,
         before: Option<&Pod>,
         after: Option<&Pod>,
         queue: &mut PendingQueue,
@@ -121,19 +121,19 @@ impl Admission {
             if pods.is_empty() {
                 self.pods_of.remove(uid);
             }
-            look_after(&FullName::new(&name.namespace, job), queue);
+            look_after(&NamespacedName::new(&name.namespace, job), queue);
         }
     }
 
     /// The next action for a Job or its workload, with the event that belongs to it. `None` where nothing is to be done, or an earlier
     /// action was not seen yet.
-    pub fn next_for(&self, unit: &UnitName, view: &ClusterView) -> Option<Vec<Request>> {
+    pub fn next_for(&self, unit: &UnitRef, view: &ClusterView) -> Option<Vec<Request>> {
         let key = &unit.key();
         let Some(Object::Job(job)) = view.observed(key) else { return None };
         let uid = job.metadata.uid.clone().unwrap_or_default();
         let name = self.workload_of.get(&uid).cloned();
-        let workload = name.as_ref().map(|name| Key::new(Kind::KueueWorkload, name.clone()));
-        let is_seen = |key: &Key| view.is_seen(key);
+        let workload = name.as_ref().map(|name| ObjectKey::new(Kind::KueueWorkload, name.clone()));
+        let is_seen = |key: &ObjectKey| view.is_seen(key);
         if !is_seen(key) || !workload.as_ref().is_none_or(is_seen) {
             return None;
         }
@@ -141,36 +141,36 @@ impl Admission {
             Some(Object::KueueWorkload(workload)) => Some(workload),
             _ => None,
         };
-        let standing = Standing { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
+        let standing = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
         let of_workload = || view.target(workload.as_ref()?);
         let of_job = || view.target(key);
         let about = || workload.clone().unwrap_or_else(|| key.clone());
-        let (action, event) = match chore(&standing, |name| flavor(name, view))? {
-            Chore::Create => {
-                let made = make::workload(job, priority_of(job, view));
-                let about = Key::new(Kind::KueueWorkload, FullName::of(&made.metadata));
+        let (action, event) = match next_job_step(&standing, |name| flavor(name, view))? {
+            JobStep::Create => {
+                let made = job_workload::workload(job, priority_of(job, view));
+                let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&made.metadata));
                 if view.unsettled.contains(&about) || view.observed(&about).is_some() {
                     return None;
                 }
                 let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));
                 (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
             }
-            Chore::Start(launch) => {
+            JobStep::Start(launch) => {
                 let event = (key.clone(), STARTED.0, STARTED.1.to_owned());
                 (Action::StartJob { job: of_job()?, launch }, Some(event))
             }
-            Chore::Suspend => {
+            JobStep::Suspend => {
                 let event = (key.clone(), STOPPED.0, STOPPED.1.to_owned());
                 (Action::SuspendJob { job: of_job()? }, Some(event))
             }
-            Chore::Restore(launch) => (Action::RestoreJob { job: of_job()?, launch }, None),
-            Chore::Requeue => {
+            JobStep::Restore(launch) => (Action::RestoreJob { job: of_job()?, launch }, None),
+            JobStep::Requeue => {
                 let event = (about(), "Requeued", "its pods are gone, and it waits for quota again".to_owned());
-                (Action::Requeue { workload: of_workload()? }, Some(event))
+                (Action::RequeueWorkload { workload: of_workload()? }, Some(event))
             }
-            Chore::Finish(reason) => {
+            JobStep::Finish(reason) => {
                 let event = (about(), "Finished", "the workload is over".to_owned());
-                (Action::Finish { workload: of_workload()?, reason }, Some(event))
+                (Action::FinishWorkload { workload: of_workload()?, reason }, Some(event))
             }
         };
         let event = event.map(|(about, reason, message)| Request::record(about, Some(key.clone()), reason, message));
@@ -179,14 +179,14 @@ impl Admission {
 }
 
 /// Something about a Job changed: it is looked at in the next step.
-fn look_after(job: &FullName, queue: &mut PendingQueue) {
-    let unit = UnitName::BatchJob(job.clone());
-    queue.put(&unit, Needy { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
+fn look_after(job: &NamespacedName, queue: &mut PendingQueue) {
+    let unit = UnitRef::BatchJob(job.clone());
+    queue.upsert(&unit, PendingSummary { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
     queue.wake(&unit);
 }
 
 fn flavor<'v>(name: &str, view: &'v ClusterView) -> Option<&'v FlavorSpec> {
-    match view.live.get(&Key::new(Kind::ResourceFlavor, FullName::new("", name)))? {
+    match view.live.get(&ObjectKey::new(Kind::ResourceFlavor, NamespacedName::new("", name)))? {
         Object::ResourceFlavor(flavor) => Some(&flavor.spec),
         _ => None,
     }
@@ -194,7 +194,7 @@ fn flavor<'v>(name: &str, view: &'v ClusterView) -> Option<&'v FlavorSpec> {
 
 /// A Job's priority: of the class that its label names, else of its pods, else of the global default PriorityClass.
 fn priority_of(job: &Job, view: &ClusterView) -> i32 {
-    let class = |kind, name: &str| match view.live.get(&Key::new(kind, FullName::new("", name)))? {
+    let class = |kind, name: &str| match view.live.get(&ObjectKey::new(kind, NamespacedName::new("", name)))? {
         Object::WorkloadPriorityClass(class) => Some(class.spec.value),
         Object::PriorityClass(class) => class.value,
         _ => None,
@@ -246,7 +246,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::bug::Bugs;
+    use crate::test_bugs::Bugs;
 
     #[test]
     fn a_suspended_job_of_a_queue_gets_a_workload_which_then_waits_for_quota() {
@@ -260,18 +260,18 @@ mod tests {
             queue.active().cloned().collect::<Vec<_>>()
         };
         let job = json!({
-            "metadata": {"name": "j", "namespace": "default", "uid": "j", "resourceVersion": "1", "labels": {make::QUEUE: "q"}},
+            "metadata": {"name": "j", "namespace": "default", "uid": "j", "resourceVersion": "1", "labels": {job_workload::QUEUE: "q"}},
             "spec": {"suspend": true, "template": {}},
         });
         let job: Job = serde_json::from_value(job).expect("a Job");
-        let unit = UnitName::BatchJob(FullName::of(&job.metadata));
+        let unit = UnitRef::BatchJob(NamespacedName::from_meta(&job.metadata));
         assert_eq!(see(Object::from(job), &mut admission, &mut view), std::slice::from_ref(&unit));
 
         let requests = admission.next_for(&unit, &view).expect("there is something to do");
         let [Request { action: Action::CreateWorkload { workload }, .. }, _] = requests.as_slice() else {
             panic!("{requests:?}")
         };
-        let waits = UnitName::Workload(FullName::of(&workload.metadata));
+        let waits = UnitRef::Workload(NamespacedName::from_meta(&workload.metadata));
         let created = Object::from((**workload).clone());
         assert!(see(created, &mut admission, &mut view).contains(&waits));
         assert_eq!(admission.next_for(&unit, &view), None, "it waits for quota");

@@ -9,14 +9,14 @@ use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use reprieve_api::kinds::Object;
 use reprieve_api::kueue::{EvictionStats, KueueWorkload};
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::{time, timestamp};
 use reprieve_report::planned_actions::workload_preempted;
 use serde_json::{Map, Value, json};
 
-use crate::action::{Action, Launch, PREEMPTED_FOR, SOFT_EVICTION, Said};
+use crate::action::{Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, SOFT_EVICTION};
 
 /// The condition of a victim.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -96,8 +96,8 @@ impl PodChange {
                 Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
-            Action::Condition { said, .. } => {
-                let Said { type_, holds, reason, message, since, .. } = said;
+            Action::SetCondition { said, .. } => {
+                let ConditionUpdate { type_, holds, reason, message, since, .. } = said;
                 let condition = ConditionChange::set(type_, *holds, reason, message, *since);
                 Some(Self { condition: Some(condition), ..Self::default() })
             }
@@ -194,7 +194,7 @@ fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
 }
 
 fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
-    let Action::Condition { said, .. } = action else { return false };
+    let Action::SetCondition { said, .. } = action else { return false };
     let Some(since) = time(whole_seconds(said.since)).map(Time) else { return false };
     let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
     replace_condition(conditions, said.type_, said.holds, said.reason, said.message.clone(), since);
@@ -208,7 +208,7 @@ const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
 const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
 
 /// The workload for which this one was preempted, and has had no quota since; and since when it waits again.
-pub fn preempted_for(workload: &KueueWorkload) -> Option<(FullName, Timestamp)> {
+pub fn preemptor_recorded_on(workload: &KueueWorkload) -> Option<(NamespacedName, Timestamp)> {
     let status = workload.status.as_ref().filter(|status| status.admission.is_none())?;
     let find = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_ && one.status == "True");
     let preempted = find("Preempted")?;
@@ -219,7 +219,7 @@ pub fn preempted_for(workload: &KueueWorkload) -> Option<(FullName, Timestamp)> 
         None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
     };
     let (namespace, name) = preemptor.split_once('/')?;
-    Some((FullName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
+    Some((NamespacedName::new(namespace, name), timestamp(find("Requeued")?.last_transition_time.0)))
 }
 
 pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, now: Timestamp) -> bool {
@@ -229,7 +229,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
         set_condition(conditions, type_, is, reason, message, &now);
     };
     match action {
-        Action::Refuse { message, .. } => {
+        Action::SetQuotaPending { message, .. } => {
             set(&mut status.conditions, "QuotaReserved", false, "Pending", message.clone());
         }
         Action::Admit { admission, .. } => {
@@ -258,7 +258,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             set(&mut status.conditions, "Preempted", true, &format!("{ground:?}"), message);
             set(&mut status.conditions, PREEMPTED_FOR_WORKLOAD, true, "Preempted", preemptor.to_string());
         }
-        Action::Requeue { .. } => {
+        Action::RequeueWorkload { .. } => {
             let message = "its pods are gone, and it waits for quota again".to_owned();
             for lost in ["QuotaReserved", "Admitted"] {
                 set(&mut status.conditions, lost, false, "Pending", message.clone());
@@ -266,7 +266,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             set(&mut status.conditions, "Requeued", true, "Requeued", message);
             status.admission = None;
         }
-        Action::Finish { reason, .. } => {
+        Action::FinishWorkload { reason, .. } => {
             set(&mut status.conditions, "Finished", true, reason, "the workload is over".to_owned());
         }
         _ => return false,
@@ -303,8 +303,8 @@ pub(crate) fn apply_to_job(action: &Action, job: &mut Job) -> bool {
     }
 }
 
-fn set_launch(job: &mut Job, launch: &Launch) {
-    let Launch { parallelism, node_selector, tolerations } = launch.clone();
+fn set_launch(job: &mut Job, launch: &JobPodSettings) {
+    let JobPodSettings { parallelism, node_selector, tolerations } = launch.clone();
     let spec = job.spec.get_or_insert_default();
     spec.parallelism = Some(parallelism);
     let pod = spec.template.spec.get_or_insert_default();
@@ -355,7 +355,7 @@ fn whole_seconds(at: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use reprieve_api::kinds::Kind;
-    use reprieve_engine::policy::kueue::Ground;
+    use reprieve_engine::policy::kueue::PreemptionReason;
 
     use super::*;
     use crate::action::Target;
@@ -363,7 +363,7 @@ mod tests {
     const AT: Timestamp = Timestamp(1_767_229_200_900_000);
 
     fn target() -> Target {
-        Target { name: FullName::new("default", "a"), uid: "u".to_owned(), version: 1 }
+        Target { name: NamespacedName::new("default", "a"), uid: "u".to_owned(), version: 1 }
     }
 
     fn soft_evict() -> Action {
@@ -406,9 +406,16 @@ mod tests {
     fn every_condition_has_a_transition_time() {
         let message = "NoPlan: no node has room for it".to_owned();
         let subject = "NoPlan".into();
-        let said = Said { type_: "PodScheduled", holds: false, reason: "Unschedulable", subject, message, since: AT };
+        let said = ConditionUpdate {
+            type_: "PodScheduled",
+            holds: false,
+            reason: "Unschedulable",
+            subject,
+            message,
+            since: AT,
+        };
         for kind in [Kind::Pod, Kind::PodGroup] {
-            let patch = patch(&Action::Condition { kind, object: target(), said: said.clone() }).unwrap();
+            let patch = patch(&Action::SetCondition { kind, object: target(), said: said.clone() }).unwrap();
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "NoPlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",
@@ -422,27 +429,31 @@ mod tests {
         let mut workload = KueueWorkload::default();
         let evict = |preemptor| Action::EvictWorkload {
             workload: target(),
-            preemptor: FullName::new("default", preemptor),
-            ground: Ground::InClusterQueue,
+            preemptor: NamespacedName::new("default", preemptor),
+            ground: PreemptionReason::InClusterQueue,
         };
         assert!(apply_to_workload(&evict("big"), &mut workload, AT));
-        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut workload, AT));
-        assert_eq!(preempted_for(&workload), Some((FullName::new("default", "big"), AT)));
+        assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, AT));
+        assert_eq!(preemptor_recorded_on(&workload), Some((NamespacedName::new("default", "big"), AT)));
         let conditions = |workload: &mut KueueWorkload, keep: &dyn Fn(&Condition) -> bool| {
             workload.status.as_mut().expect("it has one").conditions.retain(keep);
         };
 
         let mut by_older = workload.clone();
         conditions(&mut by_older, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
-        assert_eq!(preempted_for(&by_older), Some((FullName::new("default", "big"), AT)));
+        assert_eq!(preemptor_recorded_on(&by_older), Some((NamespacedName::new("default", "big"), AT)));
 
         conditions(&mut workload, &|one| one.type_ == PREEMPTED_FOR_WORKLOAD);
         let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
         assert!(apply_to_workload(&evict("other"), &mut again, later));
-        assert!(apply_to_workload(&Action::Requeue { workload: target() }, &mut again, later));
+        assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut again, later));
         conditions(&mut again, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
         let stale = workload.status.expect("it has one").conditions;
         again.status.as_mut().expect("it has one").conditions.extend(stale);
-        assert_eq!(preempted_for(&again), Some((FullName::new("default", "other"), later)), "the first is over");
+        assert_eq!(
+            preemptor_recorded_on(&again),
+            Some((NamespacedName::new("default", "other"), later)),
+            "the first is over"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What the world tells the scheduler. Events may come late, twice, out of order, or after everything was listed anew.
 
-use reprieve_api::kinds::{Key, Kind, Object};
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
 
 use crate::action::ActionId;
 
@@ -8,11 +8,11 @@ use crate::action::ActionId;
 #[derive(Clone, Debug)]
 pub enum Event {
     /// An object appeared or changed.
-    Changed(Object),
+    Upserted(Object),
     /// An object went.
-    Gone {
+    Deleted {
         /// Which.
-        key: Key,
+        key: ObjectKey,
         /// The version at which it went.
         version: u64,
     },
@@ -26,9 +26,9 @@ pub enum Event {
         version: u64,
     },
     /// A time that an action asked for has come.
-    Timer,
+    TimerFired,
     /// An action was carried out, or was not.
-    Done {
+    ActionCompleted {
         /// Which.
         action: ActionId,
         /// How it went.
@@ -53,5 +53,5 @@ pub enum ActionResult {
     /// The scheduler has no right to do it.
     Forbidden(String),
     /// No answer came: it may have worked.
-    TimedOut,
+    Unknown,
 }

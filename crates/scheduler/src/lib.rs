@@ -10,7 +10,6 @@
 pub mod action;
 mod action_log;
 mod admission;
-mod bug;
 pub mod effects;
 pub mod event;
 mod preemption;
@@ -18,11 +17,12 @@ mod queue;
 mod scheduler;
 mod status;
 mod step;
+mod test_bugs;
 mod view;
 mod wait_reason;
 
-pub use bug::Bug;
-pub use reprieve_report::unit_name::UnitName;
+pub use reprieve_report::unit_ref::UnitRef;
 pub use scheduler::Scheduler;
-pub use step::{Recorded, Step, Verdict};
+pub use step::{RecordedDecision, Step, StepOutcome};
+pub use test_bugs::Bug;
 pub use wait_reason::WaitReason;

@@ -4,22 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
+use reprieve_engine::between_decisions::placement_still_fits;
 use reprieve_engine::fit::Placement;
-use reprieve_engine::hold::stands;
 use reprieve_engine::snapshot::DisruptionMode;
 use reprieve_engine::{NodeId, PodId, Timestamp};
-use reprieve_loader::load::Loaded;
-use reprieve_loader::question::Question;
+use reprieve_loader::build::Loaded;
+use reprieve_loader::policy::Question;
 use reprieve_report::planned_actions::{self, PREEMPTING, PlannedAction};
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::Action;
 use crate::action_log::Request;
-use crate::bug::{Bug, Bugs};
 use crate::queue::PendingQueue;
+use crate::test_bugs::{Bug, Bugs};
 use crate::view::{ClusterView, preemptor_of};
 
 /// Why a marked pod is evicted although no plan asks for it.
@@ -28,16 +28,16 @@ const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it has 
 /// The victims that are marked in the API, by preemptor.
 #[derive(Default)]
 pub(crate) struct Preemptions {
-    marks: BTreeMap<UnitName, BTreeSet<FullName>>,
+    marks: BTreeMap<UnitRef, BTreeSet<NamespacedName>>,
     /// Preemptors that wait no longer, or cannot be scheduled: their marks are to be taken back.
-    released: BTreeSet<UnitName>,
+    released: BTreeSet<UnitRef>,
     pub bugs: Bugs,
 }
 
 /// The preemption of one unit, and what it follows from.
 pub(crate) struct Preemption<'a> {
     preemptions: &'a Preemptions,
-    unit: &'a UnitName,
+    unit: &'a UnitRef,
     view: &'a ClusterView,
     queue: &'a PendingQueue,
     now: Timestamp,
@@ -52,7 +52,7 @@ pub(crate) enum PreemptionPhase {
     /// Nominations or marks of the plan are missing in the API.
     Planned,
     /// A victim is marked for this preemptor, which comes first: no victim is evicted on a mark that was made for another.
-    Contested(UnitName),
+    Contested(UnitRef),
     /// All nominations and marks are in the API, and a victim is not evicted yet.
     Marked,
     /// All victims were evicted.
@@ -61,16 +61,16 @@ pub(crate) enum PreemptionPhase {
 
 impl Preemptions {
     /// Whether pods are marked as victims of a unit.
-    pub fn has_victims(&self, unit: &UnitName) -> bool {
+    pub fn has_victims(&self, unit: &UnitRef) -> bool {
         self.marks.contains_key(unit)
     }
 
-    fn marked(&self, unit: &UnitName) -> impl Iterator<Item = &FullName> {
+    fn marked(&self, unit: &UnitRef) -> impl Iterator<Item = &NamespacedName> {
         self.marks.get(unit).into_iter().flatten()
     }
 
     /// A pod changed. Whether it is marked no longer, or for another preemptor.
-    pub fn pod_changed(&mut self, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) -> bool {
+    pub fn pod_changed(&mut self, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> bool {
         let (before, after) = (preemptor_of(before), preemptor_of(after));
         if before == after {
             return false;
@@ -92,7 +92,7 @@ impl Preemptions {
     }
 
     /// A unit may need its victims no longer.
-    pub fn release(&mut self, unit: UnitName) {
+    pub fn release(&mut self, unit: UnitRef) {
         self.released.insert(unit);
     }
 
@@ -104,14 +104,14 @@ impl Preemptions {
     }
 
     /// The units that were released since the last call.
-    pub fn take_released(&mut self) -> BTreeSet<UnitName> {
+    pub fn take_released(&mut self) -> BTreeSet<UnitRef> {
         std::mem::take(&mut self.released)
     }
 
     /// The preemption of a unit.
     pub fn of<'a>(
         &'a self,
-        unit: &'a UnitName,
+        unit: &'a UnitRef,
         view: &'a ClusterView,
         queue: &'a PendingQueue,
         now: Timestamp,
@@ -121,7 +121,7 @@ impl Preemptions {
 
     /// Whether no other victim is taken for the unit now: one is still leaving for it, or is leaving where it is nominated, and its
     /// placement stands once they are gone.
-    pub fn is_under_way(&self, unit: &UnitName, question: &Question, view: &mut ClusterView) -> bool {
+    pub fn is_under_way(&self, unit: &UnitRef, question: &Question, view: &mut ClusterView) -> bool {
         if self.bugs.has(Bug::SecondRound) {
             return false;
         }
@@ -143,18 +143,18 @@ impl Preemptions {
         }
         let gone: BTreeSet<PodId> = self.marked(unit).filter_map(|pod| names.pod_id(pod)).chain(leaving).collect();
         let gone: Vec<PodId> = gone.into_iter().collect();
-        placement.len() >= needed && stands(&mut view.live.loaded_mut().snapshot, &ask, &placement, &gone)
+        placement.len() >= needed && placement_still_fits(&mut view.live.loaded_mut().snapshot, &ask, &placement, &gone)
     }
 }
 
 impl Preemption<'_> {
-    fn marked(&self) -> impl Iterator<Item = &FullName> {
+    fn marked(&self) -> impl Iterator<Item = &NamespacedName> {
         self.preemptions.marked(self.unit)
     }
 
     /// The phase of the preemption of a unit by a plan, and what is to be sent in it.
     pub fn advance(&self, plan: &[PlannedAction]) -> (PreemptionPhase, Vec<Request>) {
-        if victims(plan).any(|victim| self.view.unsettled.contains(&Key::new(Kind::Pod, victim.clone()))) {
+        if victims(plan).any(|victim| self.view.unsettled.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
             return (PreemptionPhase::AwaitingApiState, Vec::new());
         }
         let mut preparations = nominate(self.unit, plan, self.view);
@@ -183,8 +183,8 @@ impl Preemption<'_> {
         self.unmark(self.marked().cloned().collect(), None)
     }
 
-    fn unmark(&self, marked: Vec<FullName>, waits: Option<&UnitName>) -> Vec<Request> {
-        let (broken, whole): (Vec<FullName>, Vec<FullName>) =
+    fn unmark(&self, marked: Vec<NamespacedName>, waits: Option<&UnitRef>) -> Vec<Request> {
+        let (broken, whole): (Vec<NamespacedName>, Vec<NamespacedName>) =
             marked.into_iter().partition(|victim| is_of_broken_group(victim, self.view));
         let mut requests = self.evict_broken(broken);
         let unmarked = whole.iter().filter_map(|pod| self.view.staying(pod)).map(|pod| Action::Unmark { pod });
@@ -194,7 +194,7 @@ impl Preemption<'_> {
 
     /// Marks each victim, and unmarks those that are victims no longer. A victim that is marked for a unit that comes before this one is
     /// left to that unit, which is returned.
-    fn mark(&self, plan: &[PlannedAction]) -> (Vec<Request>, Option<UnitName>) {
+    fn mark(&self, plan: &[PlannedAction]) -> (Vec<Request>, Option<UnitRef>) {
         let (mut requests, mut first) = (Vec::new(), None);
         for action in plan {
             let PlannedAction::Mark { pod, message } = action else { continue };
@@ -208,13 +208,13 @@ impl Preemption<'_> {
                 }
             }
         }
-        let victims: BTreeSet<&FullName> = victims(plan).collect();
+        let victims: BTreeSet<&NamespacedName> = victims(plan).collect();
         let spared = self.marked().filter(|pod| !victims.contains(pod)).cloned().collect();
         requests.extend(self.unmark(spared, Some(self.unit)));
         (requests, first)
     }
 
-    fn evict_broken(&self, pods: Vec<FullName>) -> Vec<Request> {
+    fn evict_broken(&self, pods: Vec<NamespacedName>) -> Vec<Request> {
         let evict = |pod| planned_actions::evict(self.unit, self.view.policy(), pod, BROKEN_GROUP.to_owned());
         let plan: Vec<PlannedAction> = pods.into_iter().map(evict).collect();
         self.evict(&plan)
@@ -235,9 +235,9 @@ impl Preemption<'_> {
             false => Vec::new(),
         };
         let waits = self.queue.get(self.unit).is_some().then_some(self.unit);
-        let mut victims: Vec<(Key, String)> = Vec::new();
+        let mut victims: Vec<(ObjectKey, String)> = Vec::new();
         for (pod, label, why) in evictions {
-            victims.push((Key::new(Kind::Pod, pod.name.clone()), why.clone()));
+            victims.push((ObjectKey::new(Kind::Pod, pod.name.clone()), why.clone()));
             let preempts = Some((self.unit.key(), planned_actions::preempted(self.unit, why)));
             let (preemptor, message) = (self.unit.to_string(), planned_actions::message(self.unit));
             let action = match label.clone() {
@@ -255,7 +255,7 @@ impl Preemption<'_> {
 }
 
 /// The victims of a plan.
-pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &FullName> {
+pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &NamespacedName> {
     plan.iter().filter_map(|action| match action {
         PlannedAction::Evict { pod, .. } => Some(pod),
         _ => None,
@@ -263,19 +263,19 @@ pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &FullName>
 }
 
 /// Nominates a node for each pod of the unit that has one in the plan, and none for the others.
-pub(crate) fn nominate(unit: &UnitName, plan: &[PlannedAction], view: &ClusterView) -> Vec<Request> {
+pub(crate) fn nominate(unit: &UnitRef, plan: &[PlannedAction], view: &ClusterView) -> Vec<Request> {
     let nominations = plan.iter().filter_map(|action| match action {
         PlannedAction::Nominate { pod, node } => Some((pod, node)),
         _ => None,
     });
-    let places: BTreeMap<&FullName, &String> = nominations.collect();
+    let places: BTreeMap<&NamespacedName, &String> = nominations.collect();
     let mut requests = Vec::new();
     for name in view.members(unit) {
         let place = places.get(&name).map(|node| (*node).clone());
         let Some(pod) = view.pod(&name).filter(|pod| pod.node_name.is_none()) else { continue };
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
         if nominated.filter(|node| !node.is_empty()) != place
-            && let Some(pod) = view.target(&Key::new(Kind::Pod, name))
+            && let Some(pod) = view.target(&ObjectKey::new(Kind::Pod, name))
         {
             requests.push(Request::of(unit, Action::Nominate { pod, node: place }));
         }
@@ -284,14 +284,14 @@ pub(crate) fn nominate(unit: &UnitName, plan: &[PlannedAction], view: &ClusterVi
 }
 
 /// Whether the pod is on a node, its group yields whole, and part of the group is leaving or gone.
-fn is_of_broken_group(pod: &FullName, view: &ClusterView) -> bool {
+fn is_of_broken_group(pod: &NamespacedName, view: &ClusterView) -> bool {
     let Loaded { snapshot, names, .. } = view.loaded();
     let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
     pod.and_then(|pod| pod.group).is_some_and(|group| {
         let group = snapshot.group(group);
         let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
         let stay = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();
-        let evicted = members().any(|pod| pod.leaving.is_some_and(|leaving| leaving.preempted));
+        let evicted = members().any(|pod| pod.leaving.is_some_and(|leaving| leaving.by_preemption));
         group.mode == DisruptionMode::All && (evicted || stay < group.min_count)
     })
 }
@@ -306,10 +306,10 @@ mod tests {
 
     use super::*;
     use crate::action::{ActionId, PREEMPTED_FOR};
-    use crate::queue::Needy;
+    use crate::queue::PendingSummary;
 
-    fn name(pod: &str) -> FullName {
-        FullName::new("default", pod)
+    fn name(pod: &str) -> NamespacedName {
+        NamespacedName::new("default", pod)
     }
 
     /// A view of a victim with this annotation and of a preemptor that is nominated to its node, and the queue of the preemptor.
@@ -325,20 +325,20 @@ mod tests {
                 "status": {"nominatedNodeName": nominated},
             });
             let pod: Pod = serde_json::from_value(pod).expect("a pod");
-            let name = FullName::of(&pod.metadata);
+            let name = NamespacedName::from_meta(&pod.metadata);
             view.seen(&Object::from(pod));
             let update = view.update_pod(&name, Bugs::default()).expect("it is new");
             preemptions.pod_changed(&name, None, update.after.as_deref());
         }
         for (at, unit) in ["first", "high"].into_iter().enumerate() {
             let since = Timestamp(i64::try_from(at).expect("it is small"));
-            queue.put(&UnitName::Pod(name(unit)), Needy { priority: Priority(9), since, count: 1 });
+            queue.upsert(&UnitRef::Pod(name(unit)), PendingSummary { priority: Priority(9), since, count: 1 });
         }
         (preemptions, view, queue)
     }
 
     fn phase(preemptions: &Preemptions, view: &ClusterView, queue: &PendingQueue) -> (PreemptionPhase, usize) {
-        let unit = UnitName::Pod(name("high"));
+        let unit = UnitRef::Pod(name("high"));
         let plan = [
             PlannedAction::Nominate { pod: name("high"), node: "n".to_owned() },
             planned_actions::mark(&unit, name("victim")),
@@ -354,12 +354,12 @@ mod tests {
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Planned, 1));
 
         let (preemptions, view, queue) = situation(Some("Pod default/first"));
-        let first = UnitName::Pod(name("first"));
+        let first = UnitRef::Pod(name("first"));
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Contested(first), 0));
 
         let (preemptions, mut view, queue) = situation(Some("Pod default/high"));
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Marked, 1));
-        let key = Key::new(Kind::Pod, name("victim"));
+        let key = ObjectKey::new(Kind::Pod, name("victim"));
         let target = view.target(&key).expect("it is known");
         view.assumed.add(ActionId(0), &Action::Evict { pod: target }, Timestamp(0));
         view.update_pod(&key.name, Bugs::default());

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::timestamp;
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::{Action, Said};
+use crate::action::{Action, ConditionUpdate};
 use crate::action_log::Request;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
 use crate::wait_reason::{WaitReason, is_about};
@@ -27,12 +27,12 @@ pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
 #[derive(Default)]
 pub(crate) struct StatusUpdates {
     /// PodGroups that changed, or whose pods did.
-    groups: BTreeSet<FullName>,
+    groups: BTreeSet<NamespacedName>,
 }
 
 impl StatusUpdates {
     /// A PodGroup changed, or a pod of it did.
-    pub fn group_changed(&mut self, group: FullName) {
+    pub fn group_changed(&mut self, group: NamespacedName) {
         self.groups.insert(group);
     }
 
@@ -47,9 +47,9 @@ impl StatusUpdates {
     pub fn update_groups(&mut self, view: &ClusterView, now: Timestamp) -> Vec<Request> {
         let mut requests = Vec::new();
         for name in std::mem::take(&mut self.groups) {
-            let key = Key::new(Kind::PodGroup, name.clone());
-            let unit = UnitName::Group(name);
-            let is_ours = |pod: &FullName| view.unit_of(view.pod(pod)).as_ref() == Some(&unit);
+            let key = ObjectKey::new(Kind::PodGroup, name.clone());
+            let unit = UnitRef::Group(name);
+            let is_ours = |pod: &NamespacedName| view.unit_of(view.pod(pod)).as_ref() == Some(&unit);
             let members = view.live.members(&key);
             if members.iter().any(is_ours) {
                 requests.extend(scheduled(&key, view, now));
@@ -64,7 +64,7 @@ impl StatusUpdates {
 
 /// Writes on a unit that it waits, and why.
 pub(crate) fn waits(
-    unit: &UnitName,
+    unit: &UnitRef,
     (reason, why): (WaitReason, &str),
     view: &ClusterView,
     now: Timestamp,
@@ -72,14 +72,14 @@ pub(crate) fn waits(
     let mut requests = Vec::new();
     let waits = |type_| {
         let (subject, message) = (reason.as_str().into(), format!("{reason}: {why}"));
-        Said { type_, holds: false, reason: UNSCHEDULABLE, subject, message, since: now }
+        ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, subject, message, since: now }
     };
     for name in view.members(unit) {
         if view.pod(&name).is_some_and(needs_place) {
-            requests.extend(update(Key::new(Kind::Pod, name), waits(SCHEDULED), view));
+            requests.extend(update(ObjectKey::new(Kind::Pod, name), waits(SCHEDULED), view));
         }
     }
-    if let UnitName::Group(_) = unit {
+    if let UnitRef::Group(_) = unit {
         let key = unit.key();
         if !holds(&key, GROUP_SCHEDULED, view) {
             requests.extend(update(key.clone(), waits(GROUP_SCHEDULED), view));
@@ -90,7 +90,7 @@ pub(crate) fn waits(
 }
 
 /// Writes on a group that it was scheduled, once enough of its pods are known to be bound.
-fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
+fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     if holds(key, GROUP_SCHEDULED, view) {
         return None;
     }
@@ -98,7 +98,7 @@ fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let gang = group.spec.scheduling_policy.gang.as_ref();
     let needed = gang.map_or(1, |gang| usize::try_from(gang.min_count).unwrap_or(0)).max(1);
     let is_unbound =
-        |pod: &&FullName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
+        |pod: &&NamespacedName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
     let members = view.live.members(key);
     // So many may lack a node; one more is not looked for.
     let spare = members.len().checked_sub(needed)?;
@@ -106,12 +106,13 @@ fn scheduled(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
         return None;
     }
     let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
-    let said = Said { type_: GROUP_SCHEDULED, holds: true, reason, subject: reason.into(), message, since: now };
+    let said =
+        ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, subject: reason.into(), message, since: now };
     update(key.clone(), said, view)
 }
 
 /// Writes on a group that a pod of it has another priority, or no longer has.
-fn mismatch(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
+fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let loaded = view.loaded();
     let group = loaded.names.group_id(&key.name).map(|group| loaded.snapshot.group(group))?;
     let other = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
@@ -119,11 +120,25 @@ fn mismatch(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
         Some(&pod) => {
             let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
             let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
-            Said { type_: MISMATCH, holds: true, reason: MISMATCH, subject: MISMATCH.into(), message, since: now }
+            ConditionUpdate {
+                type_: MISMATCH,
+                holds: true,
+                reason: MISMATCH,
+                subject: MISMATCH.into(),
+                message,
+                since: now,
+            }
         }
         None if holds(key, MISMATCH, view) => {
             let message = format!("Matching: all its pods have priority {}", group.priority.0);
-            Said { type_: MISMATCH, holds: false, reason: "Matching", subject: "Matching".into(), message, since: now }
+            ConditionUpdate {
+                type_: MISMATCH,
+                holds: false,
+                reason: "Matching",
+                subject: "Matching".into(),
+                message,
+                since: now,
+            }
         }
         None => return None,
     };
@@ -131,19 +146,19 @@ fn mismatch(key: &Key, view: &ClusterView, now: Timestamp) -> Option<Request> {
 }
 
 /// Writes on a group that the preemption priority that it asks for is refused, or no longer is; the former is recorded as an event, too.
-fn refused_priority(key: &Key, view: &ClusterView, now: Timestamp) -> Vec<Request> {
+fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<Request> {
     match view.live.refused_priority(&key.name) {
         Some(refused) => {
             let (reason, message) = (refused.reason(), refused.to_string());
             let (type_, subject) = (REFUSED_PRIORITY, message.clone().into());
-            let said = Said { type_, holds: true, reason, subject, message: message.clone(), since: now };
+            let said = ConditionUpdate { type_, holds: true, reason, subject, message: message.clone(), since: now };
             let Some(request) = update(key.clone(), said, view) else { return Vec::new() };
             vec![request, Request::record(key.clone(), None, REFUSED_PRIORITY, message)]
         }
         None if holds(key, REFUSED_PRIORITY, view) => {
             let allowed = "what it asks for is allowed";
             let (type_, subject, message) = (REFUSED_PRIORITY, allowed.into(), allowed.to_owned());
-            let said = Said { type_, holds: false, reason: "Accepted", subject, message, since: now };
+            let said = ConditionUpdate { type_, holds: false, reason: "Accepted", subject, message, since: now };
             update(key.clone(), said, view).into_iter().collect()
         }
         None => Vec::new(),
@@ -151,7 +166,7 @@ fn refused_priority(key: &Key, view: &ClusterView, now: Timestamp) -> Vec<Reques
 }
 
 /// The condition as a request, unless the object has it already.
-fn update(key: Key, said: Said, view: &ClusterView) -> Option<Request> {
+fn update(key: ObjectKey, said: ConditionUpdate, view: &ClusterView) -> Option<Request> {
     let written = written(&key, said.type_, view);
     if written.as_ref().is_some_and(|written| written.says(&said)) {
         return None;
@@ -159,11 +174,11 @@ fn update(key: Key, said: Said, view: &ClusterView) -> Option<Request> {
     let same = written.filter(|written| written.holds == said.holds);
     let since = same.and_then(|written| written.since).unwrap_or(said.since);
     let (kind, object) = (key.kind, view.target_as_known(&key)?);
-    Some(Request::new(Action::Condition { kind, object, said: Said { since, ..said } }))
+    Some(Request::new(Action::SetCondition { kind, object, said: ConditionUpdate { since, ..said } }))
 }
 
 /// Whether the object has a condition of this type that holds.
-fn holds(key: &Key, type_: &str, view: &ClusterView) -> bool {
+fn holds(key: &ObjectKey, type_: &str, view: &ClusterView) -> bool {
     written(key, type_, view).is_some_and(|written| written.holds)
 }
 
@@ -176,14 +191,14 @@ struct Written<'v> {
 }
 
 impl Written<'_> {
-    fn says(&self, said: &Said) -> bool {
+    fn says(&self, said: &ConditionUpdate) -> bool {
         (self.holds, self.reason) == (said.holds, said.reason) && is_about(self.message, &said.subject)
     }
 }
 
 /// The condition of this type that the object has, or will have.
-fn written<'v>(key: &Key, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
-    if let Some(Said { holds, reason, message, since, .. }) = view.assumed.said(key, type_) {
+fn written<'v>(key: &ObjectKey, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
+    if let Some(ConditionUpdate { holds, reason, message, since, .. }) = view.assumed.said(key, type_) {
         return Some(Written { holds: *holds, reason, message, since: Some(*since) });
     }
     if key.kind == Kind::Pod {
@@ -215,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::action::ActionId;
-    use crate::bug::Bugs;
+    use crate::test_bugs::Bugs;
 
     #[test]
     fn a_condition_is_written_once_for_each_reason_and_keeps_its_time() {
@@ -224,18 +239,18 @@ mod tests {
             "metadata": {"name": "a", "namespace": "default", "uid": "a", "resourceVersion": "1"},
             "spec": {"schedulerName": "reprieve", "containers": []},
         });
-        let unit = UnitName::Pod(FullName::new("default", "a"));
+        let unit = UnitRef::Pod(NamespacedName::new("default", "a"));
         view.seen(&Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
         view.update_pod(&unit.key().name, Bugs::default());
         for (at, reason, why, written) in [
-            (1, WaitReason::NoPlan, "no node has room for it", true),
-            (2, WaitReason::NoPlan, "two nodes have no room for it", false),
+            (1, WaitReason::NoFeasiblePlan, "no node has room for it", true),
+            (2, WaitReason::NoFeasiblePlan, "two nodes have no room for it", false),
             (3, WaitReason::Law("Never"), "its preemptionPolicy is Never", true),
         ] {
             let requests = waits(&unit, (reason, why), &view, Timestamp(at));
             assert_eq!(!requests.is_empty(), written, "{reason}: {why}");
             for Request { action, .. } in requests {
-                let Action::Condition { said, .. } = &action else { panic!("{action:?}") };
+                let Action::SetCondition { said, .. } = &action else { panic!("{action:?}") };
                 assert_eq!(said.since, Timestamp(1), "it has not been scheduled since then");
                 view.assumed.add(ActionId(u64::try_from(at).expect("it is positive")), &action, Timestamp(at));
             }

@@ -1,8 +1,8 @@
 //! What comes of one step of the scheduler.
 
-use reprieve_api::meta::FullName;
-use reprieve_report::decision::Report;
-use reprieve_report::unit_name::UnitName;
+use reprieve_api::meta::NamespacedName;
+use reprieve_report::decision::DecisionReport;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{Action, ActionId};
 use crate::wait_reason::WaitReason;
@@ -11,48 +11,48 @@ use crate::wait_reason::WaitReason;
 #[derive(Debug)]
 pub struct Step {
     /// Who was decided; `None` where the step only follows up on others.
-    pub unit: Option<UnitName>,
+    pub unit: Option<UnitRef>,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: StepOutcome,
     /// What is to be done, in parallel.
     pub actions: Vec<(ActionId, Action)>,
     /// Why, if that was asked for and somebody has to yield.
-    pub report: Option<Box<Report>>,
+    pub report: Option<Box<DecisionReport>>,
     /// The decision as a file, if that was asked for.
-    pub record: Option<Recorded>,
+    pub record: Option<RecordedDecision>,
     /// How many pods it evicts although a disruption budget allows no more disruption of them.
     pub violations: usize,
 }
 
-impl From<Verdict> for Step {
-    fn from(verdict: Verdict) -> Self {
+impl From<StepOutcome> for Step {
+    fn from(verdict: StepOutcome) -> Self {
         Self { unit: None, verdict, actions: Vec::new(), report: None, record: None, violations: 0 }
     }
 }
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StepOutcome {
     /// Nothing was decided.
-    FollowUp,
+    Housekeeping,
     /// Its pods are bound.
-    Schedule {
+    Bind {
         /// Pod to node.
-        placement: Vec<(FullName, String)>,
+        placement: Vec<(NamespacedName, String)>,
     },
     /// It is prepared that these yield: pods are nominated, victims marked. Nobody is evicted.
-    Prepare {
+    MarkVictims {
         /// Pod to node.
-        placement: Vec<(FullName, String)>,
+        placement: Vec<(NamespacedName, String)>,
         /// Who is to yield.
-        victims: Vec<FullName>,
+        victims: Vec<NamespacedName>,
     },
     /// The preparations stand and the decision is the same: these are evicted.
-    Preempt {
+    Evict {
         /// Pod to node.
-        placement: Vec<(FullName, String)>,
+        placement: Vec<(NamespacedName, String)>,
         /// Who yields.
-        victims: Vec<FullName>,
+        victims: Vec<NamespacedName>,
     },
     /// It waits.
     Wait {
@@ -72,7 +72,7 @@ pub enum Verdict {
 
 /// A decision as a PreemptionTest file.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedDecision {
     /// When and about whom, fit for a file's name.
     pub name: String,
     /// The file.

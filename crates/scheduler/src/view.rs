@@ -15,24 +15,24 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_api::source::InputError;
-use reprieve_engine::fit::Preemptor;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{NodeId, PodId};
-use reprieve_loader::live::Live;
-use reprieve_loader::load::Loaded;
-use reprieve_report::unit_name::UnitName;
+use reprieve_loader::build::Loaded;
+use reprieve_loader::cache::SnapshotCache;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{ActionId, Target};
-use crate::bug::{Bug, Bugs};
 use crate::effects::{is_true, unmark};
+use crate::test_bugs::{Bug, Bugs};
 use assumed::Assumed;
 pub(crate) use pod_state::{SCHEDULED, condition, needs_place, preemptor_of};
 use pod_state::{is_evicted, is_finished, says_otherwise};
-pub(crate) use room::Room;
+pub(crate) use room::RoomChange;
 use sync::SyncState;
 use versions::SeenVersions;
 
@@ -42,16 +42,16 @@ pub(crate) struct ClusterView {
     scheduler: String,
     policy: Policy,
     /// The cluster as it will be when all actions in flight have succeeded.
-    pub live: Live,
+    pub live: SnapshotCache,
     /// The pods as the API has them.
-    pods: BTreeMap<FullName, Arc<Pod>>,
+    pods: BTreeMap<NamespacedName, Arc<Pod>>,
     /// The workloads and Jobs as the API has them.
-    others: BTreeMap<Key, Object>,
+    others: BTreeMap<ObjectKey, Object>,
     pub versions: SeenVersions,
     /// What the actions that were sent will change.
     pub assumed: Assumed,
     /// Objects that are read again, because the outcome of an action on them is not known.
-    pub unsettled: BTreeSet<Key>,
+    pub unsettled: BTreeSet<ObjectKey>,
     pub sync: SyncState,
     /// Counts changes of the cluster.
     pub generation: u64,
@@ -62,7 +62,7 @@ pub(crate) struct PodUpdate {
     pub before: Option<Arc<Pod>>,
     pub after: Option<Arc<Pod>>,
     /// How the room on nodes changed, if it did.
-    pub room: Option<Room>,
+    pub room: Option<RoomChange>,
     /// Why the pod is left out of the snapshot.
     pub refused: Option<InputError>,
 }
@@ -80,7 +80,7 @@ impl ClusterView {
         Self {
             scheduler: scheduler.to_owned(),
             policy,
-            live: Live::default().for_scheduler(scheduler, &policy),
+            live: SnapshotCache::default().for_scheduler(scheduler, &policy),
             pods: BTreeMap::new(),
             others: BTreeMap::new(),
             versions: SeenVersions::default(),
@@ -107,48 +107,48 @@ impl ClusterView {
     }
 
     /// A pod as it will be.
-    pub fn pod(&self, name: &FullName) -> Option<&Pod> {
+    pub fn pod(&self, name: &NamespacedName) -> Option<&Pod> {
         self.live.pod(name).map(AsRef::as_ref)
     }
 
     /// A pod as the API has it.
-    pub fn observed_pod(&self, name: &FullName) -> Option<&Pod> {
+    pub fn observed_pod(&self, name: &NamespacedName) -> Option<&Pod> {
         self.pods.get(name).map(AsRef::as_ref)
     }
 
     /// A workload or a Job as the API has it.
-    pub fn observed(&self, key: &Key) -> Option<&Object> {
+    pub fn observed(&self, key: &ObjectKey) -> Option<&Object> {
         self.others.get(key)
     }
 
     /// An object that the scheduler changes, as the API has it.
-    pub fn known(&self, kind: Kind, name: &FullName) -> Option<Object> {
+    pub fn known(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
         match kind {
             Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
-            Kind::PodGroup => self.live.get(&Key::new(kind, name.clone())).cloned(),
-            _ => self.others.get(&Key::new(kind, name.clone())).cloned(),
+            Kind::PodGroup => self.live.get(&ObjectKey::new(kind, name.clone())).cloned(),
+            _ => self.others.get(&ObjectKey::new(kind, name.clone())).cloned(),
         }
     }
 
     /// What an action on an object says of it; `None` while the object is read again.
-    pub fn target(&self, key: &Key) -> Option<Target> {
+    pub fn target(&self, key: &ObjectKey) -> Option<Target> {
         if self.unsettled.contains(key) { None } else { self.target_as_known(key) }
     }
 
     /// What an action says of an object whose version does not matter.
-    pub fn target_as_known(&self, key: &Key) -> Option<Target> {
+    pub fn target_as_known(&self, key: &ObjectKey) -> Option<Target> {
         let object = self.known(key.kind, &key.name)?;
         let version = object.version().max(self.assumed.version(key));
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
 
     /// A pod that was not evicted, as a target.
-    pub fn staying(&self, pod: &FullName) -> Option<Target> {
-        if self.is_leaving(pod) { None } else { self.target(&Key::new(Kind::Pod, pod.clone())) }
+    pub fn staying(&self, pod: &NamespacedName) -> Option<Target> {
+        if self.is_leaving(pod) { None } else { self.target(&ObjectKey::new(Kind::Pod, pod.clone())) }
     }
 
     /// Whether the pod is gone or was evicted.
-    pub fn is_leaving(&self, pod: &FullName) -> bool {
+    pub fn is_leaving(&self, pod: &NamespacedName) -> bool {
         self.pod(pod).is_none_or(is_evicted)
     }
 
@@ -158,44 +158,44 @@ impl ClusterView {
     }
 
     /// The unit of a pod that this scheduler is to place.
-    pub fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitName> {
+    pub fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitRef> {
         let pod = pod?;
-        self.places(pod).then(|| UnitName::of(pod, &self.policy))
+        self.places(pod).then(|| UnitRef::of(pod, &self.policy))
     }
 
     /// The pods of a unit that this scheduler is to place, by name.
-    pub fn members(&self, unit: &UnitName) -> Vec<FullName> {
-        let is_ours = |name: &&FullName| self.pod(name).is_some_and(|pod| self.places(pod));
+    pub fn members(&self, unit: &UnitRef) -> Vec<NamespacedName> {
+        let is_ours = |name: &&NamespacedName| self.pod(name).is_some_and(|pod| self.places(pod));
         match unit {
-            UnitName::Pod(name) => vec![name.clone()],
-            UnitName::Group(_) | UnitName::Job(_) => {
+            UnitRef::Pod(name) => vec![name.clone()],
+            UnitRef::Group(_) | UnitRef::Job(_) => {
                 self.live.members(&unit.key()).iter().filter(is_ours).cloned().collect()
             }
-            UnitName::Workload(_) | UnitName::BatchJob(_) => Vec::new(),
+            UnitRef::Workload(_) | UnitRef::BatchJob(_) => Vec::new(),
         }
     }
 
     /// The unit as the engine knows it, and its pods. `None` while it lacks pods, or those of an earlier start are leaving.
-    pub fn preemptor(&self, unit: &UnitName) -> Option<(Preemptor, Vec<PodId>)> {
+    pub fn preemptor(&self, unit: &UnitRef) -> Option<(PreemptorId, Vec<PodId>)> {
         let Loaded { snapshot, names, .. } = self.loaded();
         let stays = |pod: &PodId| {
             let pod = snapshot.pod(*pod);
             pod.leaving.is_none() || !pod.takes_part()
         };
         match unit {
-            UnitName::Pod(name) => {
+            UnitRef::Pod(name) => {
                 let id = names.pod_id(name)?;
-                Some((Preemptor::Pod(id), vec![id]))
+                Some((PreemptorId::Pod(id), vec![id]))
             }
-            UnitName::Group(name) => {
+            UnitRef::Group(name) => {
                 let id = names.group_id(name)?;
                 let group = snapshot.group(id);
                 // Whether enough of them take part is for the decision to say: it names those that do not.
                 let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(stays);
                 let members = group.members.iter().copied().filter(|&pod| snapshot.pod(pod).takes_part());
-                complete.then(|| (Preemptor::Group(id), members.collect()))
+                complete.then(|| (PreemptorId::Group(id), members.collect()))
             }
-            UnitName::Job(_) => {
+            UnitRef::Job(_) => {
                 self.live.get(&unit.key())?;
                 let pending = self.members(unit).into_iter().filter_map(|name| names.pod_id(&name));
                 let is_placed_with_it = |pod: &PodId| {
@@ -206,41 +206,41 @@ impl ClusterView {
                 let first = *members.first()?;
                 let job = snapshot.job(snapshot.pod(first).job?);
                 let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
-                complete.then_some((Preemptor::Pod(first), members))
+                complete.then_some((PreemptorId::Pod(first), members))
             }
-            UnitName::Workload(_) | UnitName::BatchJob(_) => None,
+            UnitRef::Workload(_) | UnitRef::BatchJob(_) => None,
         }
     }
 
     /// A placement by name.
-    pub fn named(&self, placement: &[(PodId, NodeId)]) -> Vec<(FullName, String)> {
+    pub fn named(&self, placement: &[(PodId, NodeId)]) -> Vec<(NamespacedName, String)> {
         let names = &self.loaded().names;
         placement.iter().map(|&(pod, node)| (names.pod(pod).clone(), names.node(node).to_owned())).collect()
     }
 
     /// The name of the queue of a unit.
-    pub fn queue_of(&self, unit: &UnitName) -> Option<String> {
+    pub fn queue_of(&self, unit: &UnitRef) -> Option<String> {
         let loaded = self.loaded();
         match unit {
-            UnitName::Pod(_) | UnitName::Group(_) | UnitName::Job(_) => {
+            UnitRef::Pod(_) | UnitRef::Group(_) | UnitRef::Job(_) => {
                 let pod = self.members(unit).first().and_then(|pod| loaded.names.pod_id(pod))?;
                 loaded.snapshot.pod(pod).queue.map(|queue| loaded.names.queue(queue).to_owned())
             }
-            UnitName::Workload(_) => match self.live.get(&unit.key())? {
+            UnitRef::Workload(_) => match self.live.get(&unit.key())? {
                 Object::KueueWorkload(workload) => Some(workload.spec.queue_name.clone()),
                 _ => None,
             },
-            UnitName::BatchJob(_) => None,
+            UnitRef::BatchJob(_) => None,
         }
     }
 
     /// Whether it is not known if a pod was bound, or what became of it otherwise.
-    pub fn is_unknown(&self, pod: &FullName) -> bool {
-        self.unsettled.contains(&Key::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
+    pub fn is_unknown(&self, pod: &NamespacedName) -> bool {
+        self.unsettled.contains(&ObjectKey::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
     }
 
     /// Whether nothing is assumed of an object, and it is not read again.
-    pub fn is_seen(&self, key: &Key) -> bool {
+    pub fn is_seen(&self, key: &ObjectKey) -> bool {
         self.assumed.is_seen(key) && !self.unsettled.contains(key)
     }
 
@@ -251,7 +251,7 @@ impl ClusterView {
 
     /// Puts an object into the snapshot; an error says why it is left out.
     pub fn put(&mut self, object: Object) -> Option<InputError> {
-        self.live.put(object).err()
+        self.live.upsert(object).err()
     }
 
     /// A pod, a workload, a Job or a PodGroup was seen.
@@ -270,7 +270,7 @@ impl ClusterView {
     }
 
     /// An object is gone; the workload or Job that it was.
-    pub fn gone(&mut self, key: &Key) -> Option<Object> {
+    pub fn gone(&mut self, key: &ObjectKey) -> Option<Object> {
         self.assumed.gone(key);
         match key.kind {
             Kind::Pod => {
@@ -282,7 +282,7 @@ impl ClusterView {
     }
 
     /// An action worked, and shows in this version of the object.
-    pub fn worked(&mut self, id: ActionId, key: &Key, version: u64) {
+    pub fn worked(&mut self, id: ActionId, key: &ObjectKey, version: u64) {
         self.assumed.worked(id, key, version);
         if let Some(known) = self.known(key.kind, &key.name) {
             self.assumed.seen(key, known.uid(), known.version());
@@ -290,7 +290,7 @@ impl ClusterView {
     }
 
     /// A pod, or what is assumed of it, may have changed. `None` where that makes no difference to any unit.
-    pub fn update_pod(&mut self, name: &FullName, bugs: Bugs) -> Option<PodUpdate> {
+    pub fn update_pod(&mut self, name: &NamespacedName, bugs: Bugs) -> Option<PodUpdate> {
         let before = self.live.pod(name).cloned();
         let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
         if let Some(pod) = after.as_mut().filter(|pod| pod.metadata.deletion_timestamp.is_some())
@@ -302,14 +302,14 @@ impl ClusterView {
             return None;
         }
         if let Some(pod) = after.as_ref().filter(|after| says_otherwise(before.as_deref(), Some(after))) {
-            self.live.renew(name, Arc::clone(pod));
+            self.live.replace_unread_fields(name, Arc::clone(pod));
             return None;
         }
-        let room = Room::change(self.loaded(), name, before.as_deref(), after.as_deref());
+        let room = RoomChange::change(self.loaded(), name, before.as_deref(), after.as_deref());
         let refused = match &after {
             Some(pod) => self.put(Object::Pod(Arc::clone(pod))),
             None => {
-                self.live.remove(&Key::new(Kind::Pod, name.clone()));
+                self.live.remove(&ObjectKey::new(Kind::Pod, name.clone()));
                 None
             }
         };
@@ -318,7 +318,7 @@ impl ClusterView {
     }
 
     /// A workload or a Job, or what is assumed of it, may have changed.
-    pub fn update_object(&mut self, key: &Key, bugs: Bugs) -> ObjectUpdate {
+    pub fn update_object(&mut self, key: &ObjectKey, bugs: Bugs) -> ObjectUpdate {
         let before = self.live.get(key).cloned();
         let mut after = self.others.get(key).map(|object| self.assumed.apply_to(key, object));
         if let Some(Object::KueueWorkload(workload)) = &mut after
@@ -360,8 +360,8 @@ mod tests {
     #[test]
     fn an_action_is_assumed_to_work_until_it_fails() {
         let mut view = ClusterView::new("reprieve", Policy::Kubernetes(Kubernetes::default()));
-        let (name, bugs) = (FullName::new("default", "a"), Bugs::default());
-        let key = Key::new(Kind::Pod, name.clone());
+        let (name, bugs) = (NamespacedName::new("default", "a"), Bugs::default());
+        let key = ObjectKey::new(Kind::Pod, name.clone());
         view.seen(&pod(1));
         assert!(view.update_pod(&name, bugs).is_some_and(|update| update.before.is_none() && update.after.is_some()));
         assert!(view.update_pod(&name, bugs).is_none(), "nothing changed");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reprieve_engine::laws::Law;
-use reprieve_engine::policy::kueue::Skip;
+use reprieve_engine::policy::kueue::SkipReason;
 
 /// Why a unit waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,48 +11,48 @@ pub enum WaitReason {
     /// A law refuses the unit or makes it wait: the law's name.
     Law(&'static str),
     /// No lawful set of victims makes it fit.
-    NoPlan,
+    NoFeasiblePlan,
     /// Pods of the unit are missing, or pods of an earlier start are still terminating.
-    Incomplete,
+    GangIncomplete,
     /// The outcome of an action on its pods or its victims is not known yet.
-    Unsettled,
+    AwaitingApiState,
     /// Its victims are leaving, or an action for it is in flight.
-    Underway,
+    ActionInFlight,
     /// A unit that has waited longer, or that was preempted, comes first.
-    HeldBack,
+    WaitingForOlderUnit,
     /// Other workloads of its queue come first.
-    NotFirst,
+    BehindQueueHead,
     /// The object cannot be understood.
-    Misunderstood,
+    InvalidObject,
     /// Its decision ended with a panic.
-    Fault,
+    InternalError,
     /// An action for it failed; it is tried again later.
     Backoff,
     /// It waits for its turn.
-    Active,
+    Queued,
     /// Kueue: it would borrow, and a workload of its cohort that need not came first in the cycle.
-    BorrowingStopped,
+    BorrowingBlocked,
     /// Kueue: a victim was taken for another workload in the same cycle.
     VictimTaken,
     /// Kueue: workloads before it in the cycle took the quota.
-    RoomTaken,
+    QuotaTaken,
 }
 
 impl WaitReason {
     /// The reason of a law with this name.
     pub(crate) fn of_law(law: &Law, name: &'static str) -> Self {
         match law {
-            Law::Underway { .. } => Self::Underway,
+            Law::PreemptionInProgress { .. } => Self::ActionInFlight,
             _ => Self::Law(name),
         }
     }
 
     /// The reason of a workload that a cycle skips.
-    pub(crate) fn of_skip(skip: Skip) -> Self {
+    pub(crate) fn of_skip(skip: SkipReason) -> Self {
         match skip {
-            Skip::BorrowingStopped { .. } => Self::BorrowingStopped,
-            Skip::VictimTaken { .. } => Self::VictimTaken,
-            Skip::RoomTaken => Self::RoomTaken,
+            SkipReason::BorrowingBlocked { .. } => Self::BorrowingBlocked,
+            SkipReason::VictimTaken { .. } => Self::VictimTaken,
+            SkipReason::QuotaTaken => Self::QuotaTaken,
         }
     }
 
@@ -60,19 +60,19 @@ impl WaitReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Law(name) => name,
-            Self::NoPlan => "NoPlan",
-            Self::Incomplete => "Incomplete",
-            Self::Unsettled => "Unsettled",
-            Self::Underway => "Underway",
-            Self::HeldBack => "HeldBack",
-            Self::NotFirst => "NotFirst",
-            Self::Misunderstood => "Misunderstood",
-            Self::Fault => "Fault",
+            Self::NoFeasiblePlan => "NoPlan",
+            Self::GangIncomplete => "Incomplete",
+            Self::AwaitingApiState => "Unsettled",
+            Self::ActionInFlight => "Underway",
+            Self::WaitingForOlderUnit => "HeldBack",
+            Self::BehindQueueHead => "NotFirst",
+            Self::InvalidObject => "Misunderstood",
+            Self::InternalError => "Fault",
             Self::Backoff => "Backoff",
-            Self::Active => "Active",
-            Self::BorrowingStopped => "BorrowingStopped",
+            Self::Queued => "Active",
+            Self::BorrowingBlocked => "BorrowingStopped",
             Self::VictimTaken => "VictimTaken",
-            Self::RoomTaken => "RoomTaken",
+            Self::QuotaTaken => "RoomTaken",
         }
     }
 }
@@ -97,19 +97,19 @@ mod tests {
 
     /// All reasons but laws.
     const ALL: [WaitReason; 13] = [
-        WaitReason::NoPlan,
-        WaitReason::Incomplete,
-        WaitReason::Unsettled,
-        WaitReason::Underway,
-        WaitReason::HeldBack,
-        WaitReason::NotFirst,
-        WaitReason::Misunderstood,
-        WaitReason::Fault,
+        WaitReason::NoFeasiblePlan,
+        WaitReason::GangIncomplete,
+        WaitReason::AwaitingApiState,
+        WaitReason::ActionInFlight,
+        WaitReason::WaitingForOlderUnit,
+        WaitReason::BehindQueueHead,
+        WaitReason::InvalidObject,
+        WaitReason::InternalError,
         WaitReason::Backoff,
-        WaitReason::Active,
-        WaitReason::BorrowingStopped,
+        WaitReason::Queued,
+        WaitReason::BorrowingBlocked,
         WaitReason::VictimTaken,
-        WaitReason::RoomTaken,
+        WaitReason::QuotaTaken,
     ];
 
     #[test]

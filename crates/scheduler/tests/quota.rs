@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::object_set::Objects;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Kueue, Placing};
+use reprieve_engine::policy::kueue::{Kueue, PlacementMode};
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
@@ -74,7 +74,7 @@ fn admitted(cpu: i32) -> String {
 }
 
 fn read(text: &str) -> Vec<Object> {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -82,8 +82,8 @@ fn read(text: &str) -> Vec<Object> {
 }
 
 /// A scheduler that knows all these, at rest.
-fn settled(text: &str, placement: Placing) -> Scheduler {
-    let mut objects: BTreeMap<Key, Object> = BTreeMap::new();
+fn settled(text: &str, placement: PlacementMode) -> Scheduler {
+    let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
     for (at, mut object) in read(text).into_iter().enumerate() {
         object.metadata_mut().resource_version = Some((at + 1).to_string());
         objects.insert(object.key(), object);
@@ -98,7 +98,7 @@ fn settled(text: &str, placement: Placing) -> Scheduler {
     }
     let early = NOW.plus_seconds(-1);
     while scheduler.step(early).is_some() {}
-    scheduler.observe(Event::Timer, NOW);
+    scheduler.observe(Event::TimerFired, NOW);
     assert!(scheduler.step(NOW).is_some(), "it lists again what it changes itself");
     for kind in [Kind::Pod, Kind::KueueWorkload, Kind::Job] {
         list(&mut scheduler, kind);
@@ -133,28 +133,28 @@ fn who_was_preempted_is_held_out_of_the_cycle_while_its_preemptor_waits() {
         &workload("other", "team", 0, 3, "{}"),
     ]
     .concat();
-    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
     let first = steps(&mut scheduler, NOW);
     assert_eq!(admits(&first), [""; 0], "what it left is not for it");
     let until = NOW.plus_seconds(290);
     let timers = first.iter().flat_map(|step| &step.actions);
-    assert!(timers.into_iter().any(|(_, action)| matches!(action, Action::Timer { at } if *at == until)), "{first:?}");
+    assert!(timers.into_iter().any(|(_, action)| matches!(action, Action::WakeAt { at } if *at == until)), "{first:?}");
     let later = until.plus_seconds(-1);
-    scheduler.observe(Event::Timer, later);
+    scheduler.observe(Event::TimerFired, later);
     assert_eq!(admits(&steps(&mut scheduler, later)), [""; 0]);
-    scheduler.observe(Event::Timer, until);
+    scheduler.observe(Event::TimerFired, until);
     assert_eq!(admits(&steps(&mut scheduler, until)), ["low"]);
 }
 
 #[test]
 fn a_workload_that_cannot_be_understood_is_left_out_and_the_others_go_on() {
     let text = [CLUSTER, &workload("bad", "nowhere", 10, 1, "{}"), &workload("good", "team", 0, 1, "{}")].concat();
-    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
     let steps = steps(&mut scheduler, NOW);
     assert_eq!(admits(&steps), ["good"], "{steps:?}");
     let actions: Vec<&Action> = steps.iter().flat_map(|step| &step.actions).map(|(_, action)| action).collect();
-    let refuses = |action: &&Action| matches!(action, Action::Refuse { workload, message } if workload.name.name == "bad" && message.contains("nowhere"));
-    let records = |action: &&Action| matches!(action, Action::Record { about, reason: "Refused", .. } if about.name.name == "bad");
+    let refuses = |action: &&Action| matches!(action, Action::SetQuotaPending { workload, message } if workload.name.name == "bad" && message.contains("nowhere"));
+    let records = |action: &&Action| matches!(action, Action::EmitEvent { about, reason: "Refused", .. } if about.name.name == "bad");
     assert_eq!(actions.iter().copied().filter(refuses).count(), 1, "{actions:?}");
     assert_eq!(actions.iter().copied().filter(records).count(), 1, "{actions:?}");
 }
@@ -163,13 +163,13 @@ fn a_workload_that_cannot_be_understood_is_left_out_and_the_others_go_on() {
 fn of_workloads_that_ask_for_the_same_the_first_is_decided_and_all_are_told() {
     let waiting: String = ["b", "c", "d"].map(|name| workload(name, "team", 0, 2, "{}")).concat();
     let text = format!("{CLUSTER}{}{waiting}", workload("a", "team", 0, 3, &admitted(3)));
-    let mut scheduler = settled(&text, Placing::QuotaOnly);
+    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
     let steps = steps(&mut scheduler, NOW);
     let decided: Vec<String> = steps.iter().filter_map(|step| Some(step.unit.as_ref()?.to_string())).collect();
     assert_eq!(decided, ["Workload default/b"]);
     let actions = steps.iter().flat_map(|step| &step.actions);
     let told = actions.filter_map(|(_, action)| match action {
-        Action::Refuse { workload, .. } => Some(workload.name.name.as_str()),
+        Action::SetQuotaPending { workload, .. } => Some(workload.name.name.as_str()),
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["b", "c", "d"]);
@@ -178,26 +178,28 @@ fn of_workloads_that_ask_for_the_same_the_first_is_decided_and_all_are_told() {
 #[test]
 fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
     let text = [CLUSTER, &workload("wide", "team", 0, 4, "{}"), &workload("narrow", "team", 0, 2, "{}")].concat();
-    assert_eq!(admits(&steps(&mut settled(&text, Placing::QuotaOnly), NOW)), ["narrow"]);
+    assert_eq!(admits(&steps(&mut settled(&text, PlacementMode::QuotaOnly), NOW)), ["narrow"]);
     let only_wide = [CLUSTER, &workload("wide", "team", 0, 4, "{}")].concat();
-    assert_eq!(admits(&steps(&mut settled(&only_wide, Placing::QuotaOnly), NOW)), ["wide"]);
-    assert_eq!(admits(&steps(&mut settled(&only_wide, Placing::Joint), NOW)), [""; 0], "no node has 4 cpus");
-    assert_eq!(admits(&steps(&mut settled(&text, Placing::Joint), NOW)), ["narrow"]);
+    assert_eq!(admits(&steps(&mut settled(&only_wide, PlacementMode::QuotaOnly), NOW)), ["wide"]);
+    assert_eq!(admits(&steps(&mut settled(&only_wide, PlacementMode::Joint), NOW)), [""; 0], "no node has 4 cpus");
+    assert_eq!(admits(&steps(&mut settled(&text, PlacementMode::Joint), NOW)), ["narrow"]);
 }
 
 /// It can be seen from outside by which law a workload waits, and in which queue.
 #[test]
 fn who_waits_and_why_is_told_by_queue() {
     let waiting = [workload("large", "team", 1, 5, "{}"), workload("strange", "nowhere", 1, 1, "{}")].concat();
-    let mut scheduler =
-        settled(&format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))), Placing::QuotaOnly);
+    let mut scheduler = settled(
+        &format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))),
+        PlacementMode::QuotaOnly,
+    );
     steps(&mut scheduler, NOW);
     let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     told.sort();
     assert_eq!(told, [("nowhere".to_owned(), "Underway"), ("team".to_owned(), "Underway")], "they are being told so");
     let large = workload("large", "team", 1, 5, &refused("NoPlan"));
     let strange = workload("strange", "nowhere", 1, 1, &refused("Misunderstood"));
-    let mut scheduler = settled(&format!("{CLUSTER}{large}{strange}"), Placing::QuotaOnly);
+    let mut scheduler = settled(&format!("{CLUSTER}{large}{strange}"), PlacementMode::QuotaOnly);
     steps(&mut scheduler, NOW);
     let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
     told.sort();
@@ -216,10 +218,10 @@ fn refused(law: &str) -> String {
 fn a_workload_is_told_anew_when_it_is_another_law() {
     let told = |law: &str| {
         let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(law)));
-        let steps = steps(&mut settled(&text, Placing::QuotaOnly), NOW);
+        let steps = steps(&mut settled(&text, PlacementMode::QuotaOnly), NOW);
         let actions = steps.into_iter().flat_map(|step| step.actions);
         let messages = actions.filter_map(|(_, action)| match action {
-            Action::Refuse { message, .. } => Some(message),
+            Action::SetQuotaPending { message, .. } => Some(message),
             _ => None,
         });
         messages.collect::<Vec<String>>()
@@ -233,8 +235,8 @@ fn a_workload_is_told_anew_when_it_is_another_law() {
 mod faults {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use reprieve_api::meta::FullName;
-    use reprieve_scheduler::{Bug, UnitName};
+    use reprieve_api::meta::NamespacedName;
+    use reprieve_scheduler::{Bug, UnitRef};
 
     use super::*;
 
@@ -243,9 +245,9 @@ mod faults {
     fn a_fault_in_a_cycle_is_about_one_workload() {
         let text =
             format!("{CLUSTER}{}{}", workload("fatal", "team", 10, 2, "{}"), workload("other", "team", 0, 4, "{}"));
-        let mut scheduler = settled(&text, Placing::QuotaOnly).with_bug(Some(Bug::Panic));
+        let mut scheduler = settled(&text, PlacementMode::QuotaOnly).with_bug(Some(Bug::Panic));
         assert!(catch_unwind(AssertUnwindSafe(|| scheduler.step(NOW))).is_err());
-        assert_eq!(scheduler.recover(NOW), Some(UnitName::Workload(FullName::new("default", "fatal"))));
+        assert_eq!(scheduler.recover(NOW), Some(UnitRef::Workload(NamespacedName::new("default", "fatal"))));
         assert_eq!(admits(&steps(&mut scheduler, NOW)), ["other"]);
     }
 }
@@ -253,16 +255,16 @@ mod faults {
 #[test]
 fn a_limit_range_counts_from_when_it_comes_until_it_goes() {
     let limits = "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1}}]}}";
-    let mut scheduler = settled(&[CLUSTER, &workload("one", "team", 0, 2, "{}")].concat(), Placing::QuotaOnly);
+    let mut scheduler = settled(&[CLUSTER, &workload("one", "team", 0, 2, "{}")].concat(), PlacementMode::QuotaOnly);
     let mut object = read(limits).remove(0);
     object.metadata_mut().resource_version = Some("101".to_owned());
-    scheduler.observe(Event::Changed(object.clone()), NOW);
+    scheduler.observe(Event::Upserted(object.clone()), NOW);
     let refused = steps(&mut scheduler, NOW);
     assert_eq!(admits(&refused), [""; 0], "it asks for more than it may");
     for (action, _) in refused.into_iter().flat_map(|step| step.actions) {
-        scheduler.observe(Event::Done { action, result: ActionResult::Ok { version: 0 } }, NOW);
+        scheduler.observe(Event::ActionCompleted { action, result: ActionResult::Ok { version: 0 } }, NOW);
     }
-    scheduler.observe(Event::Gone { key: object.key(), version: 102 }, NOW);
+    scheduler.observe(Event::Deleted { key: object.key(), version: 102 }, NOW);
     assert_eq!(admits(&steps(&mut scheduler, NOW)), ["one"]);
 }
 
@@ -282,14 +284,14 @@ fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class()
         (classes, r#"{"priority": 9}"#, 9),
         ("", "{}", 0),
     ] {
-        let mut scheduler = settled(&[CLUSTER, classes].concat(), Placing::QuotaOnly);
+        let mut scheduler = settled(&[CLUSTER, classes].concat(), PlacementMode::QuotaOnly);
         let text = format!(
             r#"{{"metadata": {{"name": "one", "uid": "one", "labels": {{"kueue.x-k8s.io/queue-name": "team"}}}},
              "spec": {{"suspend": true, "template": {{"spec": {spec}}}}}}}"#
         );
         let mut job = Object::from_json(Kind::Job, &text).expect("a Job");
         job.metadata_mut().resource_version = Some("101".to_owned());
-        scheduler.observe(Event::Changed(job), NOW);
+        scheduler.observe(Event::Upserted(job), NOW);
         let steps = steps(&mut scheduler, NOW);
         let made = steps.iter().flat_map(|step| &step.actions).find_map(|(_, action)| match action {
             Action::CreateWorkload { workload } => workload.spec.priority,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::time;
@@ -16,9 +16,9 @@ use reprieve_scheduler::event::{ActionResult, Event};
 /// The objects, and what watchers have to be told.
 #[derive(Default)]
 pub struct Api {
-    objects: BTreeMap<Key, Object>,
+    objects: BTreeMap<ObjectKey, Object>,
     /// By the uid of an owner: what it owns.
-    owned: BTreeMap<String, BTreeSet<Key>>,
+    owned: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The version of the last change.
     pub version: u64,
     uids: u64,
@@ -38,13 +38,13 @@ impl Api {
     }
 
     /// An object.
-    pub fn get(&self, key: &Key) -> Option<&Object> {
+    pub fn get(&self, key: &ObjectKey) -> Option<&Object> {
         self.objects.get(key)
     }
 
     /// A pod.
-    pub fn pod(&self, name: &FullName) -> Option<&Arc<Pod>> {
-        match self.objects.get(&Key::new(Kind::Pod, name.clone()))? {
+    pub fn pod(&self, name: &NamespacedName) -> Option<&Arc<Pod>> {
+        match self.objects.get(&ObjectKey::new(Kind::Pod, name.clone()))? {
             Object::Pod(pod) => Some(pod),
             _ => None,
         }
@@ -52,7 +52,7 @@ impl Api {
 
     /// All objects of a kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        let from = Key::new(kind, FullName { namespace: String::new(), name: String::new() });
+        let from = ObjectKey::new(kind, NamespacedName { namespace: String::new(), name: String::new() });
         self.objects.range(from..).map(|(_, object)| object).take_while(move |object| object.kind() == kind)
     }
 
@@ -62,7 +62,7 @@ impl Api {
     }
 
     /// What the object of this uid owns.
-    pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Key> {
+    pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> {
         self.owned.get(uid).into_iter().flatten()
     }
 
@@ -85,8 +85,8 @@ impl Api {
     }
 
     /// Changes a pod, if it is there.
-    pub fn change(&mut self, name: &FullName, change: impl FnOnce(&mut Pod)) -> Option<u64> {
-        let key = Key::new(Kind::Pod, name.clone());
+    pub fn change(&mut self, name: &NamespacedName, change: impl FnOnce(&mut Pod)) -> Option<u64> {
+        let key = ObjectKey::new(Kind::Pod, name.clone());
         let Object::Pod(pod) = self.objects.get(&key)?.clone() else {
             return None;
         };
@@ -104,12 +104,12 @@ impl Api {
             self.owned.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
         self.objects.insert(key, object.clone());
-        self.changes.push(Event::Changed(object));
+        self.changes.push(Event::Upserted(object));
         self.version
     }
 
     /// Removes an object.
-    pub fn remove(&mut self, key: &Key) {
+    pub fn remove(&mut self, key: &ObjectKey) {
         if let Some(object) = self.objects.remove(key) {
             for owner in object.metadata().owner_references.iter().flatten() {
                 if let Some(owned) = self.owned.get_mut(&owner.uid) {
@@ -118,17 +118,17 @@ impl Api {
             }
             self.owned.remove(object.uid());
             self.version += 1;
-            self.changes.push(Event::Gone { key: key.clone(), version: self.version });
+            self.changes.push(Event::Deleted { key: key.clone(), version: self.version });
         }
     }
 
     /// Deletes a pod with its grace; one that runs nowhere goes at once.
-    pub fn delete(&mut self, name: &FullName, now: Timestamp) -> u64 {
+    pub fn delete(&mut self, name: &NamespacedName, now: Timestamp) -> u64 {
         let Some(pod) = self.pod(name) else {
             return self.version;
         };
         if pod.node_name.is_none() {
-            self.remove(&Key::new(Kind::Pod, name.clone()));
+            self.remove(&ObjectKey::new(Kind::Pod, name.clone()));
             return self.version;
         }
         if pod.metadata.deletion_timestamp.is_some() {
@@ -144,7 +144,7 @@ impl Api {
                 let allowed = pod.node_name.is_none() && pod.metadata.deletion_timestamp.is_none();
                 allowed && apply_to_pod(action, pod, now)
             }),
-            Action::Condition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
+            Action::SetCondition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
                 let allowed = said.type_ != "PodScheduled" || pod.node_name.is_none();
                 allowed && apply_to_pod(action, pod, now)
             }),
@@ -156,8 +156,8 @@ impl Api {
                 ActionResult::Ok { .. } => ActionResult::Ok { version: self.delete(&pod.name, now) },
                 refused => refused,
             },
-            Action::Condition { .. } => self.change_other(action, false, now),
-            Action::Read { key } => match self.objects.get(key) {
+            Action::SetCondition { .. } => self.change_other(action, false, now),
+            Action::GetObject { key } => match self.objects.get(key) {
                 Some(object) => ActionResult::Read(object.clone()),
                 None => ActionResult::NotFound,
             },
@@ -169,22 +169,22 @@ impl Api {
                 self.create(object, now);
                 ActionResult::Ok { version: self.version }
             }
-            Action::Refuse { .. }
+            Action::SetQuotaPending { .. }
             | Action::Admit { .. }
             | Action::EvictWorkload { .. }
-            | Action::Requeue { .. }
-            | Action::Finish { .. }
+            | Action::RequeueWorkload { .. }
+            | Action::FinishWorkload { .. }
             | Action::StartJob { .. }
             | Action::SuspendJob { .. }
             | Action::RestoreJob { .. } => self.change_other(action, true, now),
-            Action::Record { .. } | Action::List { .. } | Action::Timer { .. } => ActionResult::Ok { version: 0 },
+            Action::EmitEvent { .. } | Action::Relist { .. } | Action::WakeAt { .. } => ActionResult::Ok { version: 0 },
         }
     }
 
     /// A request about an object other than a pod, which must be the one that is meant; `exact`: in the very version.
     fn change_other(&mut self, action: &Action, exact: bool, now: Timestamp) -> ActionResult {
         let Some((kind, target)) = action.changes() else { return ActionResult::NotFound };
-        let known = self.objects.get(&Key::new(kind, target.name.clone()));
+        let known = self.objects.get(&ObjectKey::new(kind, target.name.clone()));
         let Some(mut object) = known.filter(|object| object.uid() == target.uid).cloned() else {
             return ActionResult::NotFound;
         };

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_engine::policy::kueue::{FairSharing, Kueue, Placing, Strategy};
-use reprieve_loader::queue_spec::Account;
-use reprieve_loader::request::Amounts;
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
+use reprieve_loader::queue_spec::QueueSpec;
+use reprieve_loader::requests::Amounts;
 use reprieve_translate::kueue_objects::{cluster_queue, flavor, flavor_quotas, local_queue, resource_groups};
 use reprieve_translate::queue_tree::NeutralQueues;
 use reprieve_translate::to_koordinator::elastic_quotas;
 use reprieve_translate::to_yunikorn::config_map;
 use serde_json::json;
 
-use crate::blueprint::{self, template};
-use crate::chance::Chance;
 use crate::faults::Faults;
+use crate::input::{self, template};
+use crate::rng::Rng;
 use crate::run::Gang;
 use crate::submission::Submission;
-use crate::world::Setup;
+use crate::virtual_cluster::RunConfig;
 
 /// The policies that a campaign goes through.
 pub const POLICIES: &[&str] =
@@ -43,19 +43,19 @@ const MINUTE: i64 = 60_000_000;
 const SECOND: i64 = 1_000_000;
 
 /// A random cluster under one of [`POLICIES`].
-pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
-    let mut chance = Chance::new(seed);
+pub fn setup(seed: u64, policy: &str, faults: Faults) -> RunConfig {
+    let mut chance = Rng::new(seed);
     let policy = match policy {
         "YuniKorn" => Policy::YuniKorn,
         "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
         "Kueue" => Policy::Kueue(Kueue::default()),
         "Kueue (fair)" => Policy::Kueue(Kueue { fair_sharing: Some(FAIR), ..Kueue::default() }),
-        "Kueue (joint)" => Policy::Kueue(Kueue { placement: Placing::Joint, ..Kueue::default() }),
+        "Kueue (joint)" => Policy::Kueue(Kueue { placement: PlacementMode::Joint, ..Kueue::default() }),
         "Koordinator (soft)" => Policy::Koordinator(Koordinator::default()),
         _ => Policy::Kubernetes(Kubernetes::default()),
     };
     let gpus = chance.pick(&[2, 4, 8]);
-    let nodes = chance.within(2, 6);
+    let nodes = chance.range(2, 6);
     let mut objects: Vec<Object> = (0..nodes).map(|at| node(&format!("node-{at}"), gpus)).collect();
     if let Policy::Kueue(_) = policy {
         let queues = cluster_queues(&mut chance, &mut objects, gpus);
@@ -63,9 +63,9 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
     } else {
         objects.extend(queues(&mut chance, &policy, nodes * gpus));
     }
-    let n = chance.within(8, 30);
+    let n = chance.range(8, 30);
     let submissions = (0..n).map(|at| submission(&mut chance, at, gpus, &policy)).collect();
-    Setup {
+    RunConfig {
         policy,
         objects,
         submissions,
@@ -84,20 +84,20 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> Setup {
 fn node(name: &str, gpus: i64) -> Object {
     let amounts = [("cpu", "64".to_owned()), (GPU, gpus.to_string()), ("pods", "20".to_owned())];
     let allocatable = amounts.map(|(resource, amount)| (resource.to_owned(), Quantity(amount))).into_iter().collect();
-    blueprint::node(name, BTreeMap::new(), &[], allocatable)
+    input::node(name, BTreeMap::new(), &[], allocatable)
 }
 
 /// Two teams that share the cluster, in the words of the policy.
-fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
+fn queues(chance: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     let half = (gpus / 2).max(1);
-    let least = [chance.within(half / 2, half), chance.within(0, half)];
-    let most = [chance.within(half, gpus), chance.within(half, gpus)];
+    let least = [chance.range(half / 2, half), chance.range(0, half)];
+    let most = [chance.range(half, gpus), chance.range(half, gpus)];
     let amount = |gpus: i64| Amounts::from([(GPU.to_owned(), gpus)]);
-    let team = |at: usize| Account {
+    let team = |at: usize| QueueSpec {
         name: TEAMS[at].to_owned(),
         guarantee: amount(least[at]),
         ceiling: amount(most[at]),
-        ..Account::default()
+        ..QueueSpec::default()
     };
     let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();
     match policy {
@@ -115,7 +115,7 @@ fn queues(chance: &mut Chance, policy: &Policy, gpus: i64) -> Vec<Object> {
 }
 
 /// Two ClusterQueues of one cohort that share the nodes, of one flavor or two, and take back what they lent.
-fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
+fn cluster_queues(chance: &mut Rng, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
     // 1. Nodes of one flavor or of two.
     let n_flavors = if nodes.len() > 3 && chance.happens(500_000) { 2 } else { 1 };
     let mut capacity = vec![0; n_flavors];
@@ -132,7 +132,7 @@ fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<O
     // 2. Two queues that share the whole capacity.
     let limited = chance.happens(500_000);
     let strict = chance.happens(300_000);
-    let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.within(0, *gpus)).collect();
+    let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.range(0, *gpus)).collect();
     for queue in TEAMS {
         let flavors = capacity.iter().zip(&of_a).zip(FLAVORS).map(|((gpus, of_a), flavor)| {
             let nominal = if queue == TEAMS[0] { *of_a } else { gpus - of_a };
@@ -148,27 +148,27 @@ fn cluster_queues(chance: &mut Chance, nodes: &mut [Object], gpus: i64) -> Vec<O
     objects
 }
 
-fn submission(chance: &mut Chance, at: i64, gpus: i64, policy: &Policy) -> Submission {
-    let priority = i32::try_from(chance.within(0, 3) * 10).expect("it is small");
+fn submission(chance: &mut Rng, at: i64, gpus: i64, policy: &Policy) -> Submission {
+    let priority = i32::try_from(chance.range(0, 3) * 10).expect("it is small");
     let each = chance.pick(&[1, 1, 1, 2, gpus.min(4)]).min(gpus);
     let gang = chance.happens(500_000);
-    let pods = usize::try_from(if gang { chance.within(2, 6) } else { chance.within(1, 3) }).expect("it is small");
+    let pods = usize::try_from(if gang { chance.range(2, 6) } else { chance.range(1, 3) }).expect("it is small");
     let whole = chance.happens(700_000);
     let min = if chance.happens(800_000) { pods } else { pods - 1 };
     let queue = chance.pick(&TEAMS);
     let requests = [("cpu", 1), (GPU, each)].map(|(resource, n)| (resource.to_owned(), Quantity(n.to_string())));
     let mut template = template(priority, requests.into_iter());
     template.metadata.labels = NeutralQueues::default().label(queue, policy).map(|label| [label].into());
-    let running = chance.within(1, 120) * MINUTE;
+    let running = chance.range(1, 120) * MINUTE;
     Submission {
-        name: FullName::new("default", &format!("job-{at:02}")),
-        at: START.plus_micros(chance.within(0, 3 * HOUR)),
+        name: NamespacedName::new("default", &format!("job-{at:02}")),
+        at: START.plus_micros(chance.range(0, 3 * HOUR)),
         pods,
         gang: gang.then_some(Gang { min, whole }),
         template: template.into(),
         running_micros: Some(running),
         checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),
-        startup_micros: chance.within(1, 20) * SECOND,
-        stop_micros: chance.within(1, 30) * SECOND,
+        startup_micros: chance.range(1, 20) * SECOND,
+        stop_micros: chance.range(1, 30) * SECOND,
     }
 }

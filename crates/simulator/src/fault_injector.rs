@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::chance::Chance;
 use crate::faults::{Fault, Faults};
+use crate::rng::Rng;
 
 /// Decides which faults a run meets with, and counts them.
 pub(crate) struct FaultInjector {
@@ -27,7 +27,7 @@ impl FaultInjector {
     }
 
     /// Whether a fault befalls something now; if so, what more there is to chance about it.
-    pub fn strikes(&mut self, fault: Fault, about: &str) -> Option<Chance> {
+    pub fn draw_fault(&mut self, fault: Fault, about: &str) -> Option<Rng> {
         let rate = *self.faults.rate(fault);
         if rate == 0 {
             return None;
@@ -35,7 +35,7 @@ impl FaultInjector {
         let about = digest(about);
         let nth = self.asked.entry((fault, about)).or_default();
         *nth += 1;
-        let mut chance = Chance::new(digest(&format!("{} {fault:?} {about} {nth}", self.seed)));
+        let mut chance = Rng::new(digest(&format!("{} {fault:?} {about} {nth}", self.seed)));
         let strikes = chance.happens(rate);
         self.struck += u64::from(strikes);
         strikes.then_some(chance)
@@ -57,8 +57,8 @@ mod tests {
             let mut faults = FaultInjector::new(7, rates);
             let mut strikes = Vec::new();
             for about in (0..20_000).map(|at| format!("Pod default/{}", at % 50)) {
-                faults.strikes(Fault::LostEvent, &about);
-                strikes.push(faults.strikes(Fault::Conflict, &about).is_some());
+                faults.draw_fault(Fault::LostEvent, &about);
+                strikes.push(faults.draw_fault(Fault::Conflict, &about).is_some());
             }
             strikes
         };

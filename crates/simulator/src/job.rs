@@ -2,31 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 
-use crate::run::Ran;
+use crate::run::RunInterval;
 use crate::submission::Submission;
 
 /// A job that was submitted.
 pub(crate) struct Job {
     pub submission: Submission,
     /// A gang has one part, of all its pods; others have one for each pod.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Replica>,
     pub first_started: Option<Timestamp>,
     pub finished: Option<Timestamp>,
     /// How often a pod of it was evicted.
     pub evictions: u32,
     pub lost_micros: i64,
     /// What ran and stopped.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RunInterval>,
 }
 
 /// Pods that start, stop and start anew together.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct Replica {
     /// By pod: whether it runs.
-    pub pods: BTreeMap<FullName, bool>,
+    pub pods: BTreeMap<NamespacedName, bool>,
     pub turn: u32,
     /// What is saved.
     pub saved_micros: i64,
@@ -42,7 +42,7 @@ pub(crate) struct Part {
 impl Job {
     pub fn new(submission: Submission) -> Self {
         let n = if submission.gang.is_some() { 1 } else { submission.pods };
-        let parts = (0..n).map(|_| Part::default()).collect();
+        let parts = (0..n).map(|_| Replica::default()).collect();
         Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
     }
 
@@ -52,7 +52,7 @@ impl Job {
     }
 
     /// A pod runs. After how many microseconds its part will be done, if it began by that and ever is.
-    pub fn started(&mut self, part: usize, pod: &FullName, now: Timestamp) -> Option<i64> {
+    pub fn started(&mut self, part: usize, pod: &NamespacedName, now: Timestamp) -> Option<i64> {
         let needed = self.submission.gang.map_or(1, |gang| gang.min);
         let state = &mut self.parts[part];
         *state.pods.get_mut(pod)? = true;
@@ -73,7 +73,7 @@ impl Job {
         }
         state.broken = true;
         let Some(since) = state.running_since.take() else { return };
-        self.ran.push(Ran { from: since.0, to: Some(now.0) });
+        self.ran.push(RunInterval { from: since.0, to: Some(now.0) });
         let done = now.0 - since.0;
         let kept = self.submission.checkpoint_micros.map_or(0, |every| done / every.max(1) * every);
         state.saved_micros += kept;
@@ -86,7 +86,7 @@ impl Job {
         let state = &mut self.parts[part];
         state.done = true;
         if let Some(since) = state.running_since {
-            self.ran.push(Ran { from: since.0, to: Some(now.0) });
+            self.ran.push(RunInterval { from: since.0, to: Some(now.0) });
         }
         if self.is_done() {
             self.finished = Some(now);
@@ -94,10 +94,10 @@ impl Job {
     }
 
     /// When something of it ran, in the order of the beginnings.
-    pub fn all_ran(&self) -> Vec<Ran> {
+    pub fn all_ran(&self) -> Vec<RunInterval> {
         let running = self.parts.iter().filter(|part| !part.done).filter_map(|part| part.running_since);
-        let mut ran: Vec<Ran> =
-            self.ran.iter().copied().chain(running.map(|from| Ran { from: from.0, to: None })).collect();
+        let mut ran: Vec<RunInterval> =
+            self.ran.iter().copied().chain(running.map(|from| RunInterval { from: from.0, to: None })).collect();
         ran.sort_by_key(|ran| (ran.from, ran.to));
         ran
     }

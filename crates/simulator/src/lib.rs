@@ -6,13 +6,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same seed, same run, on every machine")]
 
 mod api;
-pub mod blueprint;
 pub mod campaign;
-pub mod chance;
 mod fault_injector;
 pub mod faults;
+pub mod input;
 pub mod invariants;
 mod job;
+pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod shrink;
@@ -21,4 +21,4 @@ pub mod summary;
 mod timeline;
 pub mod trace;
 mod usage;
-pub mod world;
+pub mod virtual_cluster;

@@ -1,6 +1,6 @@
 //! What a run leaves behind: what happened to every job, who evicted whom, and how full the cluster was.
 
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 use serde::Serialize;
 
@@ -74,12 +74,12 @@ pub struct JobRecord {
     /// What it did in vain, over all its pods.
     pub lost_micros: i64,
     /// When something of it ran, in the order of the beginnings; pods that run each on its own may overlap.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RunInterval>,
 }
 
 /// A time in which a job, or a pod of it that runs on its own, was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Ran {
+pub struct RunInterval {
     /// From when.
     pub from: i64,
     /// Until when; `None` where it ran in the end.
@@ -121,9 +121,9 @@ pub struct Preemption {
     /// For whom.
     pub unit: String,
     /// Who yields.
-    pub victims: Vec<FullName>,
+    pub victims: Vec<NamespacedName>,
     /// Where the preemptor lands.
-    pub placement: Vec<(FullName, String)>,
+    pub placement: Vec<(NamespacedName, String)>,
 }
 
 /// How the cluster stood.

@@ -14,20 +14,20 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_api::test_file::Profile;
 use reprieve_engine::Timestamp;
-use reprieve_loader::queue_spec::Account;
-use reprieve_loader::request;
+use reprieve_loader::queue_spec::QueueSpec;
+use reprieve_loader::requests;
 use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_translate::queue_tree::NeutralQueues;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::blueprint::{self, Blueprint};
 use crate::faults::Faults;
+use crate::input::{self, SimulationInput};
 use span::{Numbers, Span, Spans};
 
 /// When scenarios begin that do not say.
@@ -73,7 +73,7 @@ struct ScenarioSpec {
     #[serde(default)]
     priority_classes: Vec<Class>,
     #[serde(default)]
-    queues: Vec<QueueSpec>,
+    queues: Vec<ScenarioQueue>,
     #[serde(default)]
     jobs: Vec<JobSpec>,
     #[serde(default)]
@@ -105,7 +105,7 @@ struct Class {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct QueueSpec {
+struct ScenarioQueue {
     name: String,
     parent: Option<String>,
     #[serde(default)]
@@ -189,7 +189,7 @@ impl Scenario {
             let problem = format!("{api_version:?} is not known; write reprieve.dev/v1alpha1");
             return Err(located(InputError::new(problem).field("apiVersion")));
         }
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         for document in others {
             if let Some(test) = document.read(&mut objects)? {
                 let problem = "a PreemptionTest is no part of a scenario; leave it out";
@@ -209,13 +209,13 @@ impl Scenario {
     }
 
     /// The scenario as one seed makes it.
-    pub fn blueprint(&self, seed: u64) -> Blueprint {
+    pub fn blueprint(&self, seed: u64) -> SimulationInput {
         let mut objects = self.objects.clone();
         for template in &self.spec.nodes {
             objects.extend(template.nodes());
         }
         objects.extend(self.spec.priority_classes.iter().map(Class::object));
-        Blueprint {
+        SimulationInput {
             name: self.name.clone(),
             objects,
             queues: self.queues(),
@@ -232,9 +232,9 @@ impl Scenario {
     fn queues(&self) -> NeutralQueues {
         let queues = &self.spec.queues;
         let amounts = |amounts: &Amounts| {
-            request::amounts(&quantities(amounts), "queues").expect("amounts were checked when the scenario was read")
+            requests::amounts(&quantities(amounts), "queues").expect("amounts were checked when the scenario was read")
         };
-        let queue = |queue: &QueueSpec| Account {
+        let queue = |queue: &ScenarioQueue| QueueSpec {
             name: queue.name.clone(),
             parent: queue.parent.as_ref().and_then(|parent| queues.iter().position(|queue| queue.name == *parent)),
             guarantee: amounts(&queue.guarantee),
@@ -268,14 +268,14 @@ fn times(spec: &ScenarioSpec) -> Result<(Timestamp, Timestamp), InputError> {
 }
 
 /// Pods come from jobs, so that somebody makes them anew.
-fn refuse_pods(objects: &Objects) -> Result<(), InputError> {
+fn refuse_pods(objects: &ObjectSet) -> Result<(), InputError> {
     let refuse = |source: &Source, what: &str| {
         let problem = format!("a {what} is made by a job; write it under spec.jobs, with arrivals at 0s");
         Err(InputError::new(problem).at(source))
     };
     objects.pods.first().map_or(Ok(()), |pod| refuse(&pod.source, "Pod"))?;
     objects.pod_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
-    objects.job_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
+    objects.koordinator_pod_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
     objects.kueue_workloads.first().map_or(Ok(()), |workload| refuse(&workload.source, "Workload"))
 }
 
@@ -288,7 +288,7 @@ impl NodeTemplate {
             labels.entry("kubernetes.io/hostname".to_owned()).or_insert_with(|| name.clone());
             let mut allocatable = quantities(&self.allocatable);
             allocatable.entry("pods".to_owned()).or_insert_with(|| Quantity("110".to_owned()));
-            blueprint::node(&name, labels, &self.taints, allocatable)
+            input::node(&name, labels, &self.taints, allocatable)
         };
         (0..self.count).map(node).collect()
     }

@@ -2,13 +2,13 @@
 
 use crate::faults::Fault;
 use crate::invariants::{Violation, check};
-use crate::world::Setup;
+use crate::virtual_cluster::RunConfig;
 
 /// What is left of a setup.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct MinimizedFailure {
     /// The setup.
-    pub setup: Setup,
+    pub setup: RunConfig,
     /// Which of its submissions are left, by their place among all.
     pub kept: Vec<usize>,
     /// What is violated in it.
@@ -17,8 +17,8 @@ pub struct Shrunk {
 
 /// Leaves out kinds of faults, then submissions, then kinds of faults again, as long as the same invariant is violated. `kept` are the
 /// submissions of the setup, by their place among all; at most so many runs are tried.
-pub fn shrink(setup: Setup, kept: Vec<usize>, violation: Violation, mut runs: usize) -> Shrunk {
-    let mut shrunk = Shrunk { setup, kept, violation };
+pub fn shrink(setup: RunConfig, kept: Vec<usize>, violation: Violation, mut runs: usize) -> MinimizedFailure {
+    let mut shrunk = MinimizedFailure { setup, kept, violation };
     shrunk.leave_out_faults(&mut runs);
     let mut size = shrunk.kept.len().div_ceil(2);
     while size > 0 {
@@ -39,7 +39,7 @@ pub fn shrink(setup: Setup, kept: Vec<usize>, violation: Violation, mut runs: us
     shrunk
 }
 
-impl Shrunk {
+impl MinimizedFailure {
     fn leave_out_faults(&mut self, runs: &mut usize) {
         for &kind in Fault::ALL {
             let mut smaller = self.setup.clone();
@@ -48,7 +48,7 @@ impl Shrunk {
         }
     }
 
-    fn take_if_violated(&mut self, smaller: Setup, kept: Option<Vec<usize>>, runs: &mut usize) -> bool {
+    fn take_if_violated(&mut self, smaller: RunConfig, kept: Option<Vec<usize>>, runs: &mut usize) -> bool {
         let unchanged =
             smaller.faults == self.setup.faults && smaller.submissions.len() == self.setup.submissions.len();
         if unchanged || *runs == 0 {

@@ -9,8 +9,8 @@ use k8s_openapi::api::scheduling::v1beta1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::kinds::Object;
-use reprieve_api::koordinator::{JobGroup, JobSpec};
-use reprieve_api::meta::FullName;
+use reprieve_api::koordinator::{KoordinatorPodGroup, KoordinatorPodGroupSpec};
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
@@ -27,7 +27,7 @@ const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 #[derive(Clone, Debug)]
 pub struct Submission {
     /// Its namespace and name.
-    pub name: FullName,
+    pub name: NamespacedName,
     /// When.
     pub at: Timestamp,
     /// How many pods it has.
@@ -53,7 +53,7 @@ impl Submission {
     }
 
     fn metadata(&self) -> ObjectMeta {
-        let FullName { namespace, name } = self.name.clone();
+        let NamespacedName { namespace, name } = self.name.clone();
         ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() }
     }
 
@@ -78,7 +78,11 @@ impl Submission {
             }
             Policy::Koordinator(_) => {
                 let min_member = i64::try_from(min).unwrap_or(i64::MAX);
-                Some(Object::from(JobGroup { metadata, spec: JobSpec { min_member }, ..JobGroup::default() }))
+                Some(Object::from(KoordinatorPodGroup {
+                    metadata,
+                    spec: KoordinatorPodGroupSpec { min_member },
+                    ..KoordinatorPodGroup::default()
+                }))
             }
             Policy::YuniKorn | Policy::Kueue(_) => None,
         }

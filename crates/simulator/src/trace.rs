@@ -12,8 +12,8 @@ use reprieve_api::source::InputError;
 use reprieve_engine::Timestamp;
 use reprieve_translate::queue_tree::NeutralQueues;
 
-use crate::blueprint::Blueprint;
 use crate::faults::Faults;
+use crate::input::SimulationInput;
 use crate::submission::Submission;
 
 pub use jobs::jobs;
@@ -33,7 +33,7 @@ struct Row {
 
 /// Lines that were passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Broken {
+pub struct SkippedLines {
     /// How many.
     pub lines: usize,
     /// The first of them.
@@ -51,7 +51,7 @@ pub struct Text<'t> {
 
 /// What to do with a line that cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnBroken {
+pub enum OnInvalidLine {
     /// It is an error.
     Stop,
     /// It is counted and passed over.
@@ -59,16 +59,16 @@ pub enum OnBroken {
 }
 
 /// A blueprint of these submissions, in their order, in which nothing goes wrong; it ends after so many seconds.
-fn blueprint(
+fn simulation_input(
     list: Text<'_>,
     objects: Vec<Object>,
     queues: NeutralQueues,
     mut submissions: Vec<(Submission, Option<String>)>,
     made_up: Vec<String>,
     seconds: i64,
-) -> Blueprint {
+) -> SimulationInput {
     submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
-    Blueprint {
+    SimulationInput {
         name: list.file.to_owned(),
         objects,
         queues,
@@ -88,10 +88,10 @@ impl Text<'_> {
         self,
         what: &str,
         header: &str,
-        on_broken: OnBroken,
+        on_broken: OnInvalidLine,
         understand: impl Fn(&Row) -> Result<T, String>,
         name: impl Fn(&T) -> &str,
-    ) -> Result<(Vec<T>, Broken), InputError> {
+    ) -> Result<(Vec<T>, SkippedLines), InputError> {
         let (rows, mut broken) = self.rows(header, on_broken)?;
         let mut understood = Vec::with_capacity(rows.len());
         for row in rows {
@@ -110,13 +110,13 @@ impl Text<'_> {
         }
     }
 
-    fn rows(self, header: &str, on_broken: OnBroken) -> Result<(Vec<Row>, Broken), InputError> {
+    fn rows(self, header: &str, on_broken: OnInvalidLine) -> Result<(Vec<Row>, SkippedLines), InputError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
         if !reader.headers().map_err(|error| self.wrong(1, error))?.iter().eq(header.split(',')) {
             let problem = format!("the columns are not {header}; this is another format, or the first line is missing");
             return Err(self.wrong(1, problem));
         }
-        let mut broken = Broken::default();
+        let mut broken = SkippedLines::default();
         let mut rows = Vec::new();
         let mut record = StringRecord::new();
         loop {
@@ -146,13 +146,13 @@ impl Text<'_> {
     }
 }
 
-impl Broken {
-    fn add(&mut self, error: InputError, on_broken: OnBroken) -> Result<(), InputError> {
+impl SkippedLines {
+    fn add(&mut self, error: InputError, on_broken: OnInvalidLine) -> Result<(), InputError> {
         match on_broken {
-            OnBroken::Stop => {
+            OnInvalidLine::Stop => {
                 Err(InputError { problem: format!("{}; --skip-broken goes on without it", error.problem), ..error })
             }
-            OnBroken::Skip => {
+            OnInvalidLine::Skip => {
                 self.lines += 1;
                 self.first.get_or_insert(error);
                 Ok(())

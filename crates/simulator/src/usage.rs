@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_loader::request;
+use reprieve_loader::requests;
 use reprieve_scheduler::action::SOFT_EVICTION;
 
 use crate::job::Job;
@@ -25,8 +25,8 @@ pub(crate) struct Usage {
     pub capacity: i64,
     used: i64,
     pending: usize,
-    pods: BTreeMap<FullName, Counted>,
-    on_node: BTreeMap<String, BTreeSet<FullName>>,
+    pods: BTreeMap<NamespacedName, Counted>,
+    on_node: BTreeMap<String, BTreeSet<NamespacedName>>,
     by_queue: BTreeMap<String, i64>,
 }
 
@@ -51,7 +51,7 @@ impl Usage {
 
     /// A pod as it is now; what it was is told.
     pub fn put(&mut self, pod: &Pod) -> Counted {
-        let name = FullName::of(&pod.metadata);
+        let name = NamespacedName::from_meta(&pod.metadata);
         let before = self.pods.get(&name).cloned().unwrap_or_default();
         let known = self.pods.contains_key(&name);
         let after = Counted {
@@ -75,7 +75,7 @@ impl Usage {
         before
     }
 
-    pub fn remove(&mut self, name: &FullName) {
+    pub fn remove(&mut self, name: &NamespacedName) {
         let Some(counted) = self.pods.remove(name) else { return };
         if counted.node.is_some() && !counted.over {
             self.used -= counted.amount;
@@ -89,7 +89,7 @@ impl Usage {
         self.pending -= usize::from(counted.node.is_none());
     }
 
-    pub fn pods_on(&self, node: &str) -> Vec<FullName> {
+    pub fn pods_on(&self, node: &str) -> Vec<NamespacedName> {
         self.on_node.get(node).into_iter().flatten().cloned().collect()
     }
 
@@ -126,7 +126,7 @@ impl Usage {
 fn offered(object: &Object, resource: &str) -> i64 {
     let Object::Node(node) = object else { return 0 };
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let amounts = allocatable.and_then(|list| request::amounts(list, "status.allocatable").ok());
+    let amounts = allocatable.and_then(|list| requests::amounts(list, "status.allocatable").ok());
     amounts.and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn is_soft_evicted(pod: &Pod) -> bool {
 }
 
 fn asked(pod: &Pod, resource: &str) -> i64 {
-    request::requests(pod).ok().and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
+    requests::requests(pod).ok().and_then(|amounts| amounts.get(resource).copied()).unwrap_or(0)
 }
 
 /// The queue that a pod names, whatever its policy calls it.

@@ -3,7 +3,7 @@
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_simulator::scenario::Scenario;
-use reprieve_simulator::world::World;
+use reprieve_simulator::virtual_cluster::VirtualCluster;
 
 const GUARDED: &str = "
 apiVersion: reprieve.dev/v1alpha1
@@ -27,8 +27,8 @@ fn first_victim(min_available: &str) -> String {
     let text = GUARDED.replace("MIN", min_available);
     let blueprint = Scenario::read("guarded", &text).unwrap().blueprint(0);
     let policy = Policy::Kubernetes(Kubernetes::default());
-    let mut world = World::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
-    while world.pass(|_, _| ()) {}
+    let mut world = VirtualCluster::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
+    while world.advance(|_, _| ()) {}
     world.finish().evictions[0].job.clone()
 }
 

@@ -7,7 +7,7 @@ use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::scenario::Scenario;
 use reprieve_simulator::summary::summary;
-use reprieve_simulator::world::World;
+use reprieve_simulator::virtual_cluster::VirtualCluster;
 
 const DAY: &str = include_str!("../../cli/demo/day.yaml");
 
@@ -16,8 +16,8 @@ fn bytes(policy: Policy, seed: u64) -> String {
     let mut blueprint = Scenario::read("day", DAY).unwrap().blueprint(seed);
     blueprint.end = blueprint.start.plus_micros(7 * 3_600_000_000);
     blueprint.faults = Faults::SOME;
-    let mut world = World::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
-    while world.pass(|_, _| ()) {}
+    let mut world = VirtualCluster::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
+    while world.advance(|_, _| ()) {}
     let run = world.finish();
     let summary = summary("p", &run, &blueprint.queues);
     serde_json::to_string(&(&run.jobs, &run.evictions, &run.samples, &run.counts, &summary)).unwrap()

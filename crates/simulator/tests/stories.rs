@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_loader::question::policy;
+use reprieve_loader::policy::policy;
 use reprieve_simulator::invariants::check;
 use reprieve_simulator::run::{JobRecord, Run};
 use reprieve_simulator::scenario::Scenario;

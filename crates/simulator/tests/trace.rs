@@ -1,6 +1,6 @@
 //! Traces: the generated samples are read, and a broken line is named.
 
-use reprieve_simulator::trace::{OnBroken, Text, jobs, openb};
+use reprieve_simulator::trace::{OnInvalidLine, Text, jobs, openb};
 
 const NODES: &str = include_str!("../../../docs/examples/traces/openb_node_list_all_node.csv");
 const PODS: &str = include_str!("../../../docs/examples/traces/openb_pod_list_sample.csv");
@@ -12,7 +12,7 @@ fn file<'t>(file: &'t str, text: &'t str) -> Text<'t> {
 
 #[test]
 fn openb_has_nodes_and_pods() {
-    let (blueprint, broken) = openb(file("pods", PODS), file("nodes", NODES), OnBroken::Stop).unwrap();
+    let (blueprint, broken) = openb(file("pods", PODS), file("nodes", NODES), OnInvalidLine::Stop).unwrap();
     assert_eq!((blueprint.objects.len(), blueprint.submissions.len(), broken.lines), (6, 60, 0));
     let highest = blueprint.submissions.iter().map(|(job, _)| job.priority()).max();
     assert_eq!(highest, Some(300));
@@ -21,11 +21,11 @@ fn openb_has_nodes_and_pods() {
 
 #[test]
 fn a_list_of_jobs_has_gangs_and_nodes_that_are_made_up() {
-    let (blueprint, _) = jobs(file("jobs", JOBS), None, OnBroken::Stop, 3).unwrap();
+    let (blueprint, _) = jobs(file("jobs", JOBS), None, OnInvalidLine::Stop, 3).unwrap();
     let gangs = blueprint.submissions.iter().filter(|(job, _)| job.gang.is_some_and(|gang| gang.whole));
     assert!(gangs.count() > 3);
     assert!(blueprint.made_up.iter().any(|note| note.starts_with("nodes: ")));
-    let (with_nodes, _) = jobs(file("jobs", JOBS), Some(file("nodes", NODES)), OnBroken::Stop, 3).unwrap();
+    let (with_nodes, _) = jobs(file("jobs", JOBS), Some(file("nodes", NODES)), OnInvalidLine::Stop, 3).unwrap();
     assert_eq!(with_nodes.objects.len(), 6);
     assert!(!with_nodes.made_up.iter().any(|note| note.starts_with("nodes: ")));
 }
@@ -43,23 +43,24 @@ fn a_broken_line_is_named_or_passed_over_and_counted() {
     ] {
         let text = format!("job,submit_s,gpus,duration_s\na,0,1,5\n{line}\nb,5,1,5\n");
         let list = file("list.csv", &text);
-        let error = jobs(list, None, OnBroken::Stop, 0).unwrap_err().to_string();
+        let error = jobs(list, None, OnInvalidLine::Stop, 0).unwrap_err().to_string();
         assert!(error.starts_with("list.csv: line 3: "), "{error}");
         assert!(error.contains(problem), "{problem}: {error}");
-        let (blueprint, broken) = jobs(list, None, OnBroken::Skip, 0).unwrap();
+        let (blueprint, broken) = jobs(list, None, OnInvalidLine::Skip, 0).unwrap();
         assert_eq!((blueprint.submissions.len(), broken.lines), (2, 1), "{line}");
     }
     let pods = PODS.replacen(",LS,", ",XX,", 1);
-    let error = openb(file("pods", &pods), file("nodes", NODES), OnBroken::Stop).unwrap_err().to_string();
+    let error = openb(file("pods", &pods), file("nodes", NODES), OnInvalidLine::Stop).unwrap_err().to_string();
     assert!(error.contains("qos: \"XX\" is not known"), "{error}");
 }
 
 #[test]
 fn other_tables_are_refused() {
-    let error = jobs(file("x", NODES), None, OnBroken::Skip, 0).unwrap_err().to_string();
+    let error = jobs(file("x", NODES), None, OnInvalidLine::Skip, 0).unwrap_err().to_string();
     assert!(error.contains("line 1: the columns are not job,submit_s,gpus,duration_s"), "{error}");
-    let error = jobs(file("x", "job,submit_s,gpus,duration_s\n"), None, OnBroken::Skip, 0).unwrap_err().to_string();
+    let error =
+        jobs(file("x", "job,submit_s,gpus,duration_s\n"), None, OnInvalidLine::Skip, 0).unwrap_err().to_string();
     assert!(error.contains("no line that can be used"), "{error}");
     let twice = "job,submit_s,gpus,duration_s\na,0,1,5\na,0,1,5\n";
-    assert!(jobs(file("x", twice), None, OnBroken::Stop, 0).unwrap_err().to_string().contains("twice"));
+    assert!(jobs(file("x", twice), None, OnInvalidLine::Stop, 0).unwrap_err().to_string().contains("twice"));
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::VictimRef;
 use reprieve_engine::choose::Plan;
-use reprieve_engine::fit::Preemptor;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::node_plans;
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_report::answer::answer;
 use serde_json::{Value, json};
 
@@ -42,14 +42,14 @@ fn files(path: &Path) -> Vec<PathBuf> {
 
 fn decide(path: &Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents(&path.to_string_lossy(), &text) {
         let read = document.read(&mut objects).map_err(|error| error.to_string())?;
         test = test.or(read.map(|sourced| sourced.object));
     }
     let test = test.ok_or("there is no PreemptionTest in it")?;
-    let mut loaded = load(&objects, Strictness::Test).map_err(|error| error.to_string())?;
+    let mut loaded = load(&objects, OnInvalid::Test).map_err(|error| error.to_string())?;
     let question = Question::new(&test.spec, &loaded).map_err(|error| error.to_string())?;
     let answer = answer(&question, &mut loaded);
     let victim = |victim: &VictimRef| match &victim.workload {
@@ -63,7 +63,7 @@ fn decide(path: &Path) -> Result<Value, String> {
         "victims": victims,
         "nominated": answer.nominated,
     });
-    if let Preemptor::Pod(pod) = question.preemptor {
+    if let PreemptorId::Pod(pod) = question.preemptor {
         let plans = node_plans(&mut loaded.snapshot, &question.policy, pod, question.now);
         let names = |(node, plan): &(_, Plan)| (loaded.names.node(*node).to_owned(), victims_of(&loaded, plan));
         line["candidates"] = json!(plans.iter().map(names).collect::<BTreeMap<String, Vec<String>>>());

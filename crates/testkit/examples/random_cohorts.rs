@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use reprieve_testkit::random_cohorts::{Sort, cluster};
+use reprieve_testkit::random_cohorts::{Kind, cluster};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 }
 
 fn write(sort: &str, seed: &str, count: &str, folder: &PathBuf) -> Result<(), String> {
-    let known = Sort::ALL.into_iter().find(|known| known.name() == sort);
+    let known = Kind::ALL.into_iter().find(|known| known.name() == sort);
     let sort = known.ok_or_else(|| format!("{sort:?} is not understood; write flat, tree or fair"))?;
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a number"));
     let (first, count) = (number(seed)?, number(count)?);

@@ -28,7 +28,7 @@ pub(crate) fn write_some_as_limits(spec: &mut Value, number: u64) {
 /// The resources of a container in flow style; `wants` is a list in flow style, too.
 pub(crate) fn resources(wants: &str, number: u64) -> String {
     let mut rng = Rng::new(number ^ 0x6c69_6d69_7473);
-    match (rng.below(20), wants.split_once(", ")) {
+    match (rng.up_to(20), wants.split_once(", ")) {
         (0..=2, _) => format!("{{limits: {{{wants}}}}}"),
         (3..=4, Some((first, others))) => format!("{{requests: {{{first}}}, limits: {{{others}}}}}"),
         _ => format!("{{requests: {{{wants}}}}}"),

@@ -1,11 +1,11 @@
 //! Small random clusters, each with one question: two to six nodes, a score of pods, few priorities and little room, so that ties,
 //! budgets and reprieves matter. Most questions end in a preemption; all outcomes occur. The same seed gives the same bytes.
 
+mod constraints;
 mod groups;
 mod nodes;
 mod pending;
 mod pods;
-mod wishes;
 pub(crate) mod yaml;
 
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
     maker.namespaces();
     maker.nodes();
     if features.nominations && maker.rng.chance(45) {
-        maker.nominated = Some(maker.rng.below(maker.nodes.len()));
+        maker.nominated = Some(maker.rng.up_to(maker.nodes.len()));
     }
     maker.classes();
     if features.gangs {
@@ -295,7 +295,7 @@ impl Maker {
             if !is_pod || !self.rng.chance(if is_bound { 10 } else { 25 }) {
                 continue;
             }
-            let what = self.rng.below(7);
+            let what = self.rng.up_to(7);
             let spec = &mut self.objects[at]["spec"];
             match what {
                 0 | 1 if !is_bound => spec["schedulingGates"] = json!([{ "name": "example.com/quota" }]),

@@ -20,7 +20,7 @@ const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 
 /// How the queues stand to each other, and who may take from whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum Kind {
     /// One cohort or two.
     Flat,
     /// Cohorts within cohorts.
@@ -29,7 +29,7 @@ pub enum Sort {
     Fair,
 }
 
-impl Sort {
+impl Kind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Flat, Self::Tree, Self::Fair];
 
@@ -44,7 +44,7 @@ impl Sort {
 }
 
 /// The cluster of this seed, as a PreemptionTest file that expects nothing.
-pub fn cluster(sort: Sort, seed: u64) -> String {
+pub fn cluster(sort: Kind, seed: u64) -> String {
     let mut rng = Rng::new(seed.wrapping_mul(3).wrapping_add(sort as u64));
     let supply = Supply::new(&mut rng);
     let tree = Tree::new(&mut rng, sort, &supply);
@@ -65,10 +65,10 @@ pub fn cluster(sort: Sort, seed: u64) -> String {
     documents.join("---\n")
 }
 
-fn test(rng: &mut Rng, sort: Sort, seed: u64) -> Value {
+fn test(rng: &mut Rng, sort: Kind, seed: u64) -> Value {
     let mut args = json!({"placement": "QuotaOnly"});
-    if sort == Sort::Fair {
-        args["fairSharing"] = match rng.below(4) {
+    if sort == Kind::Fair {
+        args["fairSharing"] = match rng.up_to(4) {
             0 => json!({"enable": true, "preemptionStrategies": ["LessThanOrEqualToFinalShare"]}),
             1 => json!({"enable": true, "preemptionStrategies": ["LessThanInitialShare"]}),
             _ => json!({"enable": true}),

@@ -91,7 +91,7 @@ impl Node {
             zone: if rng.chance(50) { "a" } else { "b" },
             offers: [rng.within(3, 9) as i64, if has_memory { rng.within(4, 16) as i64 } else { 0 }],
             n_pods: if rng.chance(8) { rng.within(2, 5) } else { 110 },
-            closed: match rng.below(25) {
+            closed: match rng.up_to(25) {
                 0 => Some("unschedulable: true"),
                 1 => Some("taints: [{key: own, value: us, effect: NoSchedule}]"),
                 _ => None,
@@ -123,7 +123,7 @@ struct Quota {
 fn quotas(rng: &mut Rng, total: Amounts, has_memory: bool) -> Vec<Quota> {
     let mut quotas: Vec<Quota> = Vec::new();
     for at in 0..rng.within(1, 5) {
-        let parent = (at > 0 && rng.chance(65)).then(|| rng.below(at));
+        let parent = (at > 0 && rng.chance(65)).then(|| rng.up_to(at));
         let above = parent.map_or([None; 2], |parent| quotas[parent].max);
         let (mut min, mut max) = ([None; 2], [None; 2]);
         for resource in 0..2 {

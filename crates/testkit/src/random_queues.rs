@@ -85,7 +85,7 @@ fn nodes(rng: &mut Rng, present: [bool; RESOURCES.len()]) -> Vec<Node> {
             zone: if rng.chance(50) { "a" } else { "b" },
             offers: std::array::from_fn(|at| if present[at] { offers[at] as i64 } else { 0 }),
             n_pods: if rng.chance(12) { rng.within(2, 5) } else { 110 },
-            closed: match rng.below(30) {
+            closed: match rng.up_to(30) {
                 0 => Some("unschedulable: true"),
                 1 => Some("taints: [{key: own, value: us, effect: NoSchedule}]"),
                 _ => None,
@@ -139,13 +139,13 @@ impl Rng {
     }
 
     /// From 0 to below `end`, which is not 0.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub fn up_to(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// From `first` to `last`, both included.
     pub fn within(&mut self, first: usize, last: usize) -> usize {
-        first + self.below(last - first + 1)
+        first + self.up_to(last - first + 1)
     }
 
     /// True in so many cases of a hundred.
@@ -155,13 +155,13 @@ impl Rng {
 
     /// One of the items; there is at least one.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())]
+        items[self.up_to(items.len())]
     }
 
     /// Puts the items in any order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
+            items.swap(last, self.up_to(last + 1));
         }
     }
 }

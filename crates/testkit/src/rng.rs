@@ -16,13 +16,13 @@ impl Rng {
     }
 
     /// From 0 to below `end`, which is not 0.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub fn up_to(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
     /// From `first` to `last`, both included.
     pub fn within(&mut self, first: usize, last: usize) -> usize {
-        first + self.below(last - first + 1)
+        first + self.up_to(last - first + 1)
     }
 
     /// True in so many cases of a hundred.
@@ -32,13 +32,13 @@ impl Rng {
 
     /// One of the items; there is at least one.
     pub fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
-        &items[self.below(items.len())]
+        &items[self.up_to(items.len())]
     }
 
     /// Puts the items in any order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
+            items.swap(last, self.up_to(last + 1));
         }
     }
 }

@@ -11,17 +11,17 @@ mod quotas;
 use std::sync::Arc;
 
 use k8s_openapi::api::scheduling::v1beta1::{PodGroupSchedulingConstraints, TopologyConstraint};
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Considered, Skip, Verdict, cycle};
+use reprieve_engine::policy::kueue::{CycleEntry, CycleResult, SkipReason, run_cycle};
 use reprieve_engine::snapshot::Unit;
 use reprieve_engine::{Outcome, WorkloadId};
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 
-use build::{Asked, Cluster, Template, ZONE, budget, from_scenario, priority_class, sourced};
-use cohorts::Ground;
+use build::{Cluster, ExpectedQuestion, Template, ZONE, budget, from_scenario, priority_class, sourced};
+use cohorts::ClusterSoFar;
 use list::List;
 
 pub use cohorts::Cohorts;
@@ -37,7 +37,7 @@ const SCATTERED_VICTIMS: usize = 390;
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The cluster, with the preemptor in it.
-    pub objects: Objects,
+    pub objects: ObjectSet,
     /// Who asks.
     pub preemptor: PreemptorRef,
     /// Under which policy.
@@ -49,7 +49,7 @@ pub struct Scenario {
 impl Scenario {
     /// The snapshot and the question, ready to be decided.
     pub fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, Strictness::Test).expect("the scenario's objects are sound");
+        let loaded = load(&self.objects, OnInvalid::Test).expect("the scenario's objects are sound");
         let question = self.question(&loaded);
         (loaded, question)
     }
@@ -79,12 +79,12 @@ impl Scenario {
     }
 
     /// All heads at once, under Kueue.
-    pub fn cycle(&self, loaded: &Loaded, question: &Question) -> Vec<Considered> {
+    pub fn cycle(&self, loaded: &Loaded, question: &Question) -> Vec<CycleEntry> {
         let Policy::Kueue(policy) = &question.policy else {
             panic!("only Kueue has a cycle");
         };
         let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
-        cycle(&loaded.snapshot, policy, &pending, question.now)
+        run_cycle(&loaded.snapshot, policy, &pending, question.now)
     }
 
     /// Runs a cycle and panics unless every head was considered, and, since all have chosen the same victims, the first alone has them.
@@ -94,9 +94,9 @@ impl Scenario {
         assert_eq!(considered.len(), asking.count(), "heads");
         for (at, head) in considered.iter().enumerate() {
             let stands = match &head.verdict {
-                Verdict::Decided(Outcome::Preempt(plan)) => at == 0 && Some(plan.victims.len()) == self.victims,
-                Verdict::Skipped(Skip::VictimTaken { by, .. }) => at > 0 && *by == considered[0].workload,
-                Verdict::Decided(_) | Verdict::Skipped(_) => false,
+                CycleResult::Decided(Outcome::Preempt(plan)) => at == 0 && Some(plan.victims.len()) == self.victims,
+                CycleResult::Skipped(SkipReason::VictimTaken { by, .. }) => at > 0 && *by == considered[0].workload,
+                CycleResult::Decided(_) | CycleResult::Skipped(_) => false,
             };
             assert!(stands, "head {at}: {:?}", head.verdict);
         }
@@ -117,7 +117,7 @@ impl Scenario {
 pub fn pod(nodes: usize, pods_per_node: usize) -> Scenario {
     let low = Template::new(3000 / pods_per_node, 1000);
     let cluster = Cluster::new(nodes).spread(nodes * pods_per_node, |_| low.clone());
-    cluster.asked_by_pod(3970).taking(pods_per_node)
+    cluster.asked_by_pod(3970).with_victims(pods_per_node)
 }
 
 /// The same, where a third of the pods must go, half of the pods have budgets, and half of the budgets are exhausted.
@@ -128,13 +128,13 @@ pub fn pod_among_budgets(nodes: usize) -> Scenario {
     for app in 0..100 {
         cluster.objects.budgets.push(sourced(budget(app, if app % 2 == 0 { 0 } else { 2 })));
     }
-    cluster.asked_by_pod(1900).taking(3)
+    cluster.asked_by_pod(1900).with_victims(3)
 }
 
 /// The same, where every node has pods of ten priorities.
 pub fn pod_among_priorities(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000 * (index * 7 / nodes % 10) as i32 + (index % 13) as i32);
-    Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).taking(3)
+    Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).with_victims(3)
 }
 
 /// The same, where every third pod tolerates preemption for ever, or for a time that is over, by its priority class.
@@ -147,7 +147,7 @@ pub fn pod_among_tolerations(nodes: usize) -> Scenario {
     {
         cluster.objects.priority_classes.push(sourced(priority_class(name, minimum, seconds)));
     }
-    cluster.asked_by_pod(1900).taking(3)
+    cluster.asked_by_pod(1900).with_victims(3)
 }
 
 /// A gang whose members need three victims each, on nodes that are full to the brim with equal pods.
@@ -156,13 +156,16 @@ pub fn gang(nodes: usize, members: usize) -> Scenario {
     Cluster::new(nodes)
         .spread(nodes * 10, |_| low.clone())
         .asked_by_gang(members, Template::new(1200, HIGH))
-        .taking(3 * members)
+        .with_victims(3 * members)
 }
 
 /// The same, where every node has pods of ten priorities.
 pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000 * (index * 7 / nodes % 10) as i32);
-    Cluster::new(nodes).spread(nodes * 10, low).asked_by_gang(members, Template::new(1200, HIGH)).taking(3 * members)
+    Cluster::new(nodes)
+        .spread(nodes * 10, low)
+        .asked_by_gang(members, Template::new(1200, HIGH))
+        .with_victims(3 * members)
 }
 
 /// The same, where all members must share one of the zones.
@@ -178,14 +181,14 @@ pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
 /// `GangPreemptionBasic`: a gang with a member for every node, each of which takes all ten pods there.
 pub fn gang_clears_pods(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
-    Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).taking(10 * nodes)
+    Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).with_victims(10 * nodes)
 }
 
 /// `GangPreemptionPodGroups`: a gang with a member for every node takes five gangs that cover all nodes too.
 pub fn gang_clears_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(600, 1000).port(8000 + index / nodes).group(index / nodes);
     let cluster = Cluster::new(nodes).gangs(5, nodes).spread(5 * nodes, low);
-    cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).taking(5 * nodes)
+    cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).with_victims(5 * nodes)
 }
 
 /// `GangPreemptionAffinity`: every node has an anchor pod that stays, and the members must run beside one.
@@ -193,7 +196,7 @@ pub fn gang_with_affinity(nodes: usize) -> Scenario {
     let anchor = |_| Template::new(10, 9_999_999).blue().port(7000).kind("anchor");
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
     let member = Template::new(3970, HIGH).memory(500).beside_blue();
-    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).taking(10 * nodes)
+    Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).with_victims(10 * nodes)
 }
 
 /// A gang of 100 against as many gangs of ten as there are nodes. Their pods were spread in the order of their numbers, so that
@@ -201,26 +204,26 @@ pub fn gang_with_affinity(nodes: usize) -> Scenario {
 pub fn gang_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group(index / 10);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
-    cluster.asked_by_gang(100, Template::new(3970, HIGH)).taking(1000)
+    cluster.asked_by_gang(100, Template::new(3970, HIGH)).with_victims(1000)
 }
 
 /// The same, where the pods of each gang stand far apart and no two gangs share all their nodes; a member takes three gangs.
 pub fn gang_against_scattered_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000).group((index + index / nodes * 89) % nodes);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
-    cluster.asked_by_gang(100, Template::new(1200, HIGH)).taking(SCATTERED_VICTIMS)
+    cluster.asked_by_gang(100, Template::new(1200, HIGH)).with_victims(SCATTERED_VICTIMS)
 }
 
 /// A pod against the same gangs: whom it takes on one node goes from ten.
 pub fn pod_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group((index + index / nodes * 89) % nodes);
-    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).taking(100)
+    Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).with_victims(100)
 }
 
 /// A pod of a queue that is owed something, in a tree of five levels and `12 * width^3` leaves; all leaves share every node. The
 /// other leaves are guaranteed half of what they use, and it takes two of their pods.
 pub fn pod_among_queues(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
-    asked_in_queue(width, nodes, pods_per_node, 0, 2).taking(2)
+    asked_in_queue(width, nodes, pods_per_node, 0, 2).with_victims(2)
 }
 
 /// The same, asked by a pod whose queue has more than it is guaranteed.
@@ -233,7 +236,7 @@ pub fn pod_among_queues_without_victims(width: usize, nodes: usize, pods_per_nod
     asked_in_queue(width, nodes, pods_per_node, 0, 1).refused()
 }
 
-fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usize, share: usize) -> Asked {
+fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usize, share: usize) -> ExpectedQuestion {
     let leaves = queues::leaves(width);
     let pods = nodes * pods_per_node;
     let milli_cpu = 4000 / pods_per_node;
@@ -271,28 +274,28 @@ fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -
     let quotas = quotas::quotas(leaves, asked.max(pods * milli_cpu / leaves), asked, root);
     cluster.objects.elastic_quotas = quotas.into_iter().map(from_scenario).collect();
     let member = Template::new(2 * milli_cpu, HIGH).label(quotas::NAME, &quotas::leaf(0));
-    cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).taking(2 * members + pods / leaves)
+    cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).with_victims(2 * members + pods / leaves)
 }
 
 /// A workload whose queue has lent all its quota takes half of it back.
 pub fn workload_reclaims(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
-    asked_in_cohorts(cohorts, queues, workloads, 5).taking(false, 5)
+    asked_in_cohorts(cohorts, queues, workloads, 5).with_victims(false, 5)
 }
 
 /// Under fair sharing, flat: one that asks for more than its queue's own takes from those who borrow more than it will.
 pub fn workload_shares(queues: usize, workloads: usize) -> Scenario {
     let asks = workloads / queues + 1;
-    asked_in_cohorts(Cohorts::Flat, queues, workloads, asks).taking(true, asks)
+    asked_in_cohorts(Cohorts::Flat, queues, workloads, asks).with_victims(true, asks)
 }
 
 /// Under fair sharing, flat or in a tree: one that asks for what its queue has lent.
 pub fn workload_reclaims_by_share(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
-    asked_in_cohorts(cohorts, queues, workloads, 10).taking(true, 10)
+    asked_in_cohorts(cohorts, queues, workloads, 10).with_victims(true, 10)
 }
 
-fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usize) -> Ground {
+fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usize) -> ClusterSoFar {
     const LENDS: usize = 10;
-    let mut ground = Ground::new(cohorts, queues);
+    let mut ground = ClusterSoFar::new(cohorts, queues);
     for _ in 0..queues {
         ground.queue(workloads / queues);
     }
@@ -306,7 +309,7 @@ fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usi
 
 /// A cycle in which every head asks for what its queue has lent to a few queues that have nothing of their own.
 pub fn heads_that_reclaim(queues: usize, fair_sharing: bool) -> Scenario {
-    let mut ground = Ground::new(Cohorts::Flat, queues);
+    let mut ground = ClusterSoFar::new(Cohorts::Flat, queues);
     for at in 0..queues {
         ground.queue(10);
         (0..5).for_each(|_| ground.holds(at));
@@ -316,7 +319,7 @@ pub fn heads_that_reclaim(queues: usize, fair_sharing: bool) -> Scenario {
         let borrower = ground.queue(0);
         (0..50).for_each(|_| ground.holds(borrower));
     }
-    ground.taking(fair_sharing, 5)
+    ground.with_victims(fair_sharing, 5)
 }
 
 #[cfg(test)]
@@ -324,8 +327,8 @@ mod tests {
     use super::*;
     use reprieve_api::read::documents;
 
-    fn read(text: &str) -> Objects {
-        let mut objects = Objects::default();
+    fn read(text: &str) -> ObjectSet {
+        let mut objects = ObjectSet::default();
         for document in documents("scenario", text) {
             document.read(&mut objects).expect("the scenario can be read");
         }
@@ -389,7 +392,7 @@ mod tests {
             for text in [scenario.json(), scenario.yaml()] {
                 let objects = read(&text);
                 assert_eq!(objects.len(), scenario.objects.len());
-                assert_eq!(load(&objects, Strictness::Test).unwrap().snapshot, snapshot);
+                assert_eq!(load(&objects, OnInvalid::Test).unwrap().snapshot, snapshot);
             }
         }
     }

@@ -5,35 +5,35 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reprieve_api::kueue::{DisturbanceSpec, KueueWorkload, MilestoneSpec};
-use reprieve_api::object_set::Objects;
+use reprieve_api::kueue::{KueueWorkload, MilestoneSpec, WorkloadPreemptionSpec};
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::Sourced;
 use reprieve_api::test_file::TestSpec;
 use reprieve_engine::explanation::{Explanation, Spared};
-use reprieve_engine::fit::Preemptor;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Assignment, Likeness, Verdict, cycle, decide};
+use reprieve_engine::policy::kueue::{Assignment, CycleResult, WorkloadClassKey, decide, run_cycle};
 use reprieve_engine::snapshot::Snapshot;
-use reprieve_engine::{CellId, Decision, Outcome, QueueId, UnitId, WorkloadId};
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_engine::{Decision, FlavorResourceId, Outcome, QueueId, UnitId, WorkloadId};
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_report::answer;
-use reprieve_testkit::random_cohorts::{Rng, Sort, cluster};
+use reprieve_testkit::random_cohorts::{Kind, Rng, cluster};
 
 const SEEDS: std::ops::Range<u64> = 100_000..100_120;
 
 /// A random cluster with its question.
 struct Case {
     name: String,
-    objects: Objects,
+    objects: ObjectSet,
     spec: TestSpec,
 }
 
 impl Case {
-    fn new(sort: Sort, seed: u64) -> Self {
-        let mut objects = Objects::default();
+    fn new(sort: Kind, seed: u64) -> Self {
+        let mut objects = ObjectSet::default();
         let mut test = None;
         for document in documents("random", &cluster(sort, seed)) {
             let read = document.read(&mut objects).expect("the cluster can be read");
@@ -44,11 +44,11 @@ impl Case {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        SEEDS.flat_map(|seed| Sort::ALL.map(|sort| Self::new(sort, seed)))
+        SEEDS.flat_map(|seed| Kind::ALL.map(|sort| Self::new(sort, seed)))
     }
 
     fn load(&self) -> (Loaded, Question) {
-        let loaded = load(&self.objects, Strictness::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let loaded = load(&self.objects, OnInvalid::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
         (loaded, question)
     }
@@ -65,7 +65,7 @@ struct Seen<'l> {
 impl<'l> Seen<'l> {
     /// `None` where nobody goes.
     fn new(loaded: &'l Loaded, question: &Question) -> Option<Self> {
-        let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+        let (Policy::Kueue(policy), PreemptorId::Workload(preemptor)) = (&question.policy, question.preemptor) else {
             panic!("only workloads ask, under Kueue");
         };
         let snapshot = &loaded.snapshot;
@@ -79,7 +79,7 @@ impl<'l> Seen<'l> {
     }
 
     /// What is used in and below a queue when these are gone, and with what the preemptor gets or without.
-    fn used(&self, queue: QueueId, cell: CellId, gone: &[WorkloadId], with: bool) -> i64 {
+    fn used(&self, queue: QueueId, cell: FlavorResourceId, gone: &[WorkloadId], with: bool) -> i64 {
         let tree = self.snapshot.queues();
         let held = self.snapshot.workload_ids().filter(|id| !gone.contains(id)).map(|id| self.snapshot.workload(id));
         let held =
@@ -89,18 +89,18 @@ impl<'l> Seen<'l> {
             sum += amount(self.gets.usage.iter(), cell);
         }
         for child in tree.ids().filter(|&id| tree.get(id).parent == Some(queue)) {
-            sum += (self.used(child, cell, gone, with) - tree.get(child).keeps[cell.index()]).max(0);
+            sum += (self.used(child, cell, gone, with) - tree.get(child).local_quota[cell.index()]).max(0);
         }
         sum
     }
 
-    fn own(&self, queue: QueueId, cell: CellId) -> i64 {
+    fn own(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
         self.snapshot.queues().get(queue).guarantee[cell.index()]
     }
 
     /// The queue on the path and the cell that are over a limit with the preemptor, when these are gone; and whether it is the
     /// preemptor that brought them there.
-    fn over_limit(&self, gone: &[WorkloadId]) -> Option<(QueueId, CellId, bool)> {
+    fn over_limit(&self, gone: &[WorkloadId]) -> Option<(QueueId, FlavorResourceId, bool)> {
         let tree = self.snapshot.queues();
         let cells = || self.gets.usage.iter().filter(|(_, amount)| *amount > 0).map(|(cell, _)| *cell);
         let over = tree.path(self.queue).flat_map(|id| cells().map(move |cell| (id, cell))).filter_map(|(id, cell)| {
@@ -120,7 +120,7 @@ impl<'l> Seen<'l> {
     }
 }
 
-fn amount<'a>(usage: impl Iterator<Item = &'a (CellId, i64)>, cell: CellId) -> i64 {
+fn amount<'a>(usage: impl Iterator<Item = &'a (FlavorResourceId, i64)>, cell: FlavorResourceId) -> i64 {
     usage.filter(|(held, _)| *held == cell).map(|(_, amount)| amount).sum()
 }
 
@@ -189,7 +189,7 @@ fn deciding_and_explaining_change_nothing() {
 
 /// A decision with its explanation, checked against the decision without one.
 fn explained(case: &Case, loaded: &mut Loaded, question: &Question) -> (Decision, Explanation) {
-    let (Policy::Kueue(policy), Preemptor::Workload(preemptor)) = (&question.policy, question.preemptor) else {
+    let (Policy::Kueue(policy), PreemptorId::Workload(preemptor)) = (&question.policy, question.preemptor) else {
         panic!("only workloads ask, under Kueue");
     };
     let (decision, explanation) = question.decide_and_explain(loaded);
@@ -297,7 +297,7 @@ fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
         for workload in &mut case.objects.kueue_workloads {
             let free = MilestoneSpec { seconds: 1, cost: 0 };
             Arc::make_mut(&mut workload.object).spec.preemption =
-                Some(DisturbanceSpec { disruption_cost_milestones: vec![free] });
+                Some(WorkloadPreemptionSpec { disruption_cost_milestones: vec![free] });
         }
         let (mut loaded, question) = case.load();
         assert_eq!(answer::answer(&question, &mut loaded), answer, "{}", case.name);
@@ -345,13 +345,13 @@ fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
         });
         let mut firsts = BTreeMap::new();
         for &id in &waiting {
-            firsts.entry(Likeness::of(snapshot, &policy, id)).or_insert(id);
+            firsts.entry(WorkloadClassKey::of(snapshot, &policy, id)).or_insert(id);
         }
         let firsts: Vec<WorkloadId> = firsts.into_values().collect();
         left_out += waiting.len() - firsts.len();
         let gets = |pending: &[WorkloadId]| {
-            let mut heads = cycle(snapshot, &policy, pending, question.now);
-            heads.retain(|head| !matches!(head.verdict, Verdict::Decided(Outcome::Unschedulable(_))));
+            let mut heads = run_cycle(snapshot, &policy, pending, question.now);
+            heads.retain(|head| !matches!(head.verdict, CycleResult::Decided(Outcome::Unschedulable(_))));
             heads
         };
         assert_eq!(gets(&waiting), gets(&firsts), "{}", case.name);

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::TestSpec;
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::{NodeId, Outcome, UnitId};
-use reprieve_loader::load::{Loaded, Strictness, load_for};
-use reprieve_loader::question::{Question, policy};
+use reprieve_loader::build::{Loaded, OnInvalid, load_for};
+use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::named;
-use reprieve_testkit::random_cohorts::Sort;
+use reprieve_testkit::random_cohorts::Kind;
 use reprieve_testkit::{random, random_cohorts, random_jobs, random_queues};
 
 #[test]
@@ -62,7 +62,7 @@ fn koordinator_jobs() {
 #[test]
 fn kueue_cohorts() {
     for seed in 0..100 {
-        for sort in Sort::ALL {
+        for sort in Kind::ALL {
             check(&format!("{} {seed}", sort.name()), &random_cohorts::cluster(sort, seed));
         }
     }
@@ -80,11 +80,11 @@ fn assert_some_is_removed(removed: impl Iterator<Item = Removed>) {
 struct Case<'n> {
     name: &'n str,
     spec: TestSpec,
-    objects: Objects,
+    objects: ObjectSet,
 }
 
 fn check(name: &str, text: &str) -> Removed {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -101,9 +101,9 @@ fn check(name: &str, text: &str) -> Removed {
 }
 
 impl Case<'_> {
-    fn load(&self, objects: &Objects) -> (Loaded, Question) {
+    fn load(&self, objects: &ObjectSet) -> (Loaded, Question) {
         let policy = policy(&self.spec.profile).expect("the profile is valid");
-        let loaded = load_for(objects, Strictness::Test, &policy);
+        let loaded = load_for(objects, OnInvalid::Test, &policy);
         let loaded = loaded.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         let question = Question::new(&self.spec, &loaded).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         (loaded, question)
@@ -137,17 +137,18 @@ impl Case<'_> {
         let units: Vec<UnitId> = why.spared.iter().filter(|entry| !entry.decisive).map(|entry| entry.unit).collect();
         let node_names: BTreeSet<&str> = nodes.iter().map(|&node| loaded.names.node(node)).collect();
         let units_of = || units.iter().map(|&unit| loaded.snapshot.unit(unit));
-        let pods: BTreeSet<&FullName> =
+        let pods: BTreeSet<&NamespacedName> =
             units_of().flat_map(|unit| &unit.pods).map(|&pod| loaded.names.pod(pod)).collect();
-        let workloads: BTreeSet<&FullName> =
+        let workloads: BTreeSet<&NamespacedName> =
             units_of().filter_map(|unit| unit.workload).map(|workload| loaded.names.workload(workload)).collect();
         let mut rest = self.objects.clone();
         rest.nodes.retain(|node| !node_names.contains(node.object.metadata.name.as_deref().unwrap_or_default()));
         rest.pods.retain(|pod| {
             let is_there = pod.object.node_name.as_deref().is_some_and(|node| node_names.contains(node));
-            !is_there && !pods.contains(&FullName::of(&pod.object.metadata))
+            !is_there && !pods.contains(&NamespacedName::from_meta(&pod.object.metadata))
         });
-        rest.kueue_workloads.retain(|workload| !workloads.contains(&FullName::of(&workload.object.metadata)));
+        rest.kueue_workloads
+            .retain(|workload| !workloads.contains(&NamespacedName::from_meta(&workload.object.metadata)));
         let answer = named(loaded, &question.ask(loaded).members, outcome);
         let (mut smaller, question) = self.load(&rest);
         let outcome = question.decide(&mut smaller);

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_api::answer::Answer;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod as ApiPod;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{OutcomeName, TestSpec};
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{NodeId, Outcome, PodId, QueueId};
-use reprieve_loader::load::{Loaded, Strictness, load_for};
-use reprieve_loader::question::{Question, policy};
+use reprieve_loader::build::{Loaded, OnInvalid, load_for};
+use reprieve_loader::policy::{Question, policy};
 use reprieve_loader::time::parse_time;
 use reprieve_report::answer::named;
 use reprieve_testkit::random_jobs::{NOW, Options, cluster};
@@ -59,7 +59,7 @@ fn properties_hold() {
 struct Asked {
     seed: u64,
     spec: TestSpec,
-    objects: Objects,
+    objects: ObjectSet,
     loaded: Loaded,
     question: Question,
     before: reprieve_engine::snapshot::Snapshot,
@@ -68,9 +68,9 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(seed: u64, spec: TestSpec, objects: Objects) -> Self {
+    fn new(seed: u64, spec: TestSpec, objects: ObjectSet) -> Self {
         let policy = policy(&spec.profile).expect("the profile is sound");
-        let loaded = load_for(&objects, Strictness::Test, &policy);
+        let loaded = load_for(&objects, OnInvalid::Test, &policy);
         let mut loaded = loaded.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
@@ -85,11 +85,14 @@ impl Asked {
 
     fn pod_id(&self, name: &str) -> PodId {
         let (namespace, name) = name.split_once('/').expect("a pod has a namespace");
-        self.loaded.names.pod_id(&FullName::new(namespace, name)).expect("the pod is there")
+        self.loaded.names.pod_id(&NamespacedName::new(namespace, name)).expect("the pod is there")
     }
 
     fn pods(&self) -> impl Iterator<Item = (String, &ApiPod)> {
-        self.objects.pods.iter().map(|sourced| (FullName::of(&sourced.object.metadata).to_string(), &*sourced.object))
+        self.objects
+            .pods
+            .iter()
+            .map(|sourced| (NamespacedName::from_meta(&sourced.object.metadata).to_string(), &*sourced.object))
     }
 
     fn asking(&self) -> &ApiPod {
@@ -123,7 +126,7 @@ impl Asked {
         objects.nodes.reverse();
         objects.pods.reverse();
         objects.elastic_quotas.reverse();
-        objects.job_groups.reverse();
+        objects.koordinator_pod_groups.reverse();
         let reversed = Self::new(self.seed, self.spec.clone(), objects);
         assert_eq!(reversed.answer, self.answer, "seed {}: the order of the objects shows", self.seed);
     }
@@ -169,7 +172,7 @@ impl Asked {
                     self.add_requests(&mut used, pod, -1);
                 }
             }
-            let ceiling = &snapshot.queues().get(queue).ceiling;
+            let ceiling = &snapshot.queues().get(queue).limit;
             // Above its own quota, a job is held only by what it asks for.
             let passed = |&at: &usize| {
                 let counts = queue == own || asked[at] > 0;
@@ -206,7 +209,7 @@ impl Asked {
                 self.add_requests(&mut arriving, member, 1);
             }
             let mut used = snapshot.used(node).to_vec();
-            for &pod in gone.iter().filter(|pod| snapshot.home(self.pod_id(pod)) == Some(node)) {
+            for &pod in gone.iter().filter(|pod| snapshot.bound_node(self.pod_id(pod)) == Some(node)) {
                 self.add_requests(&mut used, pod, -1);
             }
             for (nominee, _) in self.pods().filter(|(pod, object)| self.holds_room(pod, object, name)) {
@@ -263,18 +266,18 @@ impl Asked {
                         self.add_requests(&mut used, pod, -1);
                     }
                 }
-                let ceiling = &snapshot.queues().get(queue).ceiling;
+                let ceiling = &snapshot.queues().get(queue).limit;
                 (0..used.len()).any(|at| asked[at] > 0 && ceiling[at] != UNDEFINED && used[at] > ceiling[at])
             },
         )
     }
 
     /// The cluster after the plan: the members are nominated, and each victim is as `leave` makes it.
-    fn after(&self, mut leave: impl FnMut(&mut ApiPod)) -> Objects {
+    fn after(&self, mut leave: impl FnMut(&mut ApiPod)) -> ObjectSet {
         let victims = self.victims();
         let mut objects = self.objects.clone();
         for sourced in &mut objects.pods {
-            let name = FullName::of(&sourced.object.metadata).to_string();
+            let name = NamespacedName::from_meta(&sourced.object.metadata).to_string();
             if victims.contains(name.as_str()) {
                 leave(Arc::make_mut(&mut sourced.object));
             }
@@ -342,8 +345,8 @@ fn node_of(pod: &ApiPod) -> Option<&str> {
     pod.node_name.as_deref()
 }
 
-fn read(text: &str) -> (TestSpec, Objects) {
-    let mut objects = Objects::default();
+fn read(text: &str) -> (TestSpec, ObjectSet) {
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));

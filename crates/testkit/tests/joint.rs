@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
 use reprieve_engine::explanation::Spared;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::{Outcome, UnitId};
-use reprieve_loader::load::{Loaded, Strictness, load_for};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load_for};
+use reprieve_loader::policy::Question;
 use reprieve_report::answer::answer;
 use reprieve_testkit::random::Rng;
 
@@ -66,7 +66,7 @@ impl World {
         }
         let mut running = Vec::new();
         for at in 0..rng.within(2, 14) {
-            let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.below(n_flavors));
+            let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.up_to(n_flavors));
             let its_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
             let mut nodes = Vec::new();
             for _ in 0..pods {
@@ -78,7 +78,7 @@ impl World {
                 }
             }
             if !nodes.is_empty() {
-                let (queue, priority) = (*rng.pick(&QUEUES), rng.below(3));
+                let (queue, priority) = (*rng.pick(&QUEUES), rng.up_to(3));
                 running.push(Running { name: format!("w{at}"), queue, priority, gpus, flavor, nodes });
             }
         }
@@ -90,7 +90,7 @@ impl World {
             reclaim: *rng.pick(&["Never", "LowerPriority", "Any"]),
             running,
             urgent: (rng.within(1, 3), *rng.pick(&[1, 2, 4, 8, 8])),
-            priority: rng.below(4),
+            priority: rng.up_to(4),
         }
     }
 
@@ -155,7 +155,7 @@ impl World {
     }
 
     fn load(&self, placement: &str) -> (Loaded, Question) {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         for document in documents("made up", &self.yaml()) {
             document.read(&mut objects).expect("it can be read");
         }
@@ -164,8 +164,8 @@ impl World {
             PreemptorRef { kind: "Workload".to_owned(), namespace: "default".to_owned(), name: "urgent".to_owned() };
         let profile = Profile { args, ..Profile::of_policy("Kueue") };
         let spec = TestSpec { now: None, profile, preemptor, expect: None };
-        let policy: Policy = reprieve_loader::question::policy(&spec.profile).expect("it is a policy");
-        let loaded = load_for(&objects, Strictness::Test, &policy).expect("it can be loaded");
+        let policy: Policy = reprieve_loader::policy::policy(&spec.profile).expect("it is a policy");
+        let loaded = load_for(&objects, OnInvalid::Test, &policy).expect("it can be loaded");
         let question = Question::new(&spec, &loaded).expect("it is a question");
         (loaded, question)
     }
@@ -258,13 +258,13 @@ fn with_nodes_every_workload_is_a_victim_or_spared_for_one_reason() {
             Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
         };
         let is_candidate =
-            |spared: &Spared| matches!(spared, Spared::InVain | Spared::Reprieved | Spared::EqualCost(_));
+            |spared: &Spared| matches!(spared, Spared::NotEnough | Spared::Reprieved | Spared::EqualCost(_));
         let has_plan = !victims.is_empty();
         let mut accounted: Vec<UnitId> = explanation.spared.iter().map(|entry| entry.unit).chain(victims).collect();
         accounted.sort_unstable();
         assert!(accounted.into_iter().eq(loaded.snapshot.unit_ids()), "seed {seed}");
         for entry in explanation.spared.iter().filter(|entry| is_candidate(&entry.spared)) {
-            assert_eq!(entry.spared == Spared::InVain, !has_plan, "seed {seed}: {entry:?}");
+            assert_eq!(entry.spared == Spared::NotEnough, !has_plan, "seed {seed}: {entry:?}");
         }
     }
 }

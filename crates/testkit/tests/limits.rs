@@ -1,10 +1,10 @@
 //! A limit without a request is a request: a cluster in which some containers write their resources under limits decides like the one
 //! in which they write them under requests.
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
-use reprieve_loader::load::{Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_testkit::random::{self, Options};
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ fn jobs() {
 
 #[test]
 fn workloads() {
-    let sort = |seed: u64| random_cohorts::Sort::ALL[usize::try_from(seed % 3).unwrap_or_default()];
+    let sort = |seed: u64| random_cohorts::Kind::ALL[usize::try_from(seed % 3).unwrap_or_default()];
     decide_alike(|seed| random_cohorts::cluster(sort(seed), seed));
 }
 
@@ -80,11 +80,11 @@ fn each_container(value: &mut Value, rewrite: &mut dyn FnMut(&mut Map<String, Va
 
 fn answer(objects: &[Value]) -> String {
     let text: Vec<String> = objects.iter().map(|object| format!("{object}\n")).collect();
-    let (mut objects, mut test) = (Objects::default(), None);
+    let (mut objects, mut test) = (ObjectSet::default(), None);
     for document in documents("random", &text.join("---\n")) {
         test = test.or(document.read(&mut objects).expect("it can be read"));
     }
-    let mut loaded = load(&objects, Strictness::Test).expect("it can be loaded");
+    let mut loaded = load(&objects, OnInvalid::Test).expect("it can be loaded");
     let question =
         Question::new(&test.expect("it begins with a test").object.spec, &loaded).expect("it asks something");
     format!("{:?}", reprieve_report::answer::answer(&question, &mut loaded))

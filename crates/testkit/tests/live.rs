@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reprieve_api::kinds::{Kind, Object};
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::TestSpec;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::live::Live;
-use reprieve_loader::load::{Loaded, Strictness, load_as};
-use reprieve_loader::question::{Question, policy};
+use reprieve_loader::build::{Loaded, OnInvalid, load_as};
+use reprieve_loader::cache::SnapshotCache;
+use reprieve_loader::policy::{Question, policy};
 use reprieve_report::answer::answer;
 use reprieve_report::cycle::cycle_report;
 use reprieve_report::report::report;
@@ -39,7 +39,7 @@ fn jobs() {
 
 #[test]
 fn workloads() {
-    let sort = |seed: u64| random_cohorts::Sort::ALL[usize::try_from(seed % 3).unwrap_or_default()];
+    let sort = |seed: u64| random_cohorts::Kind::ALL[usize::try_from(seed % 3).unwrap_or_default()];
     lives_on(|seed| random_cohorts::cluster(sort(seed), seed));
 }
 
@@ -53,22 +53,23 @@ fn lives_on(cluster: impl Fn(u64) -> String) {
 }
 
 /// Whether it did so without making the tables anew at the end.
-fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
+fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     let policy = policy(&spec.profile).expect("the profile is sound");
-    let made = load_as(&objects, Strictness::Live, &policy, Some(SCHEDULER));
+    let made = load_as(&objects, OnInvalid::Live, &policy, Some(SCHEDULER));
     let mut made = made.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let question = Question::new(spec, &made).expect("it has a preemptor");
     let expected = (answer(&question, &mut made), cycle(&question, &made), spared(&question, &mut made));
 
     let mut rng = Rng::new(seed);
-    let moves =
-        |object: &Object| matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::JobGroup | Kind::KueueWorkload);
+    let moves = |object: &Object| {
+        matches!(object.kind(), Kind::Pod | Kind::PodGroup | Kind::KoordinatorPodGroup | Kind::KueueWorkload)
+    };
     let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.iter().partition(moves);
     rng.shuffle(&mut moving);
-    let mut live = Live::default().for_scheduler(SCHEDULER, &policy);
+    let mut live = SnapshotCache::default().for_scheduler(SCHEDULER, &policy);
     // The tables know all namespaces and resources before they change in place.
     for object in fixed.into_iter().chain(moving.iter().cloned()) {
-        live.put(object).expect("it is well formed");
+        live.upsert(object).expect("it is well formed");
     }
     live.refresh().expect("it is well formed");
     for object in &moving {
@@ -79,11 +80,11 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: Objects) -> bool {
     live.refresh().expect("it is well formed");
     for object in &moving {
         for another in [changed(object, &mut rng), renamed(object, &mut rng)] {
-            live.put(another).expect("it is well formed");
+            live.upsert(another).expect("it is well formed");
         }
     }
     for object in &moving {
-        live.put(object.clone()).expect("it is well formed");
+        live.upsert(object.clone()).expect("it is well formed");
         live.remove(&renamed(object, &mut Rng::new(0)).key());
     }
     let in_place = !live.is_stale();
@@ -137,8 +138,8 @@ fn renamed(object: &Object, rng: &mut Rng) -> Object {
     object.clone()
 }
 
-fn read(text: &str) -> (TestSpec, Objects) {
-    let mut objects = Objects::default();
+fn read(text: &str) -> (TestSpec, ObjectSet) {
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -5,7 +5,7 @@
 mod cohort_replay;
 
 use cohort_replay::Replay;
-use reprieve_testkit::random_cohorts::{Sort, cluster};
+use reprieve_testkit::random_cohorts::{Kind, cluster};
 
 fn known(name: &str) -> Replay {
     let file = format!("{}/../../conformance/kueue-cohort/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
@@ -55,7 +55,7 @@ const RESTLESS: [&str; 1] = ["fair 200017"];
 fn random_cohorts_come_to_rest() {
     let (mut busy, mut restless) = (0, Vec::new());
     for seed in 200_000..200_200 {
-        for sort in Sort::ALL {
+        for sort in Kind::ALL {
             let mut replay = Replay::new(&cluster(sort, seed));
             if seed % 2 == 1 {
                 replay.crowd();

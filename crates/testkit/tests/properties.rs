@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use reprieve_api::answer::Answer;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod as ApiPod;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{OutcomeName, TestSpec};
 use reprieve_engine::choose::Difference;
 use reprieve_engine::explanation::{
-    DomainEntry, DomainRefusal, DomainVerdict, Explanation, NodeEntry, NodeRefusal, NodeVerdict, RefusedNode,
+    DomainEntry, DomainRefusal, DomainResult, Explanation, NodeEntry, NodeRefusal, NodeResult, RefusedNode,
 };
-use reprieve_engine::filters::Misfit;
-use reprieve_engine::fit::{Ask, Placement, Preemptor, Shortage};
+use reprieve_engine::filters::FilterFailure;
+use reprieve_engine::fit::{Placement, Preemptor, PreemptorId, Shortage};
 use reprieve_engine::node_plans;
 use reprieve_engine::what_if::WhatIf;
 use reprieve_engine::{NodeId, Outcome, PodId, ShapeId, UnitId};
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_report::answer::named;
 use reprieve_report::report::report;
 use reprieve_testkit::random::{Case, Options, Rng, cluster};
@@ -84,7 +84,7 @@ fn properties_hold(options: &Options) {
 /// A question and what came of it.
 struct Asked {
     seed: u64,
-    objects: Objects,
+    objects: ObjectSet,
     loaded: Loaded,
     question: Question,
     before: reprieve_engine::snapshot::Snapshot,
@@ -95,11 +95,11 @@ struct Asked {
 impl Asked {
     fn new(seed: u64, text: &str) -> Self {
         let (spec, objects) = read(text);
-        let mut loaded = load(&objects, Strictness::Test).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let mut loaded = load(&objects, OnInvalid::Test).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let before = loaded.snapshot.clone();
         let outcome = question.decide(&mut loaded);
-        let answer = named(&loaded, &Ask::new(&before, question.preemptor).members, &outcome);
+        let answer = named(&loaded, &Preemptor::new(&before, question.preemptor).members, &outcome);
         Self { seed, objects, loaded, question, before, outcome, answer }
     }
 
@@ -139,9 +139,9 @@ impl Asked {
     fn takes_only_what_is_lower(&self) {
         let snapshot = &self.loaded.snapshot;
         let preemptor = match self.question.preemptor {
-            Preemptor::Pod(pod) => snapshot.pod(pod).priority,
-            Preemptor::Group(group) => snapshot.group(group).priority,
-            Preemptor::Workload(_) => unreachable!("no workload asks under this policy"),
+            PreemptorId::Pod(pod) => snapshot.pod(pod).priority,
+            PreemptorId::Group(group) => snapshot.group(group).priority,
+            PreemptorId::Workload(_) => unreachable!("no workload asks under this policy"),
         };
         for &pod in self.victims().iter().flat_map(|&unit| &snapshot.unit(unit).pods) {
             let group = snapshot.pod(pod).group.map(|group| snapshot.group(group).victim_priority);
@@ -155,10 +155,11 @@ impl Asked {
         let taken: Vec<&str> = self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect();
         let whole = self.objects.pod_groups.iter().map(|sourced| &sourced.object);
         for group in whole.filter(|group| group.spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some())) {
-            let group = FullName::of(&group.metadata);
+            let group = NamespacedName::from_meta(&group.metadata);
             let members = self.objects.pods.iter().map(|sourced| &*sourced.object);
             let members = members.filter(|pod| group_of(pod).as_ref() == Some(&group) && runs(pod));
-            let is_taken = |pod: &ApiPod| taken.contains(&FullName::of(&pod.metadata).to_string().as_str());
+            let is_taken =
+                |pod: &ApiPod| taken.contains(&NamespacedName::from_meta(&pod.metadata).to_string().as_str());
             let (gone, left): (Vec<&ApiPod>, Vec<&ApiPod>) = members.partition(|pod| is_taken(pod));
             assert!(gone.is_empty() || left.is_empty(), "seed {}: {group} is taken in part", self.seed);
         }
@@ -177,7 +178,7 @@ impl Asked {
                 if arriving == 0 {
                     continue;
                 }
-                let leaves = |pod: &&PodId| snapshot.home(**pod) == Some(node);
+                let leaves = |pod: &&PodId| snapshot.bound_node(**pod) == Some(node);
                 let leaving: i64 =
                     gone.iter().chain(&arrivals).filter(leaves).map(|&pod| requests(pod)[resource]).sum();
                 let used = snapshot.used(node)[resource] - leaving + arriving;
@@ -189,7 +190,7 @@ impl Asked {
 
     /// For a pod: where it lands, it would not fit if only some of the victims were gone.
     fn takes_nobody_in_vain(&self) {
-        let (Preemptor::Pod(pod), Outcome::Preempt(plan)) = (self.question.preemptor, &self.outcome) else {
+        let (PreemptorId::Pod(pod), Outcome::Preempt(plan)) = (self.question.preemptor, &self.outcome) else {
             return;
         };
         let (_, node) = plan.placement[0];
@@ -212,10 +213,10 @@ impl Asked {
     fn fits_without(&self, gone: &[UnitId], pod: PodId, node: NodeId) -> bool {
         let names = &self.loaded.names;
         let pods = gone.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods);
-        let gone: Vec<&FullName> = pods.map(|&pod| names.pod(pod)).collect();
+        let gone: Vec<&NamespacedName> = pods.map(|&pod| names.pod(pod)).collect();
         let mut objects = self.objects.clone();
-        objects.pods.retain(|pod| !gone.contains(&&FullName::of(&pod.object.metadata)));
-        let mut loaded = load(&objects, Strictness::Test).expect("the whole cluster loads, so a part of it does");
+        objects.pods.retain(|pod| !gone.contains(&&NamespacedName::from_meta(&pod.object.metadata)));
+        let mut loaded = load(&objects, OnInvalid::Test).expect("the whole cluster loads, so a part of it does");
         let pod = loaded.names.pod_id(names.pod(pod)).expect("the preemptor is there");
         let plans = node_plans(&mut loaded.snapshot, &self.question.policy, pod, self.question.now);
         plans.iter().any(|(at, plan)| *at == node && plan.victims.is_empty())
@@ -249,7 +250,7 @@ impl Asked {
         let taken: Vec<&str> = self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect();
         let pods = self.objects.pods.iter().map(|sourced| &*sourced.object);
         let evicted: Vec<&ApiPod> = pods
-            .filter(|pod| taken.contains(&FullName::of(&pod.metadata).to_string().as_str()))
+            .filter(|pod| taken.contains(&NamespacedName::from_meta(&pod.metadata).to_string().as_str()))
             .filter(|pod| pod.metadata.deletion_timestamp.is_none())
             .collect();
         let mut violated = BTreeMap::new();
@@ -258,7 +259,7 @@ impl Asked {
             let disrupted = status.disrupted_pods.unwrap_or_default();
             let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             let covers = |pod: &&&ApiPod| {
-                let FullName { namespace, name } = FullName::of(&pod.metadata);
+                let NamespacedName { namespace, name } = NamespacedName::from_meta(&pod.metadata);
                 let labels = pod.metadata.labels.clone().unwrap_or_default();
                 budget.metadata.namespace.as_ref() == Some(&namespace)
                     && !disrupted.contains_key(&name)
@@ -267,7 +268,7 @@ impl Asked {
             let n = evicted.iter().filter(covers).count();
             let allowed = usize::try_from(status.disruptions_allowed.unwrap_or(0)).unwrap_or(0);
             if n > allowed {
-                violated.insert(FullName::of(&budget.metadata).to_string(), (allowed, n));
+                violated.insert(NamespacedName::from_meta(&budget.metadata).to_string(), (allowed, n));
             }
         }
         let report = report(&self.question, &mut self.loaded);
@@ -288,8 +289,8 @@ impl Asked {
     /// Where resources are why, every one that is short is listed, in order: the decision found the first.
     fn names_the_first_shortage_first(&mut self) {
         let seed = self.seed;
-        let holds = |misfit: &Misfit, shortages: &[Shortage]| match *misfit {
-            Misfit::Resource { resource, short, beyond } => {
+        let holds = |misfit: &FilterFailure, shortages: &[Shortage]| match *misfit {
+            FilterFailure::Resource { resource, short, beyond } => {
                 let first = shortages.first().map(|first| (first.resource, first.amount));
                 assert_eq!(first, Some((resource, short)), "seed {seed}");
                 assert_eq!(shortages.iter().any(|shortage| shortage.beyond), beyond, "seed {seed}");
@@ -297,7 +298,7 @@ impl Asked {
                 assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}");
             }
             // A port is why, and whatever is short beside it is listed as well.
-            Misfit::Ports => assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}"),
+            FilterFailure::Ports => assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}"),
             _ => assert!(shortages.is_empty(), "seed {seed}: {misfit:?}"),
         };
         let explanation = self.explanation();
@@ -305,14 +306,16 @@ impl Asked {
             holds(&reason.misfit, &reason.shortages);
         }
         for NodeEntry { verdict, .. } in &explanation.nodes {
-            if let NodeVerdict::Refused(RefusedNode { refusal, shortages }) = verdict
+            if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
                 && let NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) = refusal
             {
                 holds(misfit, shortages);
             }
         }
         for DomainEntry { verdict, .. } in &explanation.domains {
-            if let DomainVerdict::Refused(DomainRefusal::TooFew(few) | DomainRefusal::NoCandidate(few)) = verdict {
+            if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
+                verdict
+            {
                 few.misfits.iter().for_each(|on| holds(&on.misfit, &on.shortages));
             }
         }
@@ -324,14 +327,14 @@ impl Asked {
         let explanation = self.explanation();
         let Outcome::Preempt(chosen) = &self.outcome else { return };
         let nodes = explanation.nodes.iter().map(|entry| match &entry.verdict {
-            NodeVerdict::Chosen => Some(None),
-            NodeVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
-            NodeVerdict::Refused(..) => None,
+            NodeResult::Chosen => Some(None),
+            NodeResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
+            NodeResult::Infeasible(..) => None,
         });
         let domains = explanation.domains.iter().map(|entry| match &entry.verdict {
-            DomainVerdict::Chosen => Some(None),
-            DomainVerdict::Dearer(plan, difference) => Some(Some((plan, difference))),
-            DomainVerdict::Refused(_) => None,
+            DomainResult::Chosen => Some(None),
+            DomainResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
+            DomainResult::Infeasible(_) => None,
         });
         let mut chosen_seen = false;
         for place in nodes.chain(domains).flatten() {
@@ -367,18 +370,18 @@ fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool 
 }
 
 fn move_about(what_if: &mut WhatIf<'_>, rng: &mut Rng, n_pods: usize, n_nodes: usize) {
-    for _ in 0..rng.below(8) {
-        let pod = PodId::new(rng.below(n_pods));
+    for _ in 0..rng.up_to(8) {
+        let pod = PodId::new(rng.up_to(n_pods));
         if what_if.snapshot().pod(pod).node.is_some() && rng.chance(70) {
             what_if.remove(pod);
         } else {
-            what_if.place(pod, NodeId::new(rng.below(n_nodes)));
+            what_if.place(pod, NodeId::new(rng.up_to(n_nodes)));
         }
     }
 }
 
-fn read(text: &str) -> (TestSpec, Objects) {
-    let mut objects = Objects::default();
+fn read(text: &str) -> (TestSpec, ObjectSet) {
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("random", text) {
         let read = document.read(&mut objects).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -387,9 +390,9 @@ fn read(text: &str) -> (TestSpec, Objects) {
     (test.expect("the first document is the test").object.spec.clone(), objects)
 }
 
-fn group_of(pod: &ApiPod) -> Option<FullName> {
+fn group_of(pod: &ApiPod) -> Option<NamespacedName> {
     let group = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
-    Some(FullName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), group))
+    Some(NamespacedName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), group))
 }
 
 fn runs(pod: &ApiPod) -> bool {

@@ -1,17 +1,17 @@
 //! What holds for every decision under YuniKorn's queues, over random trees. The laws are worked out again here, from the tree and the
 //! plan, without the engine's own.
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{OutcomeName, TestSpec};
 use reprieve_engine::choose::Plan;
-use reprieve_engine::fit::Preemptor;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_engine::{Outcome, PodId, QueueId, UnitId};
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_report::answer;
-use reprieve_report::decision::PlaceVerdict;
+use reprieve_report::decision::PlaceResult;
 use reprieve_report::report::report;
 use reprieve_testkit::random_queues::{Rng, cluster};
 
@@ -20,7 +20,7 @@ const SEEDS: std::ops::Range<u64> = 1_000..1_300;
 /// A random cluster with its question.
 struct Case {
     seed: u64,
-    objects: Objects,
+    objects: ObjectSet,
     spec: TestSpec,
 }
 
@@ -30,7 +30,7 @@ impl Case {
     }
 
     fn read(seed: u64, text: &str) -> Self {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         let mut test = None;
         for document in documents("random", text) {
             let read = document.read(&mut objects).expect("the cluster can be read");
@@ -40,8 +40,7 @@ impl Case {
     }
 
     fn load(&self) -> (Loaded, Question) {
-        let loaded =
-            load(&self.objects, Strictness::Test).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let loaded = load(&self.objects, OnInvalid::Test).unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
         let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
         (loaded, question)
     }
@@ -104,7 +103,7 @@ impl<'l> Seen<'l> {
         let queues = self.loaded.snapshot.queues();
         let full = |id: QueueId| {
             self.requests(self.preemptor).iter().enumerate().any(|(at, want)| {
-                let ceiling = queues.path(id).map(|above| queues.get(above).ceiling[at]).min().unwrap_or(UNDEFINED);
+                let ceiling = queues.path(id).map(|above| queues.get(above).limit[at]).min().unwrap_or(UNDEFINED);
                 *want > 0 && ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
             })
         };
@@ -128,7 +127,7 @@ impl<'l> Seen<'l> {
         for id in queues.path(self.own) {
             for (at, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
                 let after = queues.used(id)[at] + want - self.freed(id, at);
-                assert!(after <= queues.get(id).ceiling[at], "seed {}: {id:?}", self.seed);
+                assert!(after <= queues.get(id).limit[at], "seed {}: {id:?}", self.seed);
             }
         }
     }
@@ -147,7 +146,7 @@ fn plans_keep_the_laws() {
     for seed in SEEDS {
         let (mut loaded, question) = Case::new(seed).load();
         let Outcome::Preempt(plan) = question.decide(&mut loaded) else { continue };
-        let Preemptor::Pod(preemptor) = question.preemptor else { panic!("only pods ask") };
+        let PreemptorId::Pod(preemptor) = question.preemptor else { panic!("only pods ask") };
         let seen = Seen::new(seed, &loaded, preemptor, &plan);
         seen.victims_are_fair_game();
         seen.ceilings_hold();
@@ -219,7 +218,7 @@ fn every_refusal_says_why() {
         }
         let nodes = &report.explanation.nodes;
         let listed = nodes.len() == loaded.snapshot.node_ids().len()
-            && nodes.iter().all(|node| node.verdict == PlaceVerdict::Refused && !node.text.is_empty());
+            && nodes.iter().all(|node| node.verdict == PlaceResult::Infeasible && !node.text.is_empty());
         let law = report.explanation.law.as_ref().is_some_and(|law| !law.name.is_empty() && !law.text.is_empty());
         assert!(law || listed, "seed {seed}: {:?}", report.explanation);
     }

@@ -6,7 +6,7 @@ use reprieve_api::kueue::{
     ClusterQueue, ClusterQueueSpec, Cohort, CohortSpec, FlavorQuotas, FlavorSpec, LocalQueue, LocalQueueSpec,
     PreemptionSpec, ResourceFlavor, ResourceGroupSpec, ResourceQuota,
 };
-use reprieve_api::quantity::written;
+use reprieve_api::quantity::format;
 
 use crate::synthetic::named;
 
@@ -29,8 +29,8 @@ pub fn flavor_quotas(
         let (nominal, limit) = quota(resource);
         ResourceQuota {
             name: resource.to_owned(),
-            nominal_quota: written(resource, nominal).into(),
-            borrowing_limit: limit.map(|limit| written(resource, limit).into()),
+            nominal_quota: format(resource, nominal).into(),
+            borrowing_limit: limit.map(|limit| format(resource, limit).into()),
             ..ResourceQuota::default()
         }
     };

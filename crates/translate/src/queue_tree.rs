@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::FullName;
+use reprieve_api::NamespacedName;
 use reprieve_api::koordinator::QUOTA;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::Account;
+use reprieve_loader::QueueSpec;
 
 use crate::kueue_objects::ROOT;
 
@@ -16,13 +16,13 @@ pub(crate) const LOCAL_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 #[derive(Clone, Debug, Default)]
 pub struct NeutralQueues {
     /// INVARIANT: no two have the same name, and no queue is above itself.
-    pub(crate) queues: Vec<Account>,
+    pub(crate) queues: Vec<QueueSpec>,
     /// By pod: the index of its queue.
-    pub(crate) of_pod: BTreeMap<FullName, usize>,
+    pub(crate) of_pod: BTreeMap<NamespacedName, usize>,
 }
 
-impl FromIterator<Account> for NeutralQueues {
-    fn from_iter<I: IntoIterator<Item = Account>>(queues: I) -> Self {
+impl FromIterator<QueueSpec> for NeutralQueues {
+    fn from_iter<I: IntoIterator<Item = QueueSpec>>(queues: I) -> Self {
         Self { queues: queues.into_iter().collect(), of_pod: BTreeMap::new() }
     }
 }
@@ -34,7 +34,7 @@ impl NeutralQueues {
     }
 
     /// The queue of this name.
-    pub fn get(&self, name: &str) -> Option<&Account> {
+    pub fn get(&self, name: &str) -> Option<&QueueSpec> {
         self.queues.iter().find(|queue| queue.name == name)
     }
 
@@ -57,7 +57,7 @@ impl NeutralQueues {
         format!("{}.{name}", parent.map_or_else(|| "root".to_owned(), |parent| self.path(&self.queues[parent].name)))
     }
 
-    pub(crate) fn queue_of(&self, pod: &FullName) -> Option<&str> {
+    pub(crate) fn queue_of(&self, pod: &NamespacedName) -> Option<&str> {
         self.of_pod.get(pod).map(|&at| self.queues[at].name.as_str())
     }
 
@@ -109,19 +109,19 @@ impl NeutralQueues {
 
 /// Adds a queue without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns it
 /// by parent.
-pub(crate) fn add_leaf_queues(queues: &mut Vec<Account>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
+pub(crate) fn add_leaf_queues(queues: &mut Vec<QueueSpec>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
     let parents: BTreeSet<usize> = queues.iter().filter_map(|queue| queue.parent).collect();
     let mut leaves = BTreeMap::new();
     for &parent in parents.intersection(&used) {
         leaves.insert(parent, queues.len());
         let name = format!("{}-own", queues[parent].name);
-        queues.push(Account { name, parent: Some(parent), ..Account::default() });
+        queues.push(QueueSpec { name, parent: Some(parent), ..QueueSpec::default() });
     }
     leaves
 }
 
 /// Gives queues names that every policy accepts: the last part of the path, lowercase, with a number if another queue has that name.
-pub(crate) fn rename(queues: &mut [Account]) {
+pub(crate) fn rename(queues: &mut [QueueSpec]) {
     let mut taken: BTreeSet<String> = BTreeSet::from(["root".to_owned(), ROOT.to_owned()]);
     for queue in queues {
         let last = queue.name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();

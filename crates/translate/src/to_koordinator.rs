@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::koordinator::{ElasticQuota, JOB, JobGroup, JobSpec, PARENT, QUOTA, QuotaSpec};
-use reprieve_api::quantity::written;
-use reprieve_api::{FullName, Objects, group_of};
-use reprieve_loader::{Account, Amounts};
+use reprieve_api::koordinator::{
+    ElasticQuota, ElasticQuotaSpec, JOB, KoordinatorPodGroup, KoordinatorPodGroupSpec, PARENT, QUOTA,
+};
+use reprieve_api::quantity::format;
+use reprieve_api::{NamespacedName, ObjectSet, group_of};
+use reprieve_loader::{Amounts, QueueSpec};
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;
@@ -14,25 +16,25 @@ use crate::synthetic::{made, named};
 
 /// An ElasticQuota for each queue.
 pub fn elastic_quotas(queues: &NeutralQueues) -> impl Iterator<Item = ElasticQuota> {
-    queues.queues.iter().map(|Account { name, parent, guarantee, ceiling }| {
+    queues.queues.iter().map(|QueueSpec { name, parent, guarantee, ceiling }| {
         let mut metadata = named(name, None);
         metadata.labels = parent.map(|at| BTreeMap::from([(PARENT.to_owned(), queues.queues[at].name.clone())]));
-        let spec = QuotaSpec { min: amounts(guarantee), max: amounts(ceiling) };
+        let spec = ElasticQuotaSpec { min: amounts(guarantee), max: amounts(ceiling) };
         ElasticQuota { metadata, spec, ..ElasticQuota::default() }
     })
 }
 
 fn amounts(amounts: &Amounts) -> BTreeMap<String, Value> {
-    amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount)))).collect()
+    amounts.iter().map(|(resource, amount)| (resource.clone(), json!(format(resource, *amount)))).collect()
 }
 
 impl NeutralQueues {
     /// The cluster with these queues; each pod names its quota and its job.
-    pub(crate) fn to_koordinator(&self, plain: &Objects) -> Objects {
+    pub(crate) fn to_koordinator(&self, plain: &ObjectSet) -> ObjectSet {
         let mut mapped = plain.clone();
         mapped.elastic_quotas.extend(elastic_quotas(self).map(made));
         for pod in &mut mapped.pods {
-            let name = FullName::of(&pod.object.metadata);
+            let name = NamespacedName::from_meta(&pod.object.metadata);
             let job = group_of(&pod.object);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != QUOTA && key != JOB);
@@ -40,13 +42,13 @@ impl NeutralQueues {
             labels.extend(job.map(|job| (JOB.to_owned(), job.name)));
         }
         for group in &plain.pod_groups {
-            let name = FullName::of(&group.object.metadata);
+            let name = NamespacedName::from_meta(&group.object.metadata);
             let min_member =
                 group.object.spec.scheduling_policy.gang.as_ref().map_or(0, |gang| i64::from(gang.min_count));
-            mapped.job_groups.push(made(JobGroup {
+            mapped.koordinator_pod_groups.push(made(KoordinatorPodGroup {
                 metadata: named(&name.name, Some(&name.namespace)),
-                spec: JobSpec { min_member },
-                ..JobGroup::default()
+                spec: KoordinatorPodGroupSpec { min_member },
+                ..KoordinatorPodGroup::default()
             }));
         }
         mapped

@@ -15,9 +15,9 @@ use crate::queue_tree::LOCAL_QUEUE;
 use crate::synthetic::{made, named};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
-use reprieve_api::quantity::written;
-use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
-use reprieve_loader::{Amounts, Defaults, WorkloadClasses, ties};
+use reprieve_api::quantity::format;
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
+use reprieve_loader::{Amounts, Defaults, WorkloadClasses, find_membership};
 
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
@@ -28,17 +28,17 @@ const MOST_PODS: i64 = 10_000;
 
 /// A cluster in Kubernetes' own words.
 #[derive(Clone, Debug)]
-pub struct Plain {
+pub struct KubernetesObjects {
     /// Nodes, pods, PodGroups, classes, budgets.
-    pub objects: Objects,
+    pub objects: ObjectSet,
     /// By pod: its Kueue workload.
-    pub workload_of: BTreeMap<FullName, FullName>,
+    pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
-impl Plain {
+impl KubernetesObjects {
     /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
     /// made from their templates.
-    pub fn of(objects: &Objects) -> Result<Self, InputError> {
+    pub fn of(objects: &ObjectSet) -> Result<Self, InputError> {
         // Pods are complete by then: what completes the templates of workloads goes with the queues.
         let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
         let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
@@ -52,15 +52,17 @@ impl Plain {
     }
 
     /// The ClusterQueue whose quota a pod uses.
-    pub(crate) fn cluster_queue_of(&self, pod: &Pod, objects: &Objects) -> Option<String> {
-        let name = FullName::of(&pod.metadata);
+    pub(crate) fn cluster_queue_of(&self, pod: &Pod, objects: &ObjectSet) -> Option<String> {
+        let name = NamespacedName::from_meta(&pod.metadata);
         let queue_of = |queue: &str| {
-            let local = FullName::new(&name.namespace, queue);
-            let found = objects.local_queues.iter().find(|one| FullName::of(&one.object.metadata) == local)?;
+            let local = NamespacedName::new(&name.namespace, queue);
+            let found =
+                objects.local_queues.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == local)?;
             Some(found.object.spec.cluster_queue.clone())
         };
         let Some(workload) = self.workload_of.get(&name) else { return label(pod, LOCAL_QUEUE).and_then(queue_of) };
-        let workload = objects.kueue_workloads.iter().find(|one| FullName::of(&one.object.metadata) == *workload)?;
+        let workload =
+            objects.kueue_workloads.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == *workload)?;
         let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
         match admission {
             Some(admission) => Some(admission.cluster_queue.clone()),
@@ -69,28 +71,31 @@ impl Plain {
     }
 
     /// All pods of a job are needed: there is no part of it that runs alone.
-    fn add_jobs(&mut self, objects: &Objects) {
-        let mut jobs: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
+    fn add_jobs(&mut self, objects: &ObjectSet) {
+        let mut jobs: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
         for (at, pod) in objects.pods.iter().enumerate() {
             if let (Some(job), None) = (job_of(&pod.object), group_of(&pod.object)) {
                 jobs.entry(job).or_default().push(at);
             }
         }
         for (job, members) in jobs {
-            let defined = objects.job_groups.iter().find(|one| FullName::of(&one.object.metadata) == job);
+            let defined = objects
+                .koordinator_pod_groups
+                .iter()
+                .find(|one| NamespacedName::from_meta(&one.object.metadata) == job);
             let needed = defined.map_or(0, |job| usize::try_from(job.object.spec.min_member).unwrap_or(0));
             let needed = needed.max(members.len());
             self.gather(&job, &members, needed, None);
         }
     }
 
-    fn add_workloads(&mut self, objects: &Objects) -> Result<(), InputError> {
-        let mut there: BTreeMap<FullName, Vec<usize>> = BTreeMap::new();
-        let ties = ties(objects);
+    fn add_workloads(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
+        let mut there: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
+        let ties = find_membership(objects);
         let classes = WorkloadClasses::new(objects)?;
         let defaults = Defaults::new(objects)?;
         for (at, pod) in objects.pods.iter().enumerate() {
-            if let Some((workload, _)) = ties.get(&FullName::of(&pod.object.metadata)) {
+            if let Some((workload, _)) = ties.get(&NamespacedName::from_meta(&pod.object.metadata)) {
                 there.entry(workload.clone()).or_default().push(at);
             }
         }
@@ -99,14 +104,14 @@ impl Plain {
             if reprieve_loader::is_finished(workload) {
                 continue;
             }
-            let name = FullName::of(&workload.metadata);
+            let name = NamespacedName::from_meta(&workload.metadata);
             let mut members = there.remove(&name).unwrap_or_default();
             let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
             if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
                 let place = match (objects.nodes.is_empty(), holds_quota) {
-                    (true, true) => Place::OnTheOneNode,
-                    (true, false) => Place::ForTheOneNode,
-                    (false, _) => Place::Nowhere,
+                    (true, true) => SyntheticPodState::OnTheOneNode,
+                    (true, false) => SyntheticPodState::ForTheOneNode,
+                    (false, _) => SyntheticPodState::Nowhere,
                 };
                 let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
                 let pods = pods_of(sourced, &name, priority, place, &defaults)?;
@@ -114,7 +119,8 @@ impl Plain {
                 self.objects.pods.extend(pods);
             }
             for &at in &members {
-                self.workload_of.insert(FullName::of(&self.objects.pods[at].object.metadata), name.clone());
+                self.workload_of
+                    .insert(NamespacedName::from_meta(&self.objects.pods[at].object.metadata), name.clone());
             }
             if members.len() > 1 {
                 let whole = DisruptionMode { all: Some(AllDisruptionMode::default()), ..DisruptionMode::default() };
@@ -125,7 +131,13 @@ impl Plain {
     }
 
     /// Makes pods a gang. It has the priority of its first pod.
-    fn gather(&mut self, name: &FullName, members: &[usize], needed: usize, disruption_mode: Option<DisruptionMode>) {
+    fn gather(
+        &mut self,
+        name: &NamespacedName,
+        members: &[usize],
+        needed: usize,
+        disruption_mode: Option<DisruptionMode>,
+    ) {
         let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
         for &at in members {
             let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec_mut();
@@ -140,7 +152,7 @@ impl Plain {
             preemption_policy: first.preemption_policy.clone(),
             ..PodGroupSpec::default()
         };
-        let is_it = |group: &Sourced<PodGroup>| FullName::of(&group.object.metadata) == *name;
+        let is_it = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
         if !self.objects.pod_groups.iter().any(is_it) {
             let metadata = named(&name.name, Some(&name.namespace));
             self.objects.pod_groups.push(made(PodGroup { metadata, spec, ..PodGroup::default() }));
@@ -150,7 +162,7 @@ impl Plain {
 
 /// Where a pod is that was made from a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SyntheticPodState {
     /// It runs on the one node of a cluster without nodes, which has no labels to choose by.
     OnTheOneNode,
     /// It is pending, in a cluster without nodes.
@@ -162,9 +174,9 @@ enum Place {
 /// The pods that a workload would have, running since it holds its quota, or pending.
 fn pods_of(
     sourced: &Sourced<KueueWorkload>,
-    name: &FullName,
+    name: &NamespacedName,
     priority: Priority,
-    place: Place,
+    place: SyntheticPodState,
     defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
     let workload = &sourced.object;
@@ -185,7 +197,7 @@ fn pods_of(
         let mut spec = template.unwrap_or_default();
         defaults.admit_spec(&name.namespace, &mut spec);
         spec.priority = Some(priority.0);
-        if place != Place::Nowhere {
+        if place != SyntheticPodState::Nowhere {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
         let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{at}", name.name) };
@@ -198,24 +210,24 @@ fn pods_of(
             ..PodCondition::default()
         });
         let status = match place {
-            Place::OnTheOneNode => PodStatus {
+            SyntheticPodState::OnTheOneNode => PodStatus {
                 phase: Some("Running".to_owned()),
                 start_time: since.cloned(),
                 conditions: Some(scheduled.into_iter().collect()),
                 ..PodStatus::default()
             },
-            Place::ForTheOneNode | Place::Nowhere => {
+            SyntheticPodState::ForTheOneNode | SyntheticPodState::Nowhere => {
                 PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }
             }
         };
-        let node_name = (place == Place::OnTheOneNode).then(|| NODE.to_owned());
+        let node_name = (place == SyntheticPodState::OnTheOneNode).then(|| NODE.to_owned());
         made(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
     };
     Ok(templates.enumerate().map(pod).collect())
 }
 
 /// A node that offers all nominal quota, so that nothing but the quota holds anybody.
-fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
+fn one_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
     let mut offered = Amounts::new();
     for (resource, amount) in reprieve_loader::accounts(objects)?.into_iter().flat_map(|account| account.guarantee) {
         let sum = offered.entry(resource).or_default();
@@ -223,7 +235,7 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     }
     offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
     let quantity = |(resource, amount): (String, i64)| {
-        let quantity = Quantity(written(&resource, amount));
+        let quantity = Quantity(format(&resource, amount));
         (resource, quantity)
     };
     let allocatable = Some(offered.into_iter().map(quantity).collect());
@@ -231,7 +243,7 @@ fn one_node(objects: &Objects, n_pods: usize) -> Result<Node, InputError> {
     Ok(Node { metadata: named(NODE, None), status, ..Node::default() })
 }
 
-pub(crate) fn retain(objects: &Objects, readers: &[Reader]) -> Objects {
+pub(crate) fn retain(objects: &ObjectSet, readers: &[Reader]) -> ObjectSet {
     let mut kept = objects.clone();
     kept.retain_kinds(|kind| readers.contains(&kind.resource().reader));
     kept

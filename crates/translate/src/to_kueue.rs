@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
-use reprieve_loader::load::allocatables;
-use reprieve_loader::request::requests;
+use reprieve_loader::build::allocatables;
+use reprieve_loader::requests::requests;
 use reprieve_loader::time::time;
-use reprieve_loader::{Account, Amounts, Loaded, by_name};
+use reprieve_loader::{Amounts, Loaded, QueueSpec, by_name};
 
 use crate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, flavor_quotas, local_queue, resource_groups};
 use crate::queue_tree::NeutralQueues;
@@ -20,25 +20,25 @@ use reprieve_api::kueue::{
     AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, POD_SET, PodSetAssignment, PodSetSpec,
     WORKLOAD,
 };
-use reprieve_api::quantity::written;
-use reprieve_api::{FullName, InputError, Object, Objects, Pod, Sourced, group_of};
+use reprieve_api::quantity::format;
+use reprieve_api::{InputError, NamespacedName, Object, ObjectSet, Pod, Sourced, group_of};
 
 /// The flavor of all quota.
 const FLAVOR: &str = "default";
 
 /// A cluster in the words of a policy, and which of its pods are which workload there.
 #[derive(Clone, Debug)]
-pub struct Mapped {
+pub struct Translated {
     /// The cluster.
-    pub objects: Objects,
+    pub objects: ObjectSet,
     /// By pod: its workload, under a policy that has workloads.
-    pub workload_of: BTreeMap<FullName, FullName>,
+    pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
 /// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
 /// borrows from nobody.
-pub(crate) fn with_roots_closed(mut accounts: Vec<Account>) -> Vec<Account> {
-    let depth = |accounts: &[Account], at: usize| std::iter::successors(Some(at), |&at| accounts[at].parent).count();
+pub(crate) fn limit_roots_to_their_quota(mut accounts: Vec<QueueSpec>) -> Vec<QueueSpec> {
+    let depth = |accounts: &[QueueSpec], at: usize| std::iter::successors(Some(at), |&at| accounts[at].parent).count();
     let mut deepest_first: Vec<usize> = (0..accounts.len()).collect();
     deepest_first.sort_by_key(|&at| std::cmp::Reverse(depth(&accounts, at)));
     let mut below: Vec<Amounts> = vec![Amounts::new(); accounts.len()];
@@ -109,7 +109,7 @@ pub fn queue_objects(
 
 impl NeutralQueues {
     /// The cluster with these queues and a Workload for each unit.
-    pub(crate) fn to_kueue(&self, plain: &Objects, loaded: &Loaded) -> Result<Mapped, InputError> {
+    pub(crate) fn to_kueue(&self, plain: &ObjectSet, loaded: &Loaded) -> Result<Translated, InputError> {
         let mut mapped = plain.clone();
         let mut offered = Amounts::new();
         for (resource, amount) in allocatables(&by_name::<String, _>(&plain.nodes)?)?.into_iter().flatten() {
@@ -123,35 +123,35 @@ impl NeutralQueues {
         }
         let units = self.units(plain, loaded);
         mapped.kueue_workloads = units.iter().map(|(name, pods)| self.workload(name, pods, loaded)).collect();
-        let workload_of = units
-            .into_iter()
-            .flat_map(|(name, pods)| pods.into_iter().map(move |pod| (FullName::of(&pod.metadata), name.clone())));
-        let workload_of: BTreeMap<FullName, FullName> = workload_of.collect();
+        let workload_of = units.into_iter().flat_map(|(name, pods)| {
+            pods.into_iter().map(move |pod| (NamespacedName::from_meta(&pod.metadata), name.clone()))
+        });
+        let workload_of: BTreeMap<NamespacedName, NamespacedName> = workload_of.collect();
         for pod in &mut mapped.pods {
-            let name = FullName::of(&pod.object.metadata);
+            let name = NamespacedName::from_meta(&pod.object.metadata);
             if let Some(workload) = workload_of.get(&name) {
                 let metadata = &mut Arc::make_mut(&mut pod.object).metadata;
                 metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
                 metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), name.name);
             }
         }
-        Ok(Mapped { objects: mapped, workload_of })
+        Ok(Translated { objects: mapped, workload_of })
     }
 
     /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
-    fn units<'p>(&self, plain: &'p Objects, loaded: &Loaded) -> BTreeMap<FullName, Vec<&'p Pod>> {
-        let groups: BTreeSet<FullName> = plain.pods.iter().filter_map(|pod| group_of(&pod.object)).collect();
-        let mut units: BTreeMap<FullName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
+    fn units<'p>(&self, plain: &'p ObjectSet, loaded: &Loaded) -> BTreeMap<NamespacedName, Vec<&'p Pod>> {
+        let groups: BTreeSet<NamespacedName> = plain.pods.iter().filter_map(|pod| group_of(&pod.object)).collect();
+        let mut units: BTreeMap<NamespacedName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
         for Sourced { object: pod, .. } in &plain.pods {
-            let name = FullName::of(&pod.metadata);
+            let name = NamespacedName::from_meta(&pod.metadata);
             let Some(id) = loaded.names.pod_id(&name).filter(|_| self.of_pod.contains_key(&name)) else { continue };
             let unit = match group_of(pod) {
                 Some(group) => group,
-                None if groups.contains(&name) => FullName::new(&name.namespace, &format!("{}-pod", name.name)),
+                None if groups.contains(&name) => NamespacedName::new(&name.namespace, &format!("{}-pod", name.name)),
                 None => name,
             };
             let (running, pending) = units.entry(unit).or_default();
-            let part = if loaded.snapshot.home(id).is_some() { running } else { pending };
+            let part = if loaded.snapshot.bound_node(id).is_some() { running } else { pending };
             part.push(pod);
         }
         let mut split = BTreeMap::new();
@@ -159,18 +159,19 @@ impl NeutralQueues {
             if running.is_empty() || pending.is_empty() {
                 split.insert(name, if running.is_empty() { pending } else { running });
             } else {
-                split.insert(FullName::new(&name.namespace, &format!("{}-running", name.name)), running);
+                split.insert(NamespacedName::new(&name.namespace, &format!("{}-running", name.name)), running);
                 split.insert(name, pending);
             }
         }
         split
     }
 
-    fn workload(&self, name: &FullName, pods: &[&Pod], loaded: &Loaded) -> Sourced<KueueWorkload> {
-        let first = FullName::of(&pods[0].metadata);
+    fn workload(&self, name: &NamespacedName, pods: &[&Pod], loaded: &Loaded) -> Sourced<KueueWorkload> {
+        let first = NamespacedName::from_meta(&pods[0].metadata);
         let queue = &self.queues[self.of_pod[&first]].name;
-        let ids: Vec<_> = pods.iter().filter_map(|pod| loaded.names.pod_id(&FullName::of(&pod.metadata))).collect();
-        let running = ids.iter().all(|&id| loaded.snapshot.home(id).is_some());
+        let ids: Vec<_> =
+            pods.iter().filter_map(|pod| loaded.names.pod_id(&NamespacedName::from_meta(&pod.metadata))).collect();
+        let running = ids.iter().all(|&id| loaded.snapshot.bound_node(id).is_some());
         let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.asked(pod)).collect();
         let sets = asked.iter().map(|(name, amounts)| pod_set(name, amounts));
         let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
@@ -206,7 +207,7 @@ impl NeutralQueues {
         let mut amounts = requests(pod).expect("the same pod was loaded before");
         let resources = self.resources();
         amounts.retain(|resource, _| resources.contains(resource.as_str()));
-        (FullName::of(&pod.metadata).name, amounts)
+        (NamespacedName::from_meta(&pod.metadata).name, amounts)
     }
 
     /// What a pod set of one pod holds. Kueue counts the pods itself, where quotas are about them.
@@ -214,7 +215,7 @@ impl NeutralQueues {
         if self.resources().contains("pods") {
             amounts.insert("pods".to_owned(), 1);
         }
-        let usage = amounts.iter().map(|(resource, amount)| (resource.clone(), json!(written(resource, *amount))));
+        let usage = amounts.iter().map(|(resource, amount)| (resource.clone(), json!(format(resource, *amount))));
         PodSetAssignment {
             name: name.to_owned(),
             resource_usage: usage.collect(),
@@ -226,7 +227,7 @@ impl NeutralQueues {
 
 fn pod_set(name: &str, amounts: &Amounts) -> PodSetSpec {
     let requests =
-        amounts.iter().map(|(resource, amount)| (resource.clone(), Quantity(written(resource, *amount)))).collect();
+        amounts.iter().map(|(resource, amount)| (resource.clone(), Quantity(format(resource, *amount)))).collect();
     let resources = ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() };
     let container = Container { name: "all".to_owned(), resources: Some(resources), ..Container::default() };
     let spec = PodSpec { containers: vec![container], ..PodSpec::default() };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use reprieve_api::quantity::written;
-use reprieve_api::{FullName, Objects, group_of};
+use reprieve_api::quantity::format;
+use reprieve_api::{NamespacedName, ObjectSet, group_of};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::Amounts;
 use serde_json::{Value, json};
@@ -43,16 +43,16 @@ fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str
 /// YuniKorn calls cpu `vcore`.
 fn amounts(amounts: &Amounts) -> Value {
     let name = |resource: &String| if resource == "cpu" { "vcore".to_owned() } else { resource.clone() };
-    amounts.iter().map(|(resource, amount)| (name(resource), json!(written(resource, *amount)))).collect()
+    amounts.iter().map(|(resource, amount)| (name(resource), json!(format(resource, *amount)))).collect()
 }
 
 impl NeutralQueues {
     /// The cluster with these queues; each pod names its queue and its application.
-    pub(crate) fn to_yunikorn(&self, plain: &Objects) -> Objects {
+    pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
         let mut mapped = plain.clone();
         mapped.config_maps.push(made(config_map(&self.consistent(), |_| json!({}))));
         for pod in &mut mapped.pods {
-            let name = FullName::of(&pod.object.metadata);
+            let name = NamespacedName::from_meta(&pod.object.metadata);
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");

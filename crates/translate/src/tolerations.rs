@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::Objects;
+use reprieve_api::ObjectSet;
 
 /// The same objects as if no priority class tolerated anybody or opted out.
-pub fn without_tolerations(objects: &Objects) -> Objects {
+pub fn without_tolerations(objects: &ObjectSet) -> ObjectSet {
     let mut objects = objects.clone();
     for class in &mut objects.priority_classes {
         if let Some(annotations) = &mut Arc::make_mut(&mut class.object).metadata.annotations {
@@ -17,7 +17,7 @@ pub fn without_tolerations(objects: &Objects) -> Objects {
 }
 
 /// Whether any priority class tolerates anybody or opted out.
-pub fn has_tolerations(objects: &Objects) -> bool {
+pub fn has_tolerations(objects: &ObjectSet) -> bool {
     let annotations = objects.priority_classes.iter().filter_map(|class| class.object.metadata.annotations.as_ref());
     annotations.flat_map(BTreeMap::keys).any(|key| is_toleration(key))
 }

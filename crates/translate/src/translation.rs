@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::koordinator::{QUOTA, label};
-use reprieve_api::{FullName, InputError, Objects, Reader};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Reader};
 use reprieve_loader::{Loaded, queue_of, queue_tree, quota_tree};
 
 use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
-use crate::to_kubernetes::{Plain, retain};
-use crate::to_kueue::{Mapped, with_roots_closed};
+use crate::to_kubernetes::{KubernetesObjects, retain};
+use crate::to_kueue::{Translated, limit_roots_to_their_quota};
 
 /// A policy that has accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum QuotaSystem {
     /// Queues in a ConfigMap.
     YuniKorn,
     /// ElasticQuotas.
@@ -25,13 +25,13 @@ pub enum Keeper {
 
 impl NeutralQueues {
     /// Reads the queues of a cluster; `None` if it has no queues of any policy.
-    pub fn from_objects(objects: &Objects, plain: &Plain) -> Result<Option<Self>, InputError> {
+    pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Result<Option<Self>, InputError> {
         let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
-            (Keeper::YuniKorn, tree.accounts())
+            (QuotaSystem::YuniKorn, tree.accounts())
         } else if let Some(tree) = quota_tree(objects)? {
-            (Keeper::Koordinator, tree.accounts)
-        } else if has(Keeper::Kueue, objects) {
-            (Keeper::Kueue, with_roots_closed(reprieve_loader::accounts(objects)?))
+            (QuotaSystem::Koordinator, tree.accounts)
+        } else if has(QuotaSystem::Kueue, objects) {
+            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::accounts(objects)?))
         } else {
             return Ok(None);
         };
@@ -39,13 +39,13 @@ impl NeutralQueues {
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
             let queue = match keeper {
-                Keeper::YuniKorn => queue_of(&pod.object),
-                Keeper::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
-                Keeper::Kueue => plain.cluster_queue_of(&pod.object, objects),
+                QuotaSystem::YuniKorn => queue_of(&pod.object),
+                QuotaSystem::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
+                QuotaSystem::Kueue => plain.cluster_queue_of(&pod.object, objects),
             };
-            Some((FullName::of(&pod.object.metadata), find(&queue?)?))
+            Some((NamespacedName::from_meta(&pod.object.metadata), find(&queue?)?))
         });
-        let mut of_pod: BTreeMap<FullName, usize> = of_pod.collect();
+        let mut of_pod: BTreeMap<NamespacedName, usize> = of_pod.collect();
         let leaves = add_leaf_queues(&mut queues, of_pod.values().copied().collect());
         for at in of_pod.values_mut() {
             *at = leaves.get(at).copied().unwrap_or(*at);
@@ -57,40 +57,40 @@ impl NeutralQueues {
     /// The cluster in the objects of a policy. If it has queues of this policy, they stay as they are.
     pub fn translate_to(
         &self,
-        keeper: Keeper,
-        objects: &Objects,
-        plain: &Plain,
+        keeper: QuotaSystem,
+        objects: &ObjectSet,
+        plain: &KubernetesObjects,
         loaded: &Loaded,
-    ) -> Result<Mapped, InputError> {
+    ) -> Result<Translated, InputError> {
         if has(keeper, objects) {
-            return Ok(Mapped { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
+            return Ok(Translated { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
         }
         let objects = match keeper {
-            Keeper::YuniKorn => self.to_yunikorn(&plain.objects),
-            Keeper::Koordinator => self.to_koordinator(&plain.objects),
-            Keeper::Kueue => return self.to_kueue(&plain.objects, loaded),
+            QuotaSystem::YuniKorn => self.to_yunikorn(&plain.objects),
+            QuotaSystem::Koordinator => self.to_koordinator(&plain.objects),
+            QuotaSystem::Kueue => return self.to_kueue(&plain.objects, loaded),
         };
-        Ok(Mapped { objects, workload_of: BTreeMap::new() })
+        Ok(Translated { objects, workload_of: BTreeMap::new() })
     }
 }
 
 /// Whether a cluster has accounts of this kind.
-fn has(keeper: Keeper, objects: &Objects) -> bool {
+fn has(keeper: QuotaSystem, objects: &ObjectSet) -> bool {
     match keeper {
-        Keeper::YuniKorn => {
+        QuotaSystem::YuniKorn => {
             objects.config_maps.iter().any(|map| map.object.metadata.name.as_deref() == Some("yunikorn-configs"))
         }
-        Keeper::Koordinator => !objects.elastic_quotas.is_empty(),
-        Keeper::Kueue => !objects.cluster_queues.is_empty(),
+        QuotaSystem::Koordinator => !objects.elastic_quotas.is_empty(),
+        QuotaSystem::Kueue => !objects.cluster_queues.is_empty(),
     }
 }
 
 /// A cluster with the accounts of one kind alone.
-fn only(keeper: Keeper, objects: &Objects) -> Objects {
+fn only(keeper: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
     let own = match keeper {
-        Keeper::YuniKorn => Reader::YuniKorn,
-        Keeper::Koordinator => Reader::Koordinator,
-        Keeper::Kueue => Reader::Kueue,
+        QuotaSystem::YuniKorn => Reader::YuniKorn,
+        QuotaSystem::Koordinator => Reader::Koordinator,
+        QuotaSystem::Kueue => Reader::Kueue,
     };
     retain(objects, &[Reader::All, Reader::Kubernetes, own])
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::steps::{output, root};
+use crate::tasks::{output, root};
 
 /// A crate by the name of its folder in `crates`, whether it is part of the product, and the crates it may depend on.
 pub struct Crate {

@@ -56,7 +56,7 @@ pub fn arrows(run: &Run) -> Vec<Arrow<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_api::meta::FullName;
+    use reprieve_api::meta::NamespacedName;
     use reprieve_engine::Timestamp;
     use reprieve_simulator::run::{Eviction, Preemption};
 
@@ -77,7 +77,7 @@ mod tests {
         Preemption {
             at: Timestamp(at),
             unit: "Pod ns/urgent".to_owned(),
-            victims: victims.iter().map(|pod| FullName::new("ns", pod)).collect(),
+            victims: victims.iter().map(|pod| NamespacedName::new("ns", pod)).collect(),
             placement: Vec::new(),
         }
     }

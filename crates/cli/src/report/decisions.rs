@@ -8,8 +8,8 @@ use reprieve_loader::time::time;
 use reprieve_report::plural::count;
 use reprieve_simulator::run::{Preemption, Run};
 
-use super::simulated::{Explained, Simulated};
-use crate::render::{Part, span};
+use super::simulated::{FoldedExplanation, PolicyRunPage};
+use crate::render::{Rows, format_duration};
 
 /// How many bytes the explanations of a page may have.
 const ROOM: usize = 3_500_000;
@@ -23,7 +23,7 @@ pub struct Decisions {
 }
 
 /// The decisions of one of so many runs.
-pub fn decisions(at: usize, one: &Simulated<'_>, of: usize) -> Decisions {
+pub fn decisions(at: usize, one: &PolicyRunPage<'_>, of: usize) -> Decisions {
     let run = one.run;
     let jobs: BTreeMap<&str, &str> =
         run.evictions.iter().map(|eviction| (eviction.pod.as_str(), eviction.job.as_str())).collect();
@@ -62,10 +62,10 @@ fn decision(
     anchor: &str,
     run: &Run,
     preemption: &Preemption,
-    explained: Option<&Explained>,
+    explained: Option<&FoldedExplanation>,
     jobs: &BTreeMap<&str, &str>,
 ) -> Markup {
-    let when = span(SignedDuration::from_micros(preemption.at.0 - run.began));
+    let when = format_duration(SignedDuration::from_micros(preemption.at.0 - run.began));
     let now = time(preemption.at).map(|time| time.strftime("%FT%TZ").to_string()).unwrap_or_default();
     html! {
         details.decision id=(anchor) {
@@ -73,9 +73,9 @@ fn decision(
                 span.when { (when) } " " (preemption.unit) " " span.o.Preempt { "evicts" } " " (victims(preemption, jobs))
             }
             @match explained {
-                Some(Explained { summary, parts }) => {
+                Some(FoldedExplanation { summary, parts }) => {
                     p { (summary) ". (" (now) ")" }
-                    @for Part { header, rows, .. } in parts { (table(header, rows)) }
+                    @for Rows { header, rows, .. } in parts { (table(header, rows)) }
                 },
                 None => {
                     @let victims: Vec<_> = preemption.victims.iter().map(|victim| vec![victim.to_string()]).collect();

@@ -5,10 +5,10 @@ use reprieve_simulator::run::{Run, Sample};
 
 use super::axis::{Axis, resource_words, seconds};
 use super::chart::Chart;
-use super::simulated::Simulated;
+use super::simulated::PolicyRunPage;
 
 /// How much of the resource was in use, for each policy.
-pub fn utilisation(runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
+pub fn utilisation(runs: &[PolicyRunPage<'_>], time: &Axis) -> Vec<Markup> {
     let title = runs.first().map(|one| format!("{} in use (%)", resource_words(&one.run.resource)));
     let axis = Axis::percent(&title.unwrap_or_default());
     runs.iter()
@@ -20,13 +20,13 @@ pub fn utilisation(runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
 }
 
 /// How many pods waited, for each policy.
-pub fn pending(runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
+pub fn pending(runs: &[PolicyRunPage<'_>], time: &Axis) -> Vec<Markup> {
     let most = runs.iter().flat_map(|one| &one.run.samples).map(|sample| sample.pending).max();
     let axis = Axis::count(most.unwrap_or(0) as f64, "pods that wait");
     runs.iter().map(|one| drawn(one, "waiting", time, &axis, " pods", |sample| sample.pending as f64)).collect()
 }
 
-fn drawn(one: &Simulated<'_>, name: &str, x: &Axis, y: &Axis, unit: &str, of: impl Fn(&Sample) -> f64) -> Markup {
+fn drawn(one: &PolicyRunPage<'_>, name: &str, x: &Axis, y: &Axis, unit: &str, of: impl Fn(&Sample) -> f64) -> Markup {
     let mut chart = Chart::new(format!("{}: {} over time", one.policy, y.title), x, y, unit);
     let points: Vec<(f64, f64)> = moments(one.run).map(|(at, sample)| (at, of(sample))).collect();
     chart.line(0, name, &points);

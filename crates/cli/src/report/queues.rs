@@ -7,7 +7,7 @@ use maud::Markup;
 use super::axis::{Axis, resource_words};
 use super::chart::{COLOURS, Chart};
 use super::over_time::moments;
-use super::simulated::Simulated;
+use super::simulated::PolicyRunPage;
 
 /// The queues, those that used most first; what is beyond the colours is one more.
 pub struct Queues {
@@ -18,7 +18,7 @@ pub struct Queues {
 
 impl Queues {
     /// `None` where no job has a queue.
-    pub fn of(runs: &[Simulated<'_>]) -> Option<Self> {
+    pub fn of(runs: &[PolicyRunPage<'_>]) -> Option<Self> {
         let mut used: BTreeMap<&str, i64> = BTreeMap::new();
         for (queue, amount) in runs.iter().flat_map(|one| &one.run.samples).flat_map(|sample| &sample.by_queue) {
             *used.entry(queue).or_default() += amount;
@@ -39,13 +39,13 @@ impl Queues {
     }
 
     /// Their shares, for each policy.
-    pub fn shares(&self, runs: &[Simulated<'_>], time: &Axis) -> Vec<Markup> {
+    pub fn shares(&self, runs: &[PolicyRunPage<'_>], time: &Axis) -> Vec<Markup> {
         let title = runs.first().map(|one| format!("share of all {} (%)", resource_words(&one.run.resource)));
         let axis = Axis::percent(&title.unwrap_or_default());
         runs.iter().map(|one| self.drawn(one, time, &axis)).collect()
     }
 
-    fn drawn(&self, one: &Simulated<'_>, time: &Axis, axis: &Axis) -> Markup {
+    fn drawn(&self, one: &PolicyRunPage<'_>, time: &Axis, axis: &Axis) -> Markup {
         let mut layers: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); self.names.len()];
         for (at, sample) in moments(one.run) {
             let mut used = vec![0; self.names.len()];

@@ -11,8 +11,8 @@ use super::arrows::Arrow;
 use super::axis::{Axis, number};
 use super::decisions::anchor;
 use super::over_time::since_start;
-use super::simulated::Simulated;
-use crate::render::span;
+use super::simulated::PolicyRunPage;
+use crate::render::format_duration;
 
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 270.0;
@@ -26,7 +26,7 @@ const ALL: usize = 40;
 const MOST: usize = 200;
 
 /// The rows of one run; `explained` decisions can be gone to.
-pub fn timeline(at: usize, one: &Simulated<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
+pub fn timeline(at: usize, one: &PolicyRunPage<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
     let (jobs, left_out) = shown(one.run, arrows);
     let rows: BTreeMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.name.as_str(), row)).collect();
     let height = number(jobs.len() as f64 * ROW + 6.0);
@@ -156,7 +156,7 @@ fn stretches(job: &JobRecord, ended: i64) -> Vec<(i64, i64, usize)> {
 }
 
 fn about(run: &Run, job: &JobRecord) -> String {
-    let after = |at: i64| span(SignedDuration::from_micros(at - run.began));
+    let after = |at: i64| format_duration(SignedDuration::from_micros(at - run.began));
     let queue = job.queue.as_ref().map(|queue| format!(", queue {queue}")).unwrap_or_default();
     let started = job.started.map_or_else(|| "never ran".to_owned(), |at| format!("first ran after {}", after(at)));
     let finished = job.finished.map_or_else(|| "was not done".to_owned(), |at| format!("was done after {}", after(at)));
@@ -174,7 +174,7 @@ fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize
     let x = number(across(time, since_start(run, arrow.at)));
     let height = |row: usize| row as f64 * ROW + ROW / 2.0 + 3.0;
     let (kind, head) = if arrow.second_order { ("evicts again", "again") } else { ("evicts", "evicts") };
-    let after = span(SignedDuration::from_micros(arrow.at - run.began));
+    let after = format_duration(SignedDuration::from_micros(arrow.at - run.began));
     html! {
         g {
             title {
@@ -200,7 +200,7 @@ fn across(time: &Axis, seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_simulator::run::Ran;
+    use reprieve_simulator::run::RunInterval;
 
     use super::*;
 
@@ -217,7 +217,7 @@ mod tests {
             finished: None,
             evictions: 0,
             lost_micros: 0,
-            ran: ran.iter().map(|&(from, to)| Ran { from, to }).collect(),
+            ran: ran.iter().map(|&(from, to)| RunInterval { from, to }).collect(),
         }
     }
 

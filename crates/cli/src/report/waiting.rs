@@ -9,7 +9,7 @@ use reprieve_simulator::run::JobRecord;
 
 use super::axis::{Axis, seconds};
 use super::chart::Chart;
-use super::simulated::Simulated;
+use super::simulated::PolicyRunPage;
 
 /// More lines than these cannot be told apart.
 const LINES: usize = 6;
@@ -25,7 +25,7 @@ pub struct Level {
 }
 
 /// The lines, highest priorities first.
-pub fn levels(runs: &[Simulated<'_>]) -> Vec<Level> {
+pub fn levels(runs: &[PolicyRunPage<'_>]) -> Vec<Level> {
     let jobs = runs.first().map(|one| one.run.jobs.as_slice()).unwrap_or_default();
     let priorities: BTreeSet<i32> = runs.iter().flat_map(|one| &one.run.jobs).map(|job| job.priority).collect();
     let priorities: Vec<i32> = priorities.into_iter().rev().collect();
@@ -40,11 +40,11 @@ pub fn levels(runs: &[Simulated<'_>]) -> Vec<Level> {
 }
 
 /// A line for each level, for each policy.
-pub fn waiting(runs: &[Simulated<'_>], levels: &[Level]) -> Vec<Markup> {
+pub fn waiting(runs: &[PolicyRunPage<'_>], levels: &[Level]) -> Vec<Markup> {
     let all = runs.iter().flat_map(|one| &one.run.jobs).filter_map(waited);
     let x = Axis::waiting(all.fold(0.0, f64::max), "waiting time until the first start");
     let y = Axis::percent("jobs that had started (%)");
-    let draw = |one: &Simulated<'_>| {
+    let draw = |one: &PolicyRunPage<'_>| {
         let mut chart = Chart::new(format!("{}: waiting times by priority", one.policy), &x, &y, "%");
         for (colour, level) in levels.iter().enumerate() {
             let alike = one.run.jobs.iter().filter(|job| (level.from..=level.to).contains(&job.priority));

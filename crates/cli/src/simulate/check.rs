@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use reprieve_simulator::campaign::{POLICIES, setup};
 use reprieve_simulator::faults::Faults;
 use reprieve_simulator::invariants::{Violation, check};
-use reprieve_simulator::shrink::{Shrunk, shrink};
+use reprieve_simulator::shrink::{MinimizedFailure, shrink};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const SHRINKING_RUNS: usize = 300;
 
 /// What a policy came through.
 #[derive(Default, Serialize)]
-struct Tried {
+struct CampaignResult {
     policy: &'static str,
     faulty: bool,
     seeds: u64,
@@ -77,8 +77,9 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     Ok(u8::from(all.iter().any(|tried| !tried.violated.is_empty())))
 }
 
-fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, progress: &ProgressBar) -> Tried {
-    let mut tried = Tried { policy, faulty: faults.is_some(), seeds: args.campaign.seeds, ..Tried::default() };
+fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, progress: &ProgressBar) -> CampaignResult {
+    let mut tried =
+        CampaignResult { policy, faulty: faults.is_some(), seeds: args.campaign.seeds, ..CampaignResult::default() };
     for seed in args.seed..args.seed.saturating_add(args.campaign.seeds) {
         let mut setup = setup(seed, policy, faults.unwrap_or_default());
         let kept: Vec<usize> = match args.campaign.only.as_slice() {
@@ -128,7 +129,7 @@ fn policies(names: &[String]) -> Result<Vec<&'static str>, Error> {
 }
 
 /// The command that shows the violation again, with no more than it takes.
-fn replay(policy: &str, seed: u64, shrunk: &Shrunk) -> String {
+fn replay(policy: &str, seed: u64, shrunk: &MinimizedFailure) -> String {
     let mut command = format!("reprieve simulate --check --policy '{policy}' --seed {seed} --seeds 1");
     let Ok(Value::Object(mut faults)) = serde_json::to_value(shrunk.setup.faults) else { return command };
     faults.retain(|_, per_million| per_million.as_u64() > Some(0));
@@ -142,7 +143,7 @@ fn replay(policy: &str, seed: u64, shrunk: &Shrunk) -> String {
     command
 }
 
-fn as_table(all: &[Tried]) -> String {
+fn as_table(all: &[CampaignResult]) -> String {
     let rows = all.iter().map(|tried| {
         let numbers = [tried.seeds, tried.steps, tried.faults, tried.preemptions, tried.evictions];
         let mut row = vec![tried.policy.to_owned(), if tried.faulty { "yes" } else { "no" }.to_owned()];
@@ -169,7 +170,7 @@ mod tests {
     fn a_replay_names_what_it_takes_and_no_more() {
         let faults = Faults { restarts: 5_000, slow_victims: 1, ..Faults::default() };
         let violation = Violation { invariant: "capacity", at: Timestamp(0), problem: "too much".to_owned() };
-        let mut shrunk = Shrunk { setup: setup(7, "Kubernetes", faults), kept: vec![0, 3], violation };
+        let mut shrunk = MinimizedFailure { setup: setup(7, "Kubernetes", faults), kept: vec![0, 3], violation };
         let command = "reprieve simulate --check --policy 'Kubernetes' --seed 7 --seeds 1";
         let with_faults = format!("{command} --faults some --fault-kinds restarts,slowVictims --only 0,3");
         assert_eq!(replay("Kubernetes", 7, &shrunk), with_faults);

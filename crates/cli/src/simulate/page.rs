@@ -1,21 +1,21 @@
 //! The page of a simulation, and the command that makes it again.
 
-use reprieve_simulator::blueprint::Blueprint;
+use reprieve_simulator::input::SimulationInput;
 use reprieve_simulator::summary::Summary;
-use reprieve_simulator::trace::Broken;
+use reprieve_simulator::trace::SkippedLines;
 
-use super::show::{WAITING, figures, headline, passed_over};
-use super::simulated::Simulated;
+use super::show::{WAITING, figures, headline, skipped_lines};
+use super::simulated::PolicyRun;
 use crate::report::{self, Page};
 
 /// The whole page.
-pub fn page(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated], command: &str) -> String {
+pub fn page(blueprint: &SimulationInput, broken: &SkippedLines, simulated: &[PolicyRun], command: &str) -> String {
     let summaries: Vec<&Summary> = simulated.iter().map(|one| &one.summary).collect();
-    let runs: Vec<report::Simulated<'_>> = simulated
+    let runs: Vec<report::PolicyRunPage<'_>> = simulated
         .iter()
-        .map(|one| report::Simulated { policy: &one.summary.policy, run: &one.run, explained: &one.explained })
+        .map(|one| report::PolicyRunPage { policy: &one.summary.policy, run: &one.run, explained: &one.explained })
         .collect();
-    let broken = passed_over(broken).map(|broken| format!("; {broken}")).unwrap_or_default();
+    let broken = skipped_lines(broken).map(|broken| format!("; {broken}")).unwrap_or_default();
     report::page(&Page {
         name: &blueprint.name,
         headline: &format!("{}{broken}", headline(blueprint).trim_end()),

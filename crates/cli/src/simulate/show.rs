@@ -7,19 +7,24 @@ use reprieve_api::kinds::Kind;
 use reprieve_api::source::InputError;
 use reprieve_loader::time::time;
 use reprieve_report::plural::count;
-use reprieve_simulator::blueprint::Blueprint;
+use reprieve_simulator::input::SimulationInput;
 use reprieve_simulator::summary::{Percentiles, Summary};
-use reprieve_simulator::trace::Broken;
+use reprieve_simulator::trace::SkippedLines;
 use serde_json::{Value, json};
 
 use super::args::Output;
-use super::simulated::Simulated;
+use super::simulated::PolicyRun;
 use crate::input::Error;
 use crate::output;
-use crate::render::{span, table};
+use crate::render::{format_duration, table};
 
 /// Shows what came of every policy.
-pub fn show(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated], output: Output) -> Result<(), Error> {
+pub fn show(
+    blueprint: &SimulationInput,
+    broken: &SkippedLines,
+    simulated: &[PolicyRun],
+    output: Output,
+) -> Result<(), Error> {
     let summaries: Vec<&Summary> = simulated.iter().map(|one| &one.summary).collect();
     match output {
         Output::Table => {
@@ -38,7 +43,7 @@ pub fn show(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated], out
     Ok(())
 }
 
-fn speed(one: &Simulated) -> String {
+fn speed(one: &PolicyRun) -> String {
     let (counts, seconds) = (&one.run.counts, one.took.as_secs_f64());
     let each = counts.decision_nanos as f64 / 1000.0 / (counts.decisions as f64).max(1.0);
     let rate = counts.events as f64 / seconds.max(1e-9);
@@ -47,7 +52,7 @@ fn speed(one: &Simulated) -> String {
 }
 
 /// What was simulated, in one line.
-pub fn headline(blueprint: &Blueprint) -> String {
+pub fn headline(blueprint: &SimulationInput) -> String {
     let nodes = blueprint.objects.iter().filter(|object| object.kind() == Kind::Node).count();
     let pods: usize = blueprint.submissions.iter().map(|(submission, _)| submission.pods).sum();
     let length = SignedDuration::from_micros(blueprint.end.0 - blueprint.start.0);
@@ -55,7 +60,7 @@ pub fn headline(blueprint: &Blueprint) -> String {
     format!(
         "{}: {} on {nodes}, {jobs} of {}, seed {}\n\n",
         blueprint.name,
-        span(length),
+        format_duration(length),
         count(pods, "pod", "pods"),
         blueprint.seed
     )
@@ -105,28 +110,28 @@ pub fn figures(summaries: &[&Summary]) -> Vec<Vec<String>> {
 }
 
 fn percentiles(Percentiles { p50, p95, p99 }: &Percentiles) -> String {
-    [p50, p95, p99].map(|seconds| span(SignedDuration::from_secs_f64(*seconds))).join(" / ")
+    [p50, p95, p99].map(|seconds| format_duration(SignedDuration::from_secs_f64(*seconds))).join(" / ")
 }
 
-fn notes(blueprint: &Blueprint, broken: &Broken) -> String {
+fn notes(blueprint: &SimulationInput, broken: &SkippedLines) -> String {
     let mut text = String::new();
     for (at, note) in blueprint.made_up.iter().enumerate() {
         let _ = writeln!(text, "{}  {note}", if at == 0 { "\nMade up:" } else { "        " });
     }
-    if let Some(passed_over) = passed_over(broken) {
+    if let Some(passed_over) = skipped_lines(broken) {
         let _ = writeln!(text, "\n{passed_over}");
     }
     text
 }
 
 /// How many lines of a trace were broken, if any was.
-pub fn passed_over(broken: &Broken) -> Option<String> {
+pub fn skipped_lines(broken: &SkippedLines) -> Option<String> {
     let first = broken.first.as_ref()?;
     let lines = count(broken.lines, "broken line was", "broken lines were");
     Some(format!("{lines} passed over; the first: {first}"))
 }
 
-fn as_json(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated]) -> Value {
+fn as_json(blueprint: &SimulationInput, broken: &SkippedLines, simulated: &[PolicyRun]) -> Value {
     let nodes = blueprint.objects.iter().filter(|object| object.kind() == Kind::Node).count();
     let policies = simulated.iter().map(|one| {
         let mut value = serde_json::to_value(&one.summary).unwrap_or_default();
@@ -148,7 +153,7 @@ fn as_json(blueprint: &Blueprint, broken: &Broken, simulated: &[Simulated]) -> V
     })
 }
 
-fn as_csv(blueprint: &Blueprint, broken: &Broken, summaries: &[&Summary]) -> Result<String, Error> {
+fn as_csv(blueprint: &SimulationInput, broken: &SkippedLines, summaries: &[&Summary]) -> Result<String, Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut rows = vec![["policy".to_owned(), "figure".to_owned(), "value".to_owned()]];
     for summary in summaries {

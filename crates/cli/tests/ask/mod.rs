@@ -1,18 +1,18 @@
 //! Reads, loads and decides whatever a text says: it ends with an answer or an error. The fuzz target asks the same.
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::TestSpec;
-use reprieve_loader::load::{Strictness, load, load_for};
-use reprieve_loader::question::{Question, policy};
+use reprieve_loader::build::{OnInvalid, load, load_for};
+use reprieve_loader::policy::{Question, policy};
 use reprieve_report::report::report;
 use reprieve_translate::queue_tree::NeutralQueues;
-use reprieve_translate::to_kubernetes::Plain;
-use reprieve_translate::translation::Keeper;
+use reprieve_translate::to_kubernetes::KubernetesObjects;
+use reprieve_translate::translation::QuotaSystem;
 
 pub fn ask(text: &str) {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     let mut test = None;
     for document in documents("mangled", text) {
         match document.read(&mut objects) {
@@ -27,19 +27,19 @@ pub fn ask(text: &str) {
 }
 
 /// Decided as it is.
-fn answered(objects: &Objects, spec: &TestSpec) -> Result<(), InputError> {
-    let mut loaded = load_for(objects, Strictness::Live, &policy(&spec.profile)?)?;
+fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
+    let mut loaded = load_for(objects, OnInvalid::Live, &policy(&spec.profile)?)?;
     report(&Question::new(spec, &loaded)?, &mut loaded);
     Ok(())
 }
 
 /// The cluster in the words of every policy.
-fn mapped(objects: &Objects) -> Result<(), InputError> {
-    let plain = Plain::of(objects)?;
-    let loaded = load(&plain.objects, Strictness::Live)?;
+fn mapped(objects: &ObjectSet) -> Result<(), InputError> {
+    let plain = KubernetesObjects::of(objects)?;
+    let loaded = load(&plain.objects, OnInvalid::Live)?;
     if let Some(accounts) = NeutralQueues::from_objects(objects, &plain)? {
-        for keeper in [Keeper::YuniKorn, Keeper::Koordinator, Keeper::Kueue] {
-            load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, Strictness::Live)?;
+        for keeper in [QuotaSystem::YuniKorn, QuotaSystem::Koordinator, QuotaSystem::Kueue] {
+            load(&accounts.translate_to(keeper, objects, &plain, &loaded)?.objects, OnInvalid::Live)?;
         }
     }
     Ok(())

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use reprieve_api::answer::Answer;
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::{OutcomeName, TestSpec, VictimRef};
-use reprieve_checker::{Claim, Complaint, check};
-use reprieve_loader::load::{Strictness, load};
-use reprieve_loader::question::{DEFAULT_NOW, Question};
+use reprieve_checker::{Claim, Finding, check};
+use reprieve_loader::build::{OnInvalid, load};
+use reprieve_loader::policy::{DEFAULT_NOW, Question};
 use reprieve_loader::time::parse_time;
 use reprieve_report::answer::answer;
 
 pub struct Case {
-    pub objects: Objects,
+    pub objects: ObjectSet,
     pub spec: TestSpec,
     pub now: Timestamp,
     pub priority_cut: bool,
@@ -26,14 +26,14 @@ pub struct Case {
 impl Case {
     /// Reads a PreemptionTest and decides it, with the cut over priorities or without.
     pub fn read(text: &str, priority_cut: bool) -> Result<Self, InputError> {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         let mut spec = None;
         for document in documents("case", text) {
             spec = document.read(&mut objects)?.map(|test| test.object.spec.clone()).or(spec);
         }
         let mut spec = spec.expect("the case begins with its test");
         spec.profile.args.insert("priorityCut".to_owned(), priority_cut.into());
-        let mut loaded = load(&objects, Strictness::Test)?;
+        let mut loaded = load(&objects, OnInvalid::Test)?;
         let answer = answer(&Question::new(&spec, &loaded)?, &mut loaded);
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW))?;
         Ok(Self { objects, spec, now, priority_cut, answer })
@@ -45,7 +45,7 @@ impl Case {
         Self::read(&text, true).expect("the case can be decided")
     }
 
-    pub fn complaints(&self) -> Vec<Complaint> {
+    pub fn complaints(&self) -> Vec<Finding> {
         let Self { objects, spec, now, priority_cut, answer } = self;
         check(&Claim {
             objects,
@@ -81,7 +81,7 @@ fn conformance() -> PathBuf {
 
 /// Whether a case asks for the policy that the checker knows.
 pub fn is_for_kubernetes(text: &str) -> bool {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     let first = documents("case", text).into_iter().next().and_then(|first| first.read(&mut objects).ok().flatten());
     first.is_some_and(|test| test.object.spec.profile.policy == "Kubernetes")
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::answer::Answer;
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::test_file::{OutcomeName, VictimRef};
 
 use crate::case::Case;
@@ -70,7 +70,7 @@ fn every_other_answer_about_a_made_up_pod_is_objected_to() {
 }
 
 /// Other outcomes; one victim fewer or more; another node.
-fn other_answers(objects: &Objects, right: &Answer) -> Vec<Answer> {
+fn other_answers(objects: &ObjectSet, right: &Answer) -> Vec<Answer> {
     use OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
     let outcomes = [Schedule, Preempt, Wait, Unschedulable].into_iter().filter(|outcome| *outcome != right.outcome);
     let mut answers: Vec<Answer> = outcomes.map(|outcome| Answer { outcome, ..right.clone() }).collect();
@@ -82,7 +82,7 @@ fn other_answers(objects: &Objects, right: &Answer) -> Vec<Answer> {
         fewer.victims.remove(at);
         answers.push(fewer);
     }
-    for pod in objects.pods.iter().map(|pod| FullName::of(&pod.object.metadata).to_string()) {
+    for pod in objects.pods.iter().map(|pod| NamespacedName::from_meta(&pod.object.metadata).to_string()) {
         let victim = VictimRef { pod: Some(pod), ..VictimRef::default() };
         if !right.victims.contains(&victim) {
             let mut more = right.clone();

@@ -1,12 +1,12 @@
 //! Wrong answers, each made from the right one of a conformance case, and what the checker must say of them.
 
 use reprieve_api::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
-use reprieve_checker::Complaint;
+use reprieve_checker::Finding;
 
 use crate::case::Case;
 
 /// The case's answer, made wrong, draws the complaint.
-fn assert_complains(name: &str, make_wrong: impl FnOnce(&mut Case), expected: impl Fn(&Complaint) -> bool) {
+fn assert_complains(name: &str, make_wrong: impl FnOnce(&mut Case), expected: impl Fn(&Finding) -> bool) {
     let mut case = Case::named(name);
     assert_eq!(case.complaints(), [], "{name}: the right answer is accepted");
     make_wrong(&mut case);
@@ -19,17 +19,17 @@ fn a_victim_too_few() {
     assert_complains(
         "kubernetes-pod/nominated-room-counts-during-reprieve",
         |case| case.drop_victim("default/victim-4"),
-        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "node"),
+        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "node"),
     );
     assert_complains(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.drop_victim("default/pod3"),
-        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "node3"),
+        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "node3"),
     );
     assert_complains(
         "kubernetes-pod/resize-preempts-on-its-own-node",
         |case| case.drop_victim("default/victim-1"),
-        |complaint| matches!(complaint, Complaint::DoesNotFit { node, .. } if node == "preempt-node"),
+        |complaint| matches!(complaint, Finding::DoesNotFit { node, .. } if node == "preempt-node"),
     );
 }
 
@@ -38,17 +38,17 @@ fn a_spare_victim() {
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/mid-prio"),
-        |complaint| matches!(complaint, Complaint::SpareVictim { pods } if pods == &["default/mid-prio"]),
+        |complaint| matches!(complaint, Finding::SpareVictim { pods } if pods == &["default/mid-prio"]),
     );
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/mid-prio"),
-        |complaint| matches!(complaint, Complaint::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+        |complaint| matches!(complaint, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
     );
     assert_complains(
         "kubernetes-group/two-oldest-of-four-are-reprieved",
         |case| case.add_victim("default/p1"),
-        |complaint| matches!(complaint, Complaint::SpareVictim { pods } if pods == &["default/p1"]),
+        |complaint| matches!(complaint, Finding::SpareVictim { pods } if pods == &["default/p1"]),
     );
     assert_complains(
         "kubernetes-group/two-oldest-of-four-are-reprieved",
@@ -56,7 +56,7 @@ fn a_spare_victim() {
             case.drop_victim("default/p4");
             case.add_victim("default/p1");
         },
-        |complaint| matches!(complaint, Complaint::WrongVictimsOfPlacement { expected } if expected == &["default/p3", "default/p4"]),
+        |complaint| matches!(complaint, Finding::WrongVictimsOfPlacement { expected } if expected == &["default/p3", "default/p4"]),
     );
 }
 
@@ -68,7 +68,7 @@ fn another_victim_of_the_same_room() {
             case.drop_victim("default/low-prio");
             case.add_victim("default/mid-prio");
         },
-        |complaint| matches!(complaint, Complaint::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
+        |complaint| matches!(complaint, Finding::WrongVictims { expected, .. } if expected == &["default/low-prio"]),
     );
 }
 
@@ -80,7 +80,7 @@ fn half_a_gang() {
             case.nominate("default/p", "node1");
             case.drop_victim("default/p2");
         },
-        |complaint| matches!(complaint, Complaint::TakenInPart { taken, left } if taken == "default/p1" && left == "default/p2"),
+        |complaint| matches!(complaint, Finding::TakenInPart { taken, left } if taken == "default/p1" && left == "default/p2"),
     );
 }
 
@@ -94,17 +94,17 @@ fn the_wrong_node() {
             case.add_victim("default/p2.2");
             case.nominate("default/p", "node2");
         },
-        |complaint| matches!(complaint, Complaint::WrongNode { best, .. } if best == "node3"),
+        |complaint| matches!(complaint, Finding::WrongNode { best, .. } if best == "node3"),
     );
     assert_complains(
         "kubernetes-pod/nominated-node-is-free-now",
         |case| case.nominate("default/preemptor-pod", "node-2"),
-        |complaint| matches!(complaint, Complaint::NominatedNodePassedOver { node } if node == "node-1"),
+        |complaint| matches!(complaint, Finding::NominatedNodePassedOver { node } if node == "node-1"),
     );
     assert_complains(
         "kubernetes-group/single-mode-member-on-other-node-stays",
         |case| case.add_victim("default/pg-single-multi-node2"),
-        |complaint| matches!(complaint, Complaint::VictimElsewhere { node, .. } if node == "node1"),
+        |complaint| matches!(complaint, Finding::VictimElsewhere { node, .. } if node == "node1"),
     );
 }
 
@@ -117,7 +117,7 @@ fn a_victim_that_is_spared_by_a_law() {
             case.add_victim("default/p1");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Complaint::VictimNotLower { priority: 100, preemptor: 100, .. }),
+        |complaint| matches!(complaint, Finding::VictimNotLower { priority: 100, preemptor: 100, .. }),
     );
     assert_complains(
         "toleration/high-takes-low-and-leaves-the-exempt-pod",
@@ -125,7 +125,7 @@ fn a_victim_that_is_spared_by_a_law() {
             case.drop_victim("default/plain");
             case.add_victim("default/exempt");
         },
-        |complaint| matches!(complaint, Complaint::VictimTolerates { pod } if pod == "default/exempt"),
+        |complaint| matches!(complaint, Finding::VictimTolerates { pod } if pod == "default/exempt"),
     );
     assert_complains(
         "toleration/missing-class-object-rules-its-node-out",
@@ -134,7 +134,7 @@ fn a_victim_that_is_spared_by_a_law() {
             case.add_victim("default/orphan");
             case.nominate("default/preemptor", "node-1");
         },
-        |complaint| matches!(complaint, Complaint::UnknownClassOnNode { node, .. } if node == "node-1"),
+        |complaint| matches!(complaint, Finding::UnknownClassOnNode { node, .. } if node == "node-1"),
     );
     assert_complains(
         "kubernetes-pod/fits-now-without-a-victim",
@@ -143,7 +143,7 @@ fn a_victim_that_is_spared_by_a_law() {
             case.add_victim("default/p");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Complaint::VictimNotBound { pod } if pod == "default/p"),
+        |complaint| matches!(complaint, Finding::VictimNotBound { pod } if pod == "default/p"),
     );
 }
 
@@ -158,7 +158,7 @@ fn a_preemptor_that_may_not_preempt() {
                 case.nominate(&format!("default/high-{at}"), "node1");
             }
         },
-        |complaint| matches!(complaint, Complaint::MayNotPreempt { .. }),
+        |complaint| matches!(complaint, Finding::MayNotPreempt { .. }),
     );
 }
 
@@ -169,15 +169,15 @@ fn the_wrong_outcome() {
         assert_complains(
             fits_now,
             |case| case.claim(outcome),
-            |complaint| matches!(complaint, Complaint::FitsNow { .. }),
+            |complaint| matches!(complaint, Finding::FitsNow { .. }),
         );
     }
-    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Complaint::NothingUnderWay);
+    assert_complains(fits_now, |case| case.claim(Wait), |complaint| *complaint == Finding::NothingUnderWay);
     let waits = "kubernetes-pod/wait-while-victim-terminates-on-nominated-node";
     assert_complains(
         waits,
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Complaint::UnderWay { .. }),
+        |complaint| matches!(complaint, Finding::UnderWay { .. }),
     );
     assert_complains(
         waits,
@@ -186,23 +186,23 @@ fn the_wrong_outcome() {
             case.add_victim("default/p1");
             case.nominate("default/p", "node1");
         },
-        |complaint| matches!(complaint, Complaint::UnderWay { .. }),
+        |complaint| matches!(complaint, Finding::UnderWay { .. }),
     );
-    assert_complains(waits, |case| case.claim(Wait), |complaint| matches!(complaint, Complaint::Nominations { .. }));
+    assert_complains(waits, |case| case.claim(Wait), |complaint| matches!(complaint, Finding::Nominations { .. }));
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Complaint::LawfulPlan { victims, .. } if victims == &["default/low-prio"]),
+        |complaint| matches!(complaint, Finding::LawfulPlan { victims, .. } if victims == &["default/low-prio"]),
     );
     assert_complains(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.claim(Unschedulable),
-        |complaint| matches!(complaint, Complaint::LawfulPlanForGroup { members: 2 }),
+        |complaint| matches!(complaint, Finding::LawfulPlanForGroup { members: 2 }),
     );
     assert_complains(
         "kubernetes-group/gang-takes-two-nodes-of-three",
         |case| case.answer.outcome = Schedule,
-        |complaint| matches!(complaint, Complaint::NeedlessVictims { .. }),
+        |complaint| matches!(complaint, Finding::NeedlessVictims { .. }),
     );
 }
 
@@ -213,7 +213,7 @@ fn a_group_that_is_placed_wrongly() {
         |case| {
             case.answer.nominated.remove("default/preemptor-2");
         },
-        |complaint| matches!(complaint, Complaint::TooFewPlaced { running: 0, placed: 1, min_count: 2 }),
+        |complaint| matches!(complaint, Finding::TooFewPlaced { running: 0, placed: 1, min_count: 2 }),
     );
     assert_complains(
         "kubernetes-group/zone-constraint-clears-one-zone-never-halves",
@@ -224,7 +224,7 @@ fn a_group_that_is_placed_wrongly() {
             case.nominate("default/high-1", "node1");
             case.nominate("default/high-2", "node3");
         },
-        |complaint| matches!(complaint, Complaint::SeveralDomains { .. }),
+        |complaint| matches!(complaint, Finding::SeveralDomains { .. }),
     );
     assert_complains(
         "kubernetes-group/own-two-low-victims-before-one-higher",
@@ -234,7 +234,7 @@ fn a_group_that_is_placed_wrongly() {
             case.nominate("default/urgent-1", "node1");
             case.nominate("default/urgent-2", "node1");
         },
-        |complaint| matches!(complaint, Complaint::AboveTheCut { pod, priority: 50 } if pod == "default/mid"),
+        |complaint| matches!(complaint, Finding::AboveTheCut { pod, priority: 50 } if pod == "default/mid"),
     );
     assert_complains(
         "kubernetes-group/basic-group-binds-what-fits-before-it-preempts",
@@ -242,7 +242,7 @@ fn a_group_that_is_placed_wrongly() {
             let first = case.answer.nominated.keys().next().cloned().unwrap_or_default();
             case.answer.nominated.remove(&first);
         },
-        |complaint| matches!(complaint, Complaint::MemberLeftOut { .. } | Complaint::TooFewPlaced { placed: 0, .. }),
+        |complaint| matches!(complaint, Finding::MemberLeftOut { .. } | Finding::TooFewPlaced { placed: 0, .. }),
     );
 }
 
@@ -251,16 +251,16 @@ fn names_of_nobody() {
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/nobody"),
-        |complaint| matches!(complaint, Complaint::Unknown { name } if name == "default/nobody"),
+        |complaint| matches!(complaint, Finding::Unknown { name } if name == "default/nobody"),
     );
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.nominate("default/mid-prio", "node1"),
-        |complaint| matches!(complaint, Complaint::NotOfThePreemptor { pod } if pod == "default/mid-prio"),
+        |complaint| matches!(complaint, Finding::NotOfThePreemptor { pod } if pod == "default/mid-prio"),
     );
     assert_complains(
         "kubernetes-pod/resize-preempts-on-its-own-node",
         |case| case.nominate("default/preemptor-pod", "preempt-node"),
-        |complaint| matches!(complaint, Complaint::Nominations { expected } if expected.is_empty()),
+        |complaint| matches!(complaint, Finding::Nominations { expected } if expected.is_empty()),
     );
 }

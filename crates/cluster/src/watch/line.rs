@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::list::version;
 use super::undecodable::{Identity, Undecodable};
-use crate::slim::Slim;
+use crate::trim::ObjectTrimmer;
 
 /// What a line of a watch says.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum Told {
 
 /// A line: what happened, and to which object.
 #[derive(Deserialize)]
-struct Line<'l> {
+struct WatchLine<'l> {
     #[serde(rename = "type")]
     type_: &'l str,
     #[serde(borrow)]
@@ -32,20 +32,21 @@ struct Line<'l> {
 }
 
 /// What a line of a watch says, and as of which version.
-pub fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<Told, kube::Error> {
+pub fn parse_line(kind: Kind, line: &[u8], slim: &mut ObjectTrimmer, at: &mut u64) -> Result<Told, kube::Error> {
     if line.trim_ascii().is_empty() {
         return Ok(Told::Nothing);
     }
-    let Line { type_, object } = serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
-        Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
-        _ => kube::Error::SerdeError(error),
-    })?;
+    let WatchLine { type_, object } =
+        serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
+            Ok(status @ Status { code: 1.., .. }) => kube::Error::Api(status.boxed()),
+            _ => kube::Error::SerdeError(error),
+        })?;
     let text = object.get();
     match type_ {
         "ADDED" | "MODIFIED" => match Object::from_json(kind, text) {
             Ok(object) => {
                 *at = object.version();
-                Ok(Told::Event(Event::Changed(slim.keep(object))))
+                Ok(Told::Event(Event::Upserted(slim.trim(object))))
             }
             Err(error) => {
                 let Some(object) = read::<Identity>(text).ok().filter(Identity::has_name) else {
@@ -58,7 +59,7 @@ pub fn told(kind: Kind, line: &[u8], slim: &mut Slim, at: &mut u64) -> Result<To
         "DELETED" => {
             let object: Identity = read(text)?;
             *at = object.version();
-            Ok(Told::Event(Event::Gone { key: object.key(kind), version: object.version() }))
+            Ok(Told::Event(Event::Deleted { key: object.key(kind), version: object.version() }))
         }
         "BOOKMARK" => {
             let Bookmark { metadata } = read(text)?;
@@ -87,11 +88,11 @@ mod tests {
     fn a_line_says_what_happened_or_why_no_more_is_said() {
         let told = |line: &str| {
             let mut at = 0;
-            let event = told(Kind::Namespace, line.as_bytes(), &mut Slim::default(), &mut at);
+            let event = parse_line(Kind::Namespace, line.as_bytes(), &mut ObjectTrimmer::default(), &mut at);
             let said = match event {
                 Ok(Told::Nothing) => "nothing".to_owned(),
-                Ok(Told::Event(Event::Changed(object))) => format!("changed {}", object.key().name.name),
-                Ok(Told::Event(Event::Gone { key, .. })) => format!("gone {}", key.name.name),
+                Ok(Told::Event(Event::Upserted(object))) => format!("changed {}", object.key().name.name),
+                Ok(Told::Event(Event::Deleted { key, .. })) => format!("gone {}", key.name.name),
                 Ok(Told::Event(_)) => "something else".to_owned(),
                 Ok(Told::Undecodable(Undecodable { object, error, .. })) => format!("{object}: {error}"),
                 Err(kube::Error::Api(status)) => format!("code {}", status.code),

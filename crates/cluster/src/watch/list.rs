@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::undecodable::{Identity, Undecodable};
 use crate::error::{Error, has_code};
 use crate::resources::QUEUES;
-use crate::slim::Slim;
+use crate::trim::ObjectTrimmer;
 
 /// How many objects are read at a time.
 const PAGE: u32 = 500;
@@ -23,7 +23,7 @@ pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Re
     let request = Request::new(kind.resource().path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
     let object = Object::from_json(kind, &client.request_text(request).await?).map_err(kube::Error::SerdeError)?;
-    Ok(Slim::default().keep(object))
+    Ok(ObjectTrimmer::default().trim(object))
 }
 
 /// A page of a list. Each object is understood and slimmed by itself: all of a page in full take many times as much.
@@ -36,9 +36,9 @@ struct Page<'t> {
 
 impl Page<'_> {
     /// The objects, without those that cannot be decoded, which are added to `undecodable`.
-    fn objects(&self, kind: Kind, slim: &mut Slim, undecodable: &mut Vec<Undecodable>) -> Vec<Object> {
+    fn objects(&self, kind: Kind, slim: &mut ObjectTrimmer, undecodable: &mut Vec<Undecodable>) -> Vec<Object> {
         let decode = |item: &&RawValue| match Object::from_json(kind, item.get()) {
-            Ok(object) => Some(slim.keep(object)),
+            Ok(object) => Some(slim.trim(object)),
             Err(error) => {
                 let identity: Identity = serde_json::from_str(item.get()).unwrap_or_default();
                 undecodable.push(Undecodable::new(kind, &identity, &error));
@@ -61,7 +61,7 @@ pub struct Listed {
 pub async fn list(
     client: &Client,
     kind: Kind,
-    slim: &mut Slim,
+    slim: &mut ObjectTrimmer,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<Listed, kube::Error> {
     let path = Request::new(kind.resource().path(None));
@@ -104,7 +104,7 @@ pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
 pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
-        match list(client, kind, &mut Slim::default(), &mut |page| objects.extend(page)).await {
+        match list(client, kind, &mut ObjectTrimmer::default(), &mut |page| objects.extend(page)).await {
             Ok(listed) => Ok((objects, warnings(kind, &listed.undecodable))),
             Err(error) if is_unknown_kind(&error) => Ok((Vec::new(), Vec::new())),
             Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {
@@ -219,7 +219,7 @@ mod tests {
         let text = json!({"metadata": {"resourceVersion": "7"}, "items": items}).to_string();
         let page: Page = serde_json::from_str(&text).expect("a page");
         let mut undecodable = Vec::new();
-        let objects = page.objects(Kind::Node, &mut Slim::default(), &mut undecodable);
+        let objects = page.objects(Kind::Node, &mut ObjectTrimmer::default(), &mut undecodable);
         (objects, undecodable)
     }
 }

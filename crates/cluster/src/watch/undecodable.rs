@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prometheus_client::metrics::gauge::Gauge;
-use reprieve_api::kinds::{Key, Kind};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use tracing::warn;
@@ -12,7 +12,7 @@ use tracing::warn;
 /// An object that cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    name: FullName,
+    name: NamespacedName,
     version: String,
     /// Kind, namespace and name, for people.
     pub object: String,
@@ -59,8 +59,8 @@ impl Identity {
     }
 
     /// As the key of an object of this kind.
-    pub fn key(&self, kind: Kind) -> Key {
-        Key::new(kind, self.full_name())
+    pub fn key(&self, kind: Kind) -> ObjectKey {
+        ObjectKey::new(kind, self.full_name())
     }
 
     /// The version of the object; 0 where it has none.
@@ -68,15 +68,15 @@ impl Identity {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    fn full_name(&self) -> FullName {
-        FullName::new(&self.metadata.namespace, &self.metadata.name)
+    fn full_name(&self) -> NamespacedName {
+        NamespacedName::new(&self.metadata.namespace, &self.metadata.name)
     }
 }
 
 /// The objects of a kind that are left out now. Each is logged once for each of its versions.
 #[derive(Default)]
 pub struct LeftOut {
-    versions: BTreeMap<FullName, String>,
+    versions: BTreeMap<NamespacedName, String>,
     count: Gauge,
 }
 
@@ -108,14 +108,14 @@ impl LeftOut {
             return;
         }
         match event {
-            Event::Changed(object) => self.versions.remove(&object.key().name),
-            Event::Gone { key, .. } => self.versions.remove(&key.name),
-            Event::Listed { .. } | Event::Timer | Event::Done { .. } => None,
+            Event::Upserted(object) => self.versions.remove(&object.key().name),
+            Event::Deleted { key, .. } => self.versions.remove(&key.name),
+            Event::Listed { .. } | Event::TimerFired | Event::ActionCompleted { .. } => None,
         };
         self.publish();
     }
 
-    fn add_to(&mut self, object: Undecodable, known: &BTreeMap<FullName, String>) {
+    fn add_to(&mut self, object: Undecodable, known: &BTreeMap<NamespacedName, String>) {
         let Undecodable { name, version, object, error } = object;
         if known.get(&name) != Some(&version) {
             warn!(%object, version, error, "cannot decode the object; it is left out");
@@ -150,9 +150,9 @@ mod tests {
         left_out.add(undecodable("a", "2"));
         assert_eq!(count.get(), 3, "the same object, in another version");
         let a = Object::from_json(Kind::Node, r#"{"metadata": {"name": "a"}}"#).expect("a node");
-        left_out.forget(&Event::Changed(a));
+        left_out.forget(&Event::Upserted(a));
         assert_eq!(count.get(), 2);
-        left_out.forget(&Event::Gone { key: Key::new(Kind::Node, FullName::new("", "b")), version: 3 });
+        left_out.forget(&Event::Deleted { key: ObjectKey::new(Kind::Node, NamespacedName::new("", "b")), version: 3 });
         assert_eq!(count.get(), 1);
         left_out.listed(Vec::new());
         assert_eq!(count.get(), 0);

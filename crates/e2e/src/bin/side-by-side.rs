@@ -9,7 +9,7 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use reprieve_e2e::story::{CLASSES, Story, group, is_bound};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound};
 use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, peak_megabytes};
 use tokio::task::JoinSet;
 
@@ -246,9 +246,9 @@ fn groups(shape: &Shape) -> String {
     texts.join("---\n")
 }
 
-fn pod(name: &str, group: Option<&str>, class: &str, cpu: u32, scheduler: &str) -> Story {
+fn pod(name: &str, group: Option<&str>, class: &str, cpu: u32, scheduler: &str) -> Fixture {
     let name_of_scheduler = if scheduler == "reprieve" { "reprieve" } else { "default-scheduler" };
-    let pod = Story::pod(name, class, 0).cpu(cpu).scheduler(name_of_scheduler).leaves_at_once();
+    let pod = Fixture::pod(name, class, 0).cpu(cpu).scheduler(name_of_scheduler).leaves_at_once();
     match group {
         Some(group) => pod.of_group(group),
         None => pod.unlabelled(),

@@ -9,8 +9,8 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use reprieve_e2e::final_state::{self, Gang, Gangs};
-use reprieve_e2e::story::CLASSES;
+use reprieve_e2e::final_state::{self, Gang, GangSet};
+use reprieve_e2e::fixtures::CLASSES;
 use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, eventually, peak_megabytes};
 
 const NODES: usize = 24;
@@ -26,7 +26,7 @@ async fn main() {
     cluster.create_nodes("node", NODES, &[("nvidia.com/gpu", &GPUS.to_string())]).await;
     cluster.apply(CLASSES).await;
     let mut replicas = Replicas::start(&cluster);
-    let (began, mut chance, mut gangs) = (Instant::now(), Chance(7), Gangs::new());
+    let (began, mut chance, mut gangs) = (Instant::now(), Chance(7), GangSet::new());
     let mut ends: BTreeMap<String, Instant> = BTreeMap::new();
     while began.elapsed().as_secs() < minutes * 60 {
         let name = format!("gang-{}", gangs.len());

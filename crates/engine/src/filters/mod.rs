@@ -1,15 +1,15 @@
 //! Where a pod fits. One file for each kind of filter; this one runs them in kube-scheduler's order, because the first that
 //! fails says whether taking pods away could help.
 
+pub(crate) mod inter_pod;
 pub(crate) mod node;
-pub(crate) mod relations;
 
 use crate::ids::{QueueId, ResourceId, TopologyId};
 use crate::shape::Taint;
 
 /// Why a pod does not fit on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum FilterFailure {
     /// The node is cordoned.
     Cordon,
     /// The pod does not bear this taint.
@@ -57,7 +57,7 @@ pub enum Misfit {
     OthersAntiAffinity(TopologyId),
 }
 
-impl Misfit {
+impl FilterFailure {
     /// Whether taking pods away could make it fit. (Rules 7 and 8 of the pods.)
     pub fn resolvable(self) -> bool {
         match self {

@@ -1,21 +1,21 @@
 //! What a node itself refuses, whoever runs there: cordon, taints, node selection. No preemption changes it.
 
-use crate::filters::Misfit;
+use crate::filters::FilterFailure;
 use crate::ids::NodeId;
 use crate::labels::Requirement;
 use crate::shape::{Effect, NameRequirement, NodeSelection, NodeTerm, Shape, Taint};
 use crate::snapshot::{Node, Snapshot};
 
 /// Why the node is closed to the shape, if it is.
-pub(crate) fn misfit(snapshot: &Snapshot, shape: &Shape, node: NodeId) -> Option<Misfit> {
+pub(crate) fn filter_failure(snapshot: &Snapshot, shape: &Shape, node: NodeId) -> Option<FilterFailure> {
     let node = snapshot.node(node);
     if node.cordon.is_some_and(|taint| !bears(shape, &taint)) {
-        return Some(Misfit::Cordon);
+        return Some(FilterFailure::Cordon);
     }
     if let Some(taint) = untolerated(shape, node) {
-        return Some(Misfit::Taint(taint));
+        return Some(FilterFailure::Taint(taint));
     }
-    (!selects(&shape.nodes, node, snapshot.numbers())).then_some(Misfit::NodeSelection)
+    (!selects(&shape.nodes, node, snapshot.numbers())).then_some(FilterFailure::NodeSelection)
 }
 
 /// The first taint that keeps the shape out.
@@ -24,7 +24,7 @@ pub(crate) fn untolerated(shape: &Shape, node: &Node) -> Option<Taint> {
 }
 
 fn bears(shape: &Shape, taint: &Taint) -> bool {
-    shape.tolerations.iter().any(|toleration| toleration.bears(taint))
+    shape.tolerations.iter().any(|toleration| toleration.tolerates(taint))
 }
 
 /// Whether the selection allows the node.

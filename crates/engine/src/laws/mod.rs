@@ -1,16 +1,16 @@
 //! The laws, and those that more than one policy uses, one file each. A law spares a candidate or refuses a preemptor, and every refusal names its law.
 
+pub mod in_progress;
 pub mod never;
 pub(crate) mod obstacle;
 pub mod opt_out;
 pub mod priority;
 pub(crate) mod protected;
 pub mod toleration;
-pub mod underway;
 pub mod unknown_class;
 
-use crate::fit::Ask;
-use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, TextId, Thousandths, Timestamp, UnitId};
+use crate::fit::Preemptor;
+use crate::ids::{NodeId, PodId, Priority, QueueId, ResourceId, ShareMilli, TextId, Timestamp, UnitId};
 use crate::snapshot::Snapshot;
 
 /// A resource of a guarantee of which less is left than is asked for.
@@ -26,7 +26,7 @@ pub struct TooLittle {
 
 /// What a member and its group disagree about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum Mismatch {
     /// Their priorities.
     Priority {
         /// The member's.
@@ -64,14 +64,14 @@ pub enum Law {
         pod: PodId,
     },
     /// Its namespace is protected.
-    Protected,
+    ProtectedNamespace,
     /// A lower pod on the node names a priority class that nothing defines: its rights are unknown, so nothing is taken there.
-    UnknownClass {
+    UnknownPriorityClass {
         /// That pod.
         pod: PodId,
     },
     /// The preemptor's `preemptionPolicy` is `Never`.
-    Never,
+    PreemptionPolicyNever,
     /// The preemptor, or so many of its pods that too few are left, has scheduling gates: it asks for nothing yet.
     SchedulingGates {
         /// The first pod with gates.
@@ -96,18 +96,18 @@ pub enum Law {
         field: TextId,
     },
     /// A member's priority or `preemptionPolicy` is not its group's.
-    Disagreement {
+    GroupMismatch {
         /// The member.
         member: PodId,
         /// What they disagree about.
-        about: About,
+        about: Mismatch,
     },
     /// The candidate is of the preemptor's own job.
-    OwnJob,
+    SameJob,
     /// The candidate cannot be preempted, by its label or by default.
     NotPreemptible,
     /// The preemptor does not say that it may preempt, which is required.
-    NoTrigger,
+    CanPreemptLabelMissing,
     /// The preemptor's job has fewer pods than it needs.
     TooFewMembers {
         /// How many it has.
@@ -125,7 +125,7 @@ pub enum Law {
     /// The workload was deactivated: it asks for no quota.
     Inactive,
     /// The workload's queue takes none of its namespace.
-    Namespace {
+    NamespaceNotSelected {
         /// The queue.
         queue: QueueId,
     },
@@ -136,7 +136,7 @@ pub enum Law {
     /// The workload holds nothing of what is short.
     NotContested,
     /// The queue's own rules forbid to preempt there at all.
-    KeepsPeace,
+    QueuePolicyNever,
     /// The workload's queue, or a cohort above it, uses no more than its own.
     WithinQuota {
         /// That queue or cohort.
@@ -147,11 +147,11 @@ pub enum Law {
     /// The strategy of fair sharing does not allow it: the preemptor's share is too large beside that of the workload's side.
     FairShare {
         /// The share of the preemptor's side, with what the preemptor asks for.
-        own: Thousandths,
+        own: ShareMilli,
         /// The queue or cohort that it was compared with.
         queue: QueueId,
         /// The share of that queue or cohort.
-        theirs: Thousandths,
+        theirs: ShareMilli,
         /// Whether that share is the one without the workload (`LessThanOrEqualToFinalShare`) or with it (`LessThanInitialShare`).
         is_final: bool,
     },
@@ -168,7 +168,7 @@ pub enum Law {
         short: Vec<TooLittle>,
     },
     /// The candidate is larger than what is left of the guarantee by which the preemptor takes.
-    TooLarge {
+    ExceedsGuaranteeHeadroom {
         /// The preemptor's queue.
         queue: QueueId,
         /// Every resource of which the candidate has more than is left; empty where there is no guarantee.
@@ -182,7 +182,7 @@ pub enum Law {
         left: Option<(ResourceId, i64)>,
     },
     /// Law 2: taking the candidate would leave a queue under its guarantee.
-    KeepsGuarantee {
+    WouldBreakGuarantee {
         /// The queue.
         queue: QueueId,
         /// The resource that it would have too little of.
@@ -205,7 +205,7 @@ pub enum Law {
         root: Option<QueueId>,
     },
     /// Law 3, which holds for the whole queue: the candidate is in the preemptor's own.
-    OwnQueue,
+    SameQueue,
     /// The candidate's queue yields nobody.
     QueueDisabled {
         /// The queue.
@@ -216,26 +216,26 @@ pub enum Law {
     /// The candidate belongs to a DaemonSet.
     DaemonSet,
     /// The candidate is leaving already.
-    Leaving,
+    Terminating,
     /// Preemption is switched off.
     PreemptionDisabled,
     /// The preemptor has not waited long enough.
-    Delay {
+    PreemptionDelay {
         /// When it will have.
         until: Timestamp,
     },
     /// The preemptor would take a queue over its ceiling.
-    Ceiling {
+    QueueLimit {
         /// The queue.
         queue: QueueId,
     },
     /// The node is reserved for another pod.
-    Reserved {
+    NodeReserved {
         /// That pod.
         pod: PodId,
     },
     /// An earlier preemption for it is still under way.
-    Underway {
+    PreemptionInProgress {
         /// The victims that are still leaving.
         leaving: Vec<PodId>,
         /// The nodes they leave.
@@ -253,7 +253,7 @@ impl Law {
 }
 
 /// The law that spares a unit from this preemptor, if there is one.
-pub fn spares(snapshot: &Snapshot, ask: &Ask, unit: UnitId, now: Timestamp) -> Option<Law> {
+pub fn spares(snapshot: &Snapshot, ask: &Preemptor, unit: UnitId, now: Timestamp) -> Option<Law> {
     let unit = snapshot.unit(unit);
     priority::spares(unit, ask).or_else(|| {
         if !unit.shielded {

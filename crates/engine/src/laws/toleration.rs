@@ -1,14 +1,14 @@
 //! A victim's priority class may say from which priority on, or after how long, it can be preempted. (Seed 002; the rules of the
 //! tolerations.) A group tolerates as a whole if any of its pods does.
 
-use crate::fit::Ask;
+use crate::fit::Preemptor;
 use crate::ids::{Priority, Timestamp};
 use crate::laws::Law;
 use crate::snapshot::{Pod, Snapshot, Unit};
 
 pub use crate::snapshot::Toleration;
 
-pub(crate) fn spares(snapshot: &Snapshot, unit: &Unit, ask: &Ask, now: Timestamp) -> Option<Law> {
+pub(crate) fn spares(snapshot: &Snapshot, unit: &Unit, ask: &Preemptor, now: Timestamp) -> Option<Law> {
     unit.pods.iter().find_map(|&pod| {
         let until = tolerates(snapshot.pod(pod), ask.priority, now)?;
         Some(Law::Toleration { pod, until })

@@ -5,7 +5,7 @@ pub mod kubernetes;
 pub mod kueue;
 pub mod yunikorn;
 
-use crate::fit::{Ask, Preemptor};
+use crate::fit::{Preemptor, PreemptorId};
 use crate::snapshot::Snapshot;
 use koordinator::Koordinator;
 use kubernetes::Kubernetes;
@@ -26,10 +26,10 @@ pub enum Policy {
 
 impl Policy {
     /// What the preemptor asks for; under a policy that places jobs whole, a pod asks with its job.
-    pub fn ask(&self, snapshot: &Snapshot, preemptor: Preemptor) -> Ask {
-        let ask = Ask::new(snapshot, preemptor);
+    pub fn ask(&self, snapshot: &Snapshot, preemptor: PreemptorId) -> Preemptor {
+        let ask = Preemptor::new(snapshot, preemptor);
         match (self, preemptor) {
-            (Self::Koordinator(_), Preemptor::Pod(pod)) => ask.with_job(snapshot, pod),
+            (Self::Koordinator(_), PreemptorId::Pod(pod)) => ask.with_job(snapshot, pod),
             _ => ask,
         }
     }

@@ -1,6 +1,6 @@
 //! Changes to a snapshot that lives on. Each costs in proportion to what it touches: a pod's node, and the nodes of its unit.
 
-use super::{Cluster, DisruptionMode, Group, Job, Pod, Slot, Snapshot, Unit, importance};
+use super::{BoundPod, Cluster, DisruptionMode, Group, Job, Pod, Snapshot, Unit, importance};
 use crate::ids::{BudgetId, GroupId, JobId, NodeId, PodId, ShapeId, UnitId, WorkloadId};
 use crate::shape::Shape;
 use crate::workloads::Workload;
@@ -23,7 +23,7 @@ impl Snapshot {
     }
 
     /// Whether any pod keeps others away by their labels.
-    pub fn has_aversions(&self) -> bool {
+    pub fn has_anti_affinity(&self) -> bool {
         !self.averse.is_empty()
     }
 
@@ -178,7 +178,7 @@ impl Snapshot {
         let at = self.place_of(&self.units[unit.index()].pods, id);
         self.units[unit.index()].pods.insert(at, id);
         let Pod { shape, priority, start, .. } = self.cluster.pods[id.index()];
-        self.slots[node.index()].push(Slot { pod: id, unit, shape, priority, start });
+        self.slots[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
         self.refresh(unit);
     }
 
@@ -221,7 +221,7 @@ impl Snapshot {
     }
 
     pub(super) fn refresh_plain(&mut self, node: NodeId) {
-        let plain = |slot: &Slot| {
+        let plain = |slot: &BoundPod| {
             let unit = &self.units[slot.unit.index()];
             unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[slot.pod.index()].budgets.is_empty()
         };

@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use reprieve_api::quantity::written;
+use reprieve_api::quantity::format;
 use reprieve_api::requests::fill;
 use reprieve_api::{InputError, Pod, PodSpec};
 
 use super::{Quantities, containers_of};
-use crate::{Amounts, request};
+use crate::{Amounts, requests};
 
 /// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl LimitRanges {
             }
         }
         if self.pod.forbids() {
-            let total = request::requests(&Pod::new(ObjectMeta::default(), spec.clone()))?;
+            let total = requests::requests(&Pod::new(ObjectMeta::default(), spec.clone()))?;
             self.pod.violations("spec", "pod", &total, &total, violations);
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Item {
             for (resource, bound) in bounds {
                 let Some(amount) = amounts.get(resource) else { continue };
                 if if above { amount > bound } else { amount < bound } {
-                    let (amount, bound) = (written(resource, *amount), written(resource, *bound));
+                    let (amount, bound) = (format(resource, *amount), format(resource, *bound));
                     let word = if above { "above the max" } else { "below the min" };
                     violations.push(format!(
                         "{path}: {amount} {resource} is {word} of {bound} that a LimitRange has for a {of}"
@@ -128,7 +128,7 @@ pub(super) fn amounts_of(resources: &ResourceRequirements, path: &str) -> Result
 }
 
 fn amounts(list: &Option<Quantities>, path: &str) -> Result<Amounts, InputError> {
-    list.as_ref().map_or_else(|| Ok(Amounts::new()), |list| request::amounts(list, path))
+    list.as_ref().map_or_else(|| Ok(Amounts::new()), |list| requests::amounts(list, path))
 }
 
 /// An item as the API server stores it: for containers a max is a default limit, that a default request, and so is a min.

@@ -5,7 +5,7 @@ use super::*;
 use reprieve_api::read::documents;
 
 fn defaults(text: &str) -> Defaults {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("test", text) {
         document.read(&mut objects).expect("it can be read");
     }
@@ -19,7 +19,7 @@ fn spec(value: Value) -> PodSpec {
 
 fn requests(spec: &PodSpec) -> Value {
     let pod = Pod::new(k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::default(), spec.clone());
-    json!(request::requests(&pod).expect("they can be counted"))
+    json!(requests::requests(&pod).expect("they can be counted"))
 }
 
 const LIMITS: &str = "{apiVersion: v1, kind: LimitRange, metadata: {name: a}, spec: {limits: [{type: Container, default: {cpu: 2}, \
@@ -227,7 +227,7 @@ fn an_object_that_cannot_be_read_is_named() {
             "RuntimeClass a: overhead.podFixed.cpu",
         ),
     ] {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         documents("test", text)[0].read(&mut objects).expect("it can be read");
         let defaults = Defaults::new(&objects).expect("it concerns nobody yet");
         let error = defaults.check("default", Some("a")).expect_err("it is wrong").to_string();

@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use reprieve_engine::workloads::{Admission, PodSet, QuotaRules, Workload};
-use reprieve_engine::{CellId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
+use reprieve_engine::{FlavorResourceId, QueueId, QuotaResourceId, TextId, Timestamp, WorkloadId};
 
-use super::{Notes, Reading, is_finished};
-use crate::disturbance::{milestones, on_preemption, preempts_from, waiting_since};
+use super::{Notes, QuotaTreeBuilder, is_finished};
+use crate::preemption_options::{milestones, on_preemption, preempts_from, waiting_since};
 use crate::unsupported::{field_of_cluster_queue, field_of_flavor, field_of_local_queue, field_of_workload};
-use crate::{Defaults, Interner, by_name, nth_rank, request, timestamp};
+use crate::{Defaults, Interner, by_name, nth_rank, requests, timestamp};
 use reprieve_api::kueue::{
     AdmissionSpec, ClusterQueue, FlavorSpec, KueueWorkload, KueueWorkloadStatus, LocalQueue, PodSetSpec,
 };
-use reprieve_api::{FullName, InputError, Objects, Pod, PodSpec, Sourced};
+use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, Sourced};
 
 /// What is known of Kueue's other objects.
-pub struct Workloads {
-    pub(super) reading: Reading,
+pub struct WorkloadReader {
+    pub(super) reading: QuotaTreeBuilder,
     /// By LocalQueue: its ClusterQueue.
-    locals: BTreeMap<FullName, String>,
+    locals: BTreeMap<NamespacedName, String>,
     /// By LocalQueue, and by ClusterQueue: the object and field that decide about its workloads and are not evaluated.
-    unsupported: (BTreeMap<FullName, String>, BTreeMap<QueueId, String>),
+    unsupported: (BTreeMap<NamespacedName, String>, BTreeMap<QueueId, String>),
     places: Places,
     defaults: Defaults,
-    cells: Vec<Vec<Option<CellId>>>,
+    cells: Vec<Vec<Option<FlavorResourceId>>>,
     /// In the order of their ranks.
-    pub order: BTreeMap<RankedBy, WorkloadId>,
+    pub order: BTreeMap<WorkloadOrderKey, WorkloadId>,
 }
 
 /// Whose pods this scheduler places.
@@ -45,32 +45,32 @@ impl Places {
 }
 
 /// What decides a workload's rank: its uid, or its name where it has none; then its name.
-pub type RankedBy = (String, FullName);
+pub type WorkloadOrderKey = (String, NamespacedName);
 
 /// What decides a workload's rank.
-pub fn ranked_by(name: &FullName, workload: &KueueWorkload) -> RankedBy {
+pub fn ranked_by(name: &NamespacedName, workload: &KueueWorkload) -> WorkloadOrderKey {
     (workload.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name.clone())
 }
 
 /// Workloads by name.
-type Named<'o> = BTreeMap<FullName, &'o Sourced<KueueWorkload>>;
+type Named<'o> = BTreeMap<NamespacedName, &'o Sourced<KueueWorkload>>;
 
 /// The workloads that are not over.
-pub(super) fn unfinished(objects: &Objects) -> Result<Named<'_>, InputError> {
-    let mut named = by_name::<FullName, _>(&objects.kueue_workloads)?;
+pub(super) fn unfinished(objects: &ObjectSet) -> Result<Named<'_>, InputError> {
+    let mut named = by_name::<NamespacedName, _>(&objects.kueue_workloads)?;
     named.retain(|_, workload| !is_finished(&workload.object));
     Ok(named)
 }
 
-impl Workloads {
+impl WorkloadReader {
     pub(super) fn new(
-        reading: Reading,
+        reading: QuotaTreeBuilder,
         rules: &QuotaRules,
-        objects: &Objects,
+        objects: &ObjectSet,
         places: Places,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
-        let locals = by_name::<FullName, _>(&objects.local_queues)?;
+        let locals = by_name::<NamespacedName, _>(&objects.local_queues)?;
         let unsupported_locals = unsupported_locals(&locals);
         let unsupported_queues = unsupported_queues(objects, &reading);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
@@ -107,13 +107,18 @@ impl Workloads {
     }
 
     /// One of them, except for its rank.
-    pub fn read(&self, name: &FullName, object: &KueueWorkload, texts: &mut Interner) -> Result<Workload, InputError> {
+    pub fn read(
+        &self,
+        name: &NamespacedName,
+        object: &KueueWorkload,
+        texts: &mut Interner,
+    ) -> Result<Workload, InputError> {
         let mut workload = self.workload(object)?;
         let mut owners = object.metadata.owner_references.iter().flatten();
         let job = owners.find(|owner| owner.kind == "Job" && owner.controller == Some(true));
         workload.job = job.map(|job| TextId(texts.id(&job.name)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
-            let local = FullName::new(&name.namespace, &object.spec.queue_name);
+            let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
             let to = self.locals.get(&local);
             workload.queue = to.and_then(|queue| self.reading.queues.get(queue)).copied();
             if workload.queue.is_none() {
@@ -144,9 +149,14 @@ impl Workloads {
     }
 
     /// The object and field on which the admission of a workload depends, and that no decision evaluates.
-    fn field_not_evaluated(&self, name: &FullName, object: &KueueWorkload, queue: Option<QueueId>) -> Option<String> {
+    fn field_not_evaluated(
+        &self,
+        name: &NamespacedName,
+        object: &KueueWorkload,
+        queue: Option<QueueId>,
+    ) -> Option<String> {
         let own = field_of_workload(object, |spec| self.places.pods_of(spec));
-        let local = FullName::new(&name.namespace, &object.spec.queue_name);
+        let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
         let (locals, queues) = &self.unsupported;
         own.map(|field| format!("Workload {name}: {field}"))
             .or_else(|| locals.get(&local).cloned())
@@ -155,20 +165,20 @@ impl Workloads {
 
     /// Fields of workloads, admitted or pending, that no decision evaluates: one warning for each field.
     fn not_evaluated_of(&self, named: &Named<'_>) -> Vec<String> {
-        let mut by_field: BTreeMap<String, (&FullName, usize)> = BTreeMap::new();
+        let mut by_field: BTreeMap<String, (&NamespacedName, usize)> = BTreeMap::new();
         for (name, workload) in named {
             if let Some(field) = field_of_workload(&workload.object, |spec| self.places.pods_of(spec)) {
                 by_field.entry(field).or_insert((name, 0)).1 += 1;
             }
         }
-        let warning = |(field, (first, count)): (String, (&FullName, usize))| {
+        let warning = |(field, (first, count)): (String, (&NamespacedName, usize))| {
             not_evaluated(&format!("Workload {first}: {field}"), count - 1)
         };
         by_field.into_iter().map(warning).collect()
     }
 
     /// Why Kueue does not admit a workload that asks for quota, whatever quota there is, and what is not counted of its requests.
-    fn problems(&self, name: &FullName, object: &KueueWorkload) -> Result<Vec<String>, InputError> {
+    fn problems(&self, name: &NamespacedName, object: &KueueWorkload) -> Result<Vec<String>, InputError> {
         let mut problems = Vec::new();
         if object.status.as_ref().is_some_and(|status| status.admission.is_some()) {
             return Ok(problems);
@@ -208,7 +218,7 @@ impl Workloads {
         let queue = admitted.map(|admission| self.queue_of(admission)).transpose()?;
         let admission = admitted.map(|admission| self.admission(admission, &status.conditions)).transpose()?;
         let created = object.metadata.creation_timestamp.as_ref();
-        let FullName { namespace, .. } = FullName::of(&object.metadata);
+        let NamespacedName { namespace, .. } = NamespacedName::from_meta(&object.metadata);
         let (mut invalid, mut pod_sets) = (false, Vec::new());
         for set in &object.spec.pod_sets {
             let spec = self.spec_of(&namespace, set);
@@ -245,7 +255,7 @@ impl Workloads {
 
     /// The quota that a workload holds, and since when.
     fn admission(&self, admission: &AdmissionSpec, conditions: &[Condition]) -> Result<Admission, InputError> {
-        let mut usage: BTreeMap<CellId, i64> = BTreeMap::new();
+        let mut usage: BTreeMap<FlavorResourceId, i64> = BTreeMap::new();
         for set in &admission.pod_set_assignments {
             for (resource, used) in &set.resource_usage {
                 let Some(named) = set.flavors.get(resource) else { continue };
@@ -258,7 +268,7 @@ impl Workloads {
                 if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
                     *usage.entry(cell).or_default() +=
-                        request::amount(resource, used).map_err(|error| error.field(field()))?;
+                        requests::amount(resource, used).map_err(|error| error.field(field()))?;
                 }
             }
         }
@@ -278,7 +288,7 @@ impl Workloads {
         }
         let pod = Pod::new(ObjectMeta::default(), spec);
         let spec = pod.spec.as_deref().expect("it was made of one");
-        let amounts = request::requests(&pod).map_err(|error| in_template(error, set))?;
+        let amounts = requests::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
             match self.reading.resources.get(&resource) {
@@ -304,8 +314,8 @@ fn not_evaluated(field: &str, others: usize) -> String {
     }
 }
 
-fn unsupported_locals(locals: &BTreeMap<FullName, &Sourced<LocalQueue>>) -> BTreeMap<FullName, String> {
-    let field = |(name, queue): (&FullName, &&Sourced<LocalQueue>)| {
+fn unsupported_locals(locals: &BTreeMap<NamespacedName, &Sourced<LocalQueue>>) -> BTreeMap<NamespacedName, String> {
+    let field = |(name, queue): (&NamespacedName, &&Sourced<LocalQueue>)| {
         let field = field_of_local_queue(&queue.object.spec)?;
         Some((name.clone(), format!("LocalQueue {name}: {field}")))
     };
@@ -313,7 +323,7 @@ fn unsupported_locals(locals: &BTreeMap<FullName, &Sourced<LocalQueue>>) -> BTre
 }
 
 /// By ClusterQueue: its own field, or that of a flavor of it.
-fn unsupported_queues(objects: &Objects, reading: &Reading) -> BTreeMap<QueueId, String> {
+fn unsupported_queues(objects: &ObjectSet, reading: &QuotaTreeBuilder) -> BTreeMap<QueueId, String> {
     let mut unsupported = BTreeMap::new();
     for queue in objects.cluster_queues.iter().map(|queue| &*queue.object) {
         let name = queue.metadata.name.clone().unwrap_or_default();

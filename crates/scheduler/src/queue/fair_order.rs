@@ -3,31 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::QueueId;
-use reprieve_loader::load::Loaded;
-use reprieve_report::unit_name::UnitName;
+use reprieve_loader::build::Loaded;
+use reprieve_report::unit_ref::UnitRef;
 
-use super::{CrowdId, PendingQueue, Place, State};
+use super::{ClassId, PendingQueue, QueuePosition, WaitState};
 use crate::view::ClusterView;
 
 /// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
 #[derive(Default)]
 pub(super) struct FairOrder {
     generation: u64,
-    turns: BTreeSet<(usize, Place, Option<CrowdId>)>,
+    turns: BTreeSet<(usize, QueuePosition, Option<ClassId>)>,
 }
 
 impl PendingQueue {
     /// The next unit: from the root down, of the queue that uses least of what it is guaranteed; then by priority, age and name.
-    pub(super) fn next_by_queue(&mut self, view: &ClusterView) -> Option<(UnitName, Option<CrowdId>)> {
+    pub(super) fn next_by_queue(&mut self, view: &ClusterView) -> Option<(UnitRef, Option<ClassId>)> {
         loop {
             if self.fair_order.generation != view.generation || self.fair_order.turns.is_empty() {
                 self.fair_order = FairOrder { generation: view.generation, turns: self.by_queue(view) };
             }
             let (queue, place, crowd) = self.fair_order.turns.pop_first()?;
             let is_next = match crowd {
-                None => self.get(&place.2).is_some_and(|waiting| waiting.state == State::Active),
+                None => self.get(&place.2).is_some_and(|waiting| waiting.state == WaitState::Ready),
                 Some(crowd) => {
-                    let mut turns = self.crowds.turns(crowd);
+                    let mut turns = self.crowds.ready_members(crowd);
                     let is_next = turns.next() == Some(&place);
                     // The next of the crowd has its turn after this one, if the crowd still has it then.
                     let next = turns.next().filter(|_| is_next).cloned();
@@ -41,16 +41,16 @@ impl PendingQueue {
         }
     }
 
-    fn by_queue(&self, view: &ClusterView) -> BTreeSet<(usize, Place, Option<CrowdId>)> {
+    fn by_queue(&self, view: &ClusterView) -> BTreeSet<(usize, QueuePosition, Option<ClassId>)> {
         let Loaded { snapshot, names, .. } = view.loaded();
         let queues = snapshot.queues();
-        let mut by_queue: BTreeMap<Option<QueueId>, Vec<(Place, Option<CrowdId>)>> = BTreeMap::new();
-        let turns = self.active.iter().map(|place| (place, None)).chain(self.crowds.heads());
+        let mut by_queue: BTreeMap<Option<QueueId>, Vec<(QueuePosition, Option<ClassId>)>> = BTreeMap::new();
+        let turns = self.active.iter().map(|place| (place, None)).chain(self.crowds.ready_heads());
         for (place, crowd) in turns {
             let queue = match (crowd, &place.2) {
                 (Some(crowd), _) => self.crowds.likeness(crowd).queue(),
-                (None, UnitName::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
-                (None, UnitName::Group(_) | UnitName::Job(_) | UnitName::Workload(_) | UnitName::BatchJob(_)) => None,
+                (None, UnitRef::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
+                (None, UnitRef::Group(_) | UnitRef::Job(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_)) => None,
             };
             by_queue.entry(queue).or_default().push((place.clone(), crowd));
         }

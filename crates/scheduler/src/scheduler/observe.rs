@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 use reprieve_report::planned_actions::PREEMPTED;
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
-use crate::action::{Action, ActionId, Said};
+use crate::action::{Action, ActionId, ConditionUpdate};
 use crate::action_log::Request;
-use crate::bug::Bug;
 use crate::event::{ActionResult, Event};
-use crate::queue::State;
+use crate::queue::WaitState;
 use crate::status::UNSCHEDULABLE;
-use crate::view::{Room, preemptor_of};
+use crate::test_bugs::Bug;
+use crate::view::{RoomChange, preemptor_of};
 
 /// The event that says why an object waits.
 const FAILED: &str = "FailedScheduling";
@@ -25,14 +25,14 @@ impl Scheduler {
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Changed(object) => self.changed(object, now),
-            Event::Gone { key, version } => self.gone(&key, version, now),
+            Event::Upserted(object) => self.changed(object, now),
+            Event::Deleted { key, version } => self.gone(&key, version, now),
             Event::Listed { kind, objects, version } => {
                 self.listed(kind, objects, version, now);
                 self.view.sync.listed(kind);
             }
-            Event::Timer => self.actions.timer_fired(),
-            Event::Done { action, result } => self.done(action, result, now),
+            Event::TimerFired => self.actions.timer_fired(),
+            Event::ActionCompleted { action, result } => self.done(action, result, now),
         }
     }
 
@@ -40,7 +40,7 @@ impl Scheduler {
         if self.view.versions.is_outdated(kind, version) {
             return;
         }
-        let there: BTreeSet<Key> = objects.iter().map(Object::key).collect();
+        let there: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
         for object in objects {
             self.changed(object, now);
         }
@@ -65,7 +65,7 @@ impl Scheduler {
             }
             Object::Pod(_) => {
                 self.view.seen(&object);
-                self.reconsider(&key.name, now);
+                self.update_view(&key.name, now);
             }
             Object::KueueWorkload(_) | Object::Job(_) => self.work_seen(&object, now),
             Object::PodGroup(group) => {
@@ -94,13 +94,13 @@ impl Scheduler {
         }
     }
 
-    fn gone(&mut self, key: &Key, version: u64, now: Timestamp) {
+    fn gone(&mut self, key: &ObjectKey, version: u64, now: Timestamp) {
         if !self.view.versions.accept_gone(key, version) {
             return;
         }
         let gone = self.view.gone(key);
         match key.kind {
-            Kind::Pod => self.reconsider(&key.name, now),
+            Kind::Pod => self.update_view(&key.name, now),
             Kind::KueueWorkload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
             _ => {
                 self.view.live.remove(key);
@@ -119,24 +119,24 @@ impl Scheduler {
 
     fn world_changed(&mut self) {
         self.view.generation += 1;
-        self.queue.wake_all();
+        self.queue.requeue_all();
     }
 
     /// A pod, or what is assumed of it, changed.
-    pub(super) fn reconsider(&mut self, name: &FullName, now: Timestamp) {
+    pub(super) fn update_view(&mut self, name: &NamespacedName, now: Timestamp) {
         let Some(update) = self.view.update_pod(name, self.bugs) else { return };
         if let Some(error) = update.refused {
-            self.record(Key::new(Kind::Pod, name.clone()), None, "Refused", error.to_string(), now);
+            self.record(ObjectKey::new(Kind::Pod, name.clone()), None, "Refused", error.to_string(), now);
         }
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
         if self.preemptions.pod_changed(name, before, after) {
-            self.queue.room_changed(Room::Unmarked, &self.view);
+            self.queue.room_changed(RoomChange::Unmarked, &self.view);
         }
         if self.view.is_kueue() {
             self.admission.pod_changed(name, before, after, &mut self.queue);
         }
         for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
-            if let UnitName::Group(name) = &unit {
+            if let UnitRef::Group(name) = &unit {
                 self.status.group_changed(name.clone());
             }
             if !waits {
@@ -145,7 +145,7 @@ impl Scheduler {
         }
         // A member of another scheduler counts once it is bound.
         for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.places(pod)) {
-            self.queue.wake(&UnitName::of(pod, self.view.policy()));
+            self.queue.wake(&UnitRef::of(pod, self.view.policy()));
         }
         self.preemptions.release_without_preemptor(after, &self.queue);
         if let Some(room) = update.room {
@@ -157,9 +157,9 @@ impl Scheduler {
     }
 
     /// An object that the scheduler changes, or what is assumed of it, changed.
-    pub(super) fn reconsider_any(&mut self, key: &Key, now: Timestamp) {
+    pub(super) fn reconsider_any(&mut self, key: &ObjectKey, now: Timestamp) {
         match key.kind {
-            Kind::Pod => self.reconsider(&key.name, now),
+            Kind::Pod => self.update_view(&key.name, now),
             _ => self.reconsider_work(key, now),
         }
     }
@@ -168,19 +168,19 @@ impl Scheduler {
     fn done(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
         let Some(request) = self.actions.finish(id) else { return };
         let unit = request.unit.clone();
-        let changed = request.action.changes().map(|(kind, target)| Key::new(kind, target.name.clone()));
+        let changed = request.action.changes().map(|(kind, target)| ObjectKey::new(kind, target.name.clone()));
         let failed = match (&request.action, changed) {
-            (Action::Condition { said, .. }, Some(key)) => return self.condition_done(id, &key, said, &result, now),
+            (Action::SetCondition { said, .. }, Some(key)) => return self.condition_done(id, &key, said, &result, now),
             (_, Some(key)) => self.change_done(id, &key, request, result, now),
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
                 if !forbidden {
-                    let key = Key::new(Kind::KueueWorkload, FullName::of(&workload.metadata));
-                    self.find_out(key, None, unit.clone());
+                    let key = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&workload.metadata));
+                    self.reread(key, None, unit.clone());
                 }
                 forbidden
             }
-            (Action::Read { key }, None) => {
+            (Action::GetObject { key }, None) => {
                 self.read_done(key, request.settles, &unit, result, now);
                 false
             }
@@ -191,7 +191,14 @@ impl Scheduler {
 
     /// The result of writing a condition. What is forbidden is not tried again; what failed otherwise is, when there is something to write.
     /// Why an object waits is recorded as an event, too.
-    fn condition_done(&mut self, id: ActionId, key: &Key, said: &Said, result: &ActionResult, now: Timestamp) {
+    fn condition_done(
+        &mut self,
+        id: ActionId,
+        key: &ObjectKey,
+        said: &ConditionUpdate,
+        result: &ActionResult,
+        now: Timestamp,
+    ) {
         match result {
             ActionResult::Ok { version } => {
                 self.view.worked(id, key, *version);
@@ -208,14 +215,14 @@ impl Scheduler {
     fn change_done(
         &mut self,
         id: ActionId,
-        key: &Key,
+        key: &ObjectKey,
         request: Request,
         mut result: ActionResult,
         now: Timestamp,
     ) -> bool {
         let Request { action, unit, preempts, .. } = request;
         if self.bugs.has(Bug::TrustedTimeout)
-            && matches!((&action, &result), (Action::Evict { .. }, ActionResult::TimedOut))
+            && matches!((&action, &result), (Action::Evict { .. }, ActionResult::Unknown))
         {
             result = ActionResult::Ok { version: u64::MAX };
         }
@@ -226,7 +233,7 @@ impl Scheduler {
                 self.reconsider_any(key, now);
                 if let Some((preemptor, why)) = preempts {
                     self.record(key.clone(), Some(preemptor), PREEMPTED, why, now);
-                } else if let Action::Refuse { message, .. } = &action {
+                } else if let Action::SetQuotaPending { message, .. } = &action {
                     self.record(key.clone(), None, FAILED, message.clone(), now);
                 }
             }
@@ -235,14 +242,14 @@ impl Scheduler {
                 self.reconsider_any(key, now);
             }
             ActionResult::Read(object) => self.changed(object, now),
-            ActionResult::Conflict | ActionResult::NotFound | ActionResult::TimedOut => {
-                self.find_out(key.clone(), Some(id), unit.clone());
+            ActionResult::Conflict | ActionResult::NotFound | ActionResult::Unknown => {
+                self.reread(key.clone(), Some(id), unit.clone());
             }
         }
         if key.kind == Kind::KueueWorkload {
             self.queue.wake_workloads();
         }
-        if let (Action::Bind { .. }, Some(UnitName::Group(name))) = (&action, unit) {
+        if let (Action::Bind { .. }, Some(UnitRef::Group(name))) = (&action, unit) {
             self.status.group_changed(name);
         }
         failed
@@ -251,9 +258,9 @@ impl Scheduler {
     /// The result of reading an object again; without one it is read once more.
     fn read_done(
         &mut self,
-        key: &Key,
+        key: &ObjectKey,
         settles: Option<ActionId>,
-        unit: &Option<UnitName>,
+        unit: &Option<UnitRef>,
         result: ActionResult,
         now: Timestamp,
     ) {
@@ -261,8 +268,8 @@ impl Scheduler {
             ActionResult::Read(object) => self.changed(object, now),
             ActionResult::NotFound => self.gone(key, self.view.versions.last(key), now),
             ActionResult::Ok { .. } => {}
-            ActionResult::TimedOut | ActionResult::Conflict | ActionResult::Forbidden(_) => {
-                return self.find_out(key.clone(), settles, unit.clone());
+            ActionResult::Unknown | ActionResult::Conflict | ActionResult::Forbidden(_) => {
+                return self.reread(key.clone(), settles, unit.clone());
             }
         }
         if let Some(settled) = settles {
@@ -275,32 +282,32 @@ impl Scheduler {
             return;
         }
         if settles.is_some() {
-            self.reconsider(&key.name, now);
+            self.update_view(&key.name, now);
         }
         self.preemptions.release_without_preemptor(self.view.pod(&key.name), &self.queue);
-        self.queue.wake_all();
+        self.queue.requeue_all();
     }
 
     /// Reads an object anew: whether an action on it worked is not known.
-    fn find_out(&mut self, key: Key, settles: Option<ActionId>, unit: Option<UnitName>) {
+    fn reread(&mut self, key: ObjectKey, settles: Option<ActionId>, unit: Option<UnitRef>) {
         let busy = unit.clone().filter(|unit| self.queue.is_busy(unit));
-        let action = Action::Read { key: key.clone() };
+        let action = Action::GetObject { key: key.clone() };
         let id = self.actions.send(Request { action, unit, settles, preempts: None });
         if let Some(unit) = busy {
-            self.queue.busy(&unit, id);
+            self.queue.add_action(&unit, id);
         }
         self.view.unsettled.insert(key);
     }
 
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
-    fn finished(&mut self, unit: &Option<UnitName>, id: ActionId, failed: bool, now: Timestamp) {
+    fn finished(&mut self, unit: &Option<UnitRef>, id: ActionId, failed: bool, now: Timestamp) {
         let Some(unit) = unit else { return };
         match self.queue.done(unit, id) {
             None => self.queue.wake(unit),
             Some(_) if failed => self.queue.back_off(unit, now),
             Some(0) => {
                 self.queue.succeeded(unit);
-                self.queue.set(unit, State::Active);
+                self.queue.set(unit, WaitState::Ready);
             }
             Some(_) => {}
         }

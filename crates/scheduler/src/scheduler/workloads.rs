@@ -1,25 +1,25 @@
 //! Policy Kueue: keeps Jobs and their workloads in step, and runs the admission cycle.
 
-use reprieve_api::kinds::{Key, Object};
-use reprieve_engine::fit::Preemptor;
+use reprieve_api::kinds::{Object, ObjectKey};
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::{Timestamp, WorkloadId};
-use reprieve_loader::question::Question;
-use reprieve_report::decision::Report;
+use reprieve_loader::policy::Question;
+use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::explained;
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
-use crate::admission::{Head, decide};
-use crate::bug::{Bug, FATAL};
-use crate::queue::State;
-use crate::step::{Recorded, Step};
+use crate::admission::{HeadResult, decide};
+use crate::queue::WaitState;
+use crate::step::{RecordedDecision, Step};
+use crate::test_bugs::{Bug, FATAL};
 
 /// A workload that took part in a cycle, what came of it, and why.
 struct Considered {
-    unit: UnitName,
-    head: Head,
-    report: Option<Box<Report>>,
-    record: Option<Recorded>,
+    unit: UnitRef,
+    head: HeadResult,
+    report: Option<Box<DecisionReport>>,
+    record: Option<RecordedDecision>,
 }
 
 impl Scheduler {
@@ -31,13 +31,13 @@ impl Scheduler {
     }
 
     /// A workload or a Job is gone.
-    pub(super) fn work_gone(&mut self, key: &Key, gone: Option<&Object>, now: Timestamp) {
+    pub(super) fn work_gone(&mut self, key: &ObjectKey, gone: Option<&Object>, now: Timestamp) {
         self.admission.gone(key, gone);
         self.reconsider_work(key, now);
     }
 
     /// A workload or a Job, or what is assumed of it, changed.
-    pub(super) fn reconsider_work(&mut self, key: &Key, now: Timestamp) {
+    pub(super) fn reconsider_work(&mut self, key: &ObjectKey, now: Timestamp) {
         let update = self.view.update_object(key, self.bugs);
         if let Some(error) = &update.refused {
             self.record(key.clone(), None, "Refused", error.to_string(), now);
@@ -48,8 +48,8 @@ impl Scheduler {
     }
 
     /// Does what is to be done for every Job about which something changed.
-    pub(super) fn keep_up(&mut self, now: Timestamp) {
-        let jobs = self.queue.active().filter(|unit| matches!(unit, UnitName::BatchJob(_)));
+    pub(super) fn sync_jobs(&mut self, now: Timestamp) {
+        let jobs = self.queue.active().filter(|unit| matches!(unit, UnitRef::BatchJob(_)));
         for unit in jobs.cloned().collect::<Vec<_>>() {
             match self.admission.next_for(&unit, &self.view) {
                 Some(requests) => self.send_all(requests, now),
@@ -65,7 +65,7 @@ impl Scheduler {
         if self.admission.steps.is_empty() {
             self.run_cycle(now);
         }
-        self.admission.steps.pop_front().or_else(|| self.follow_up())
+        self.admission.steps.pop_front().or_else(|| self.take_housekeeping())
     }
 
     fn run_cycle(&mut self, now: Timestamp) {
@@ -90,15 +90,15 @@ impl Scheduler {
         self.send_all(self.admission.refuse_misunderstood(&entrants, &self.view), now);
     }
 
-    fn explain(&mut self, id: WorkloadId, unit: UnitName, head: Head, now: Timestamp) -> Considered {
+    fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> Considered {
         self.deciding = Some(unit.clone());
-        let explains = self.explains && matches!(head, Head::Preempt { .. });
+        let explains = self.explains && matches!(head, HeadResult::Preempt { .. });
         if !explains && self.recorded_as.is_none() {
             return Considered { unit, head, report: None, record: None };
         }
         // The cycle decided about all heads together. A report and a record are about this workload alone, so that anybody can ask the
         // same question again.
-        let question = Question { policy: *self.view.policy(), now, preemptor: Preemptor::Workload(id) };
+        let question = Question { policy: *self.view.policy(), now, preemptor: PreemptorId::Workload(id) };
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
         let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
         let report = explains.then(report);
@@ -108,7 +108,7 @@ impl Scheduler {
 
     fn queue_step(&mut self, considered: Considered, now: Timestamp) {
         let Considered { unit, head, report, record } = considered;
-        let is_free = self.queue.get(&unit).is_some_and(|one| matches!(one.state, State::Change { .. }));
+        let is_free = self.queue.get(&unit).is_some_and(|one| matches!(one.state, WaitState::ForChange { .. }));
         if !is_free {
             return;
         }

@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 
-use crate::action::{Action, ActionId, Said};
+use crate::action::{Action, ActionId, ConditionUpdate};
 use crate::effects::{apply, apply_to_pod};
 
 /// By object: what is assumed of it, in the order in which it was asked for.
 #[derive(Default)]
-pub(crate) struct Assumed(BTreeMap<Key, Vec<Assumption>>);
+pub(crate) struct Assumed(BTreeMap<ObjectKey, Vec<Assumption>>);
 
 struct Assumption {
     id: ActionId,
@@ -31,74 +31,74 @@ impl Assumed {
     pub fn add(&mut self, id: ActionId, action: &Action, now: Timestamp) {
         if let Some((kind, target)) = action.changes() {
             let assumption = Assumption { id, action: action.clone(), asked: now, shows_in: None };
-            self.0.entry(Key::new(kind, target.name.clone())).or_default().push(assumption);
+            self.0.entry(ObjectKey::new(kind, target.name.clone())).or_default().push(assumption);
         }
     }
 
     /// It worked, and shows in this version.
-    pub fn worked(&mut self, id: ActionId, key: &Key, version: u64) {
+    pub fn worked(&mut self, id: ActionId, key: &ObjectKey, version: u64) {
         for assumption in self.0.get_mut(key).into_iter().flatten().filter(|assumption| assumption.id == id) {
             assumption.shows_in = Some(version);
         }
     }
 
     /// It did not.
-    pub fn failed(&mut self, id: ActionId, key: &Key) {
+    pub fn failed(&mut self, id: ActionId, key: &ObjectKey) {
         self.retain(key, |assumption| assumption.id != id);
     }
 
     /// The object was seen, in this version.
-    pub fn seen(&mut self, key: &Key, uid: &str, version: u64) {
+    pub fn seen(&mut self, key: &ObjectKey, uid: &str, version: u64) {
         let shows = |assumption: &Assumption| assumption.shows_in.is_some_and(|shows_in| shows_in <= version);
         let same = |assumption: &Assumption| assumption.action.changes().is_some_and(|(_, target)| target.uid == uid);
         self.retain(key, |assumption| same(assumption) && !shows(assumption));
     }
 
     /// The version that the object has by what worked; 0 where nothing did.
-    pub fn version(&self, key: &Key) -> u64 {
+    pub fn version(&self, key: &ObjectKey) -> u64 {
         self.of(key).iter().filter_map(|assumption| assumption.shows_in).max().unwrap_or(0)
     }
 
     /// Whether nothing is assumed of the object.
-    pub fn is_seen(&self, key: &Key) -> bool {
+    pub fn is_seen(&self, key: &ObjectKey) -> bool {
         self.of(key).is_empty()
     }
 
     /// Whether it is known of all that was asked for that it worked.
-    pub fn is_settled(&self, key: &Key) -> bool {
+    pub fn is_settled(&self, key: &ObjectKey) -> bool {
         self.of(key).iter().all(|assumption| assumption.shows_in.is_some())
     }
 
     /// Whether it is not known yet if the pod was bound.
-    pub fn is_binding(&self, pod: &FullName) -> bool {
+    pub fn is_binding(&self, pod: &NamespacedName) -> bool {
         let binds = |one: &Assumption| one.shows_in.is_none() && matches!(one.action, Action::Bind { .. });
-        self.of(&Key::new(Kind::Pod, pod.clone())).iter().any(binds)
+        self.of(&ObjectKey::new(Kind::Pod, pod.clone())).iter().any(binds)
     }
 
     /// Whether nothing is assumed of anything, but for what is said of it.
     pub fn is_empty(&self) -> bool {
-        let is_said = |assumption: &Assumption| matches!(assumption.action, Action::Condition { .. });
+        let is_said = |assumption: &Assumption| matches!(assumption.action, Action::SetCondition { .. });
         self.0.values().flatten().all(is_said)
     }
 
     /// What was said last of the object in a condition of this type.
-    pub fn said(&self, key: &Key, type_: &str) -> Option<&Said> {
+    pub fn said(&self, key: &ObjectKey, type_: &str) -> Option<&ConditionUpdate> {
         self.of(key).iter().rev().find_map(|assumption| match &assumption.action {
-            Action::Condition { said, .. } if said.type_ == type_ => Some(said),
+            Action::SetCondition { said, .. } if said.type_ == type_ => Some(said),
             _ => None,
         })
     }
 
     /// The object is gone.
-    pub fn gone(&mut self, key: &Key) {
+    pub fn gone(&mut self, key: &ObjectKey) {
         self.retain(key, |_| false);
     }
 
-    fn of(&self, key: &Key) -> &[Assumption] {
+    fn of(&self, key: &ObjectKey) -> &[Assumption] {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
-    fn retain(&mut self, key: &Key, keep: impl Fn(&Assumption) -> bool) {
+    fn retain(&mut self, key: &ObjectKey, keep: impl Fn(&Assumption) -> bool) {
         if let Some(assumptions) = self.0.get_mut(key) {
             assumptions.retain(keep);
             if assumptions.is_empty() {
@@ -108,14 +108,14 @@ impl Assumed {
     }
 
     /// The pod as it will be, but for what is said of it: nobody decides by that.
-    pub fn apply(&self, name: &FullName, pod: &Arc<Pod>) -> Arc<Pod> {
-        let assumptions = self.of(&Key::new(Kind::Pod, name.clone()));
-        if assumptions.iter().all(|assumption| matches!(assumption.action, Action::Condition { .. })) {
+    pub fn apply(&self, name: &NamespacedName, pod: &Arc<Pod>) -> Arc<Pod> {
+        let assumptions = self.of(&ObjectKey::new(Kind::Pod, name.clone()));
+        if assumptions.iter().all(|assumption| matches!(assumption.action, Action::SetCondition { .. })) {
             return Arc::clone(pod);
         }
         let mut pod = Pod::clone(pod);
         for Assumption { action, asked, .. } in assumptions {
-            if !matches!(action, Action::Condition { .. }) {
+            if !matches!(action, Action::SetCondition { .. }) {
                 apply_to_pod(action, &mut pod, *asked);
             }
         }
@@ -123,10 +123,10 @@ impl Assumed {
     }
 
     /// The workload or Job as it will be. Quota is taken for free only once that is known to have worked.
-    pub fn apply_to(&self, key: &Key, object: &Object) -> Object {
+    pub fn apply_to(&self, key: &ObjectKey, object: &Object) -> Object {
         let mut object = object.clone();
         for Assumption { action, asked, shows_in, .. } in self.of(key) {
-            if shows_in.is_none() && matches!(action, Action::Requeue { .. } | Action::Finish { .. }) {
+            if shows_in.is_none() && matches!(action, Action::RequeueWorkload { .. } | Action::FinishWorkload { .. }) {
                 continue;
             }
             apply(action, &mut object, *asked);

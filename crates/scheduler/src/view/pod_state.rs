@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_api::pod::{Pod, PodStatus};
-use reprieve_report::unit_name::UnitName;
+use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
 
@@ -29,8 +29,8 @@ pub(crate) fn is_evicted(pod: &Pod) -> bool {
 }
 
 /// The unit for which it was marked as a victim.
-pub(crate) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitName> {
-    UnitName::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
+pub(crate) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitRef> {
+    UnitRef::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
 }
 
 /// A condition of a pod.

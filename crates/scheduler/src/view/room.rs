@@ -1,14 +1,14 @@
 //! How the room on nodes changes as a pod does.
 
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
-use reprieve_engine::hold::yields_above;
+use reprieve_engine::between_decisions::preemptible_above;
 use reprieve_engine::{NodeId, Priority};
-use reprieve_loader::load::Loaded;
+use reprieve_loader::build::Loaded;
 
 /// How the room on nodes changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum RoomChange {
     /// Somebody has some more on this node, or can no longer be taken there.
     Taken(Option<NodeId>),
     /// It did not; but somebody is no longer to yield.
@@ -19,9 +19,9 @@ pub(crate) enum Room {
     Changed,
 }
 
-impl Room {
+impl RoomChange {
     /// How it is about to change as a pod does; `None` where it is not.
-    pub fn change(loaded: &Loaded, name: &FullName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
+    pub fn change(loaded: &Loaded, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
         let (before, after) = (takes_room(before), takes_room(after));
         if before == after {
             return None;
@@ -34,7 +34,7 @@ impl Room {
             }
             (Some((None, Some(meant), _)), Some((Some(on), _, _))) if meant == on => Self::Taken(names.node_id(on)),
             (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
-                Self::Freed(node, names.pod_id(name).and_then(|pod| yields_above(snapshot, pod)))
+                Self::Freed(node, names.pod_id(name).and_then(|pod| preemptible_above(snapshot, pod)))
             }
             _ => Self::Changed,
         })

@@ -8,19 +8,19 @@ use reprieve_engine::Timestamp;
 use crate::action::Action;
 
 /// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
-const SETTLE_SECONDS: i64 = 1;
+const STARTUP_SETTLE_SECONDS: i64 = 1;
 
 /// What was listed since the scheduler was started.
 pub(crate) struct SyncState {
     /// Kinds that were not listed yet: nothing is decided before.
     unlisted: BTreeSet<Kind>,
-    settling: Settling,
+    settling: StartupPhase,
 }
 
 /// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists
 /// again what it changes itself.
 #[derive(PartialEq, Eq)]
-enum Settling {
+enum StartupPhase {
     Started,
     Quiet(Timestamp),
     Listing(BTreeSet<Kind>),
@@ -29,21 +29,21 @@ enum Settling {
 
 impl SyncState {
     pub fn new() -> Self {
-        Self { unlisted: Kind::ALL.iter().copied().collect(), settling: Settling::Started }
+        Self { unlisted: Kind::ALL.iter().copied().collect(), settling: StartupPhase::Started }
     }
 
     /// Whether everything that decisions are made on is known.
     pub fn is_synced(&self) -> bool {
-        self.unlisted.is_empty() && self.settling == Settling::Settled
+        self.unlisted.is_empty() && self.settling == StartupPhase::Settled
     }
 
     /// A kind was listed.
     pub fn listed(&mut self, kind: Kind) {
         self.unlisted.remove(&kind);
-        if let Settling::Listing(kinds) = &mut self.settling {
+        if let StartupPhase::Listing(kinds) = &mut self.settling {
             kinds.remove(&kind);
             if kinds.is_empty() {
-                self.settling = Settling::Settled;
+                self.settling = StartupPhase::Settled;
             }
         }
     }
@@ -52,16 +52,16 @@ impl SyncState {
     pub fn next(&mut self, changed: &[Kind], now: Timestamp) -> Vec<Action> {
         match self.settling {
             _ if !self.unlisted.is_empty() => Vec::new(),
-            Settling::Started => {
-                let until = now.plus_seconds(SETTLE_SECONDS);
-                self.settling = Settling::Quiet(until);
-                vec![Action::Timer { at: until }]
+            StartupPhase::Started => {
+                let until = now.plus_seconds(STARTUP_SETTLE_SECONDS);
+                self.settling = StartupPhase::Quiet(until);
+                vec![Action::WakeAt { at: until }]
             }
-            Settling::Quiet(until) if now >= until => {
-                self.settling = Settling::Listing(changed.iter().copied().collect());
-                changed.iter().map(|&kind| Action::List { kind }).collect()
+            StartupPhase::Quiet(until) if now >= until => {
+                self.settling = StartupPhase::Listing(changed.iter().copied().collect());
+                changed.iter().map(|&kind| Action::Relist { kind }).collect()
             }
-            Settling::Quiet(_) | Settling::Listing(_) | Settling::Settled => Vec::new(),
+            StartupPhase::Quiet(_) | StartupPhase::Listing(_) | StartupPhase::Settled => Vec::new(),
         }
     }
 }
@@ -73,15 +73,15 @@ mod tests {
     #[test]
     fn what_a_scheduler_changes_is_listed_twice_with_a_pause_between() {
         let mut sync = SyncState::new();
-        let (started, later) = (Timestamp(0), Timestamp(0).plus_seconds(SETTLE_SECONDS));
+        let (started, later) = (Timestamp(0), Timestamp(0).plus_seconds(STARTUP_SETTLE_SECONDS));
         assert_eq!(sync.next(&[Kind::Pod], started), [], "nothing was listed");
         for &kind in Kind::ALL {
             assert!(!sync.is_synced());
             sync.listed(kind);
         }
-        assert_eq!(sync.next(&[Kind::Pod], started), [Action::Timer { at: later }]);
+        assert_eq!(sync.next(&[Kind::Pod], started), [Action::WakeAt { at: later }]);
         assert_eq!(sync.next(&[Kind::Pod], started), []);
-        assert_eq!(sync.next(&[Kind::Pod], later), [Action::List { kind: Kind::Pod }]);
+        assert_eq!(sync.next(&[Kind::Pod], later), [Action::Relist { kind: Kind::Pod }]);
         assert!(!sync.is_synced());
         sync.listed(Kind::Pod);
         assert!(sync.is_synced());

@@ -2,43 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reprieve_api::kinds::{Key, Kind};
+use reprieve_api::kinds::{Kind, ObjectKey};
 
 /// The last version of each object that was seen, and of its end.
 #[derive(Default)]
 pub(crate) struct SeenVersions {
-    versions: BTreeMap<Key, Version>,
+    versions: BTreeMap<ObjectKey, SeenVersion>,
     /// By kind: as of which version it was listed last.
     listed: BTreeMap<Kind, u64>,
 }
 
-struct Version {
+struct SeenVersion {
     version: u64,
     gone: bool,
 }
 
 impl SeenVersions {
     /// Whether a state of an object is newer than what was seen; if so, it is seen now.
-    pub fn accept(&mut self, key: &Key, version: u64) -> bool {
+    pub fn accept(&mut self, key: &ObjectKey, version: u64) -> bool {
         let last = self.versions.get(key).map(|known| known.version).or_else(|| self.listed.get(&key.kind).copied());
         let is_newer = last.is_none_or(|last| last < version);
         if is_newer {
-            self.versions.insert(key.clone(), Version { version, gone: false });
+            self.versions.insert(key.clone(), SeenVersion { version, gone: false });
         }
         is_newer
     }
 
     /// The same for the end of an object.
-    pub fn accept_gone(&mut self, key: &Key, version: u64) -> bool {
+    pub fn accept_gone(&mut self, key: &ObjectKey, version: u64) -> bool {
         let is_newer = self.versions.get(key).is_none_or(|known| known.version <= version);
         if is_newer {
-            self.versions.insert(key.clone(), Version { version, gone: true });
+            self.versions.insert(key.clone(), SeenVersion { version, gone: true });
         }
         is_newer
     }
 
     /// The last version that was seen; 0 where none was.
-    pub fn last(&self, key: &Key) -> u64 {
+    pub fn last(&self, key: &ObjectKey) -> u64 {
         self.versions.get(key).map_or(0, |known| known.version)
     }
 
@@ -48,7 +48,7 @@ impl SeenVersions {
     }
 
     /// The objects of a kind that were there and are not in a list.
-    pub fn missing(&self, kind: Kind, listed: &BTreeSet<Key>) -> Vec<Key> {
+    pub fn missing(&self, kind: Kind, listed: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
         let known = self.versions.iter().filter(|(key, known)| key.kind == kind && !known.gone);
         known.filter(|(key, _)| !listed.contains(key)).map(|(key, _)| key.clone()).collect()
     }
@@ -62,13 +62,13 @@ impl SeenVersions {
 
 #[cfg(test)]
 mod tests {
-    use reprieve_api::meta::FullName;
+    use reprieve_api::meta::NamespacedName;
 
     use super::*;
 
     #[test]
     fn only_news_is_accepted() {
-        let (mut seen, key) = (SeenVersions::default(), Key::new(Kind::Pod, FullName::new("default", "a")));
+        let (mut seen, key) = (SeenVersions::default(), ObjectKey::new(Kind::Pod, NamespacedName::new("default", "a")));
         assert!(seen.accept(&key, 5));
         assert!(!seen.accept(&key, 5), "it comes twice");
         assert!(!seen.accept_gone(&key, 4), "it comes late");

@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use reprieve_scheduler::{Bug, UnitName};
+use reprieve_scheduler::{Bug, UnitRef};
 
-use reprieve_api::meta::FullName;
-use reprieve_scheduler::Verdict;
+use reprieve_api::meta::NamespacedName;
+use reprieve_scheduler::StepOutcome;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;
 
@@ -23,31 +23,32 @@ fn a_fault_in_one_decision_leaves_the_others_alone() {
     let fails = |life: &mut Life| catch_unwind(AssertUnwindSafe(|| life.scheduler.step(life.now))).is_err();
 
     assert!(fails(&mut life));
-    assert_eq!(life.scheduler.recover(life.now), Some(UnitName::Pod(FullName::new("default", "fatal"))));
+    assert_eq!(life.scheduler.recover(life.now), Some(UnitRef::Pod(NamespacedName::new("default", "fatal"))));
     let step = life.step();
     assert_eq!(said(&step), ["fatal PodScheduled=false Unschedulable Fault"]);
     let recorded = step.actions.iter().any(|(_, action)| {
-        matches!(action, Action::Record { reason: "DecisionFailed", about, .. } if *about == key("fatal"))
+        matches!(action, Action::EmitEvent { reason: "DecisionFailed", about, .. } if *about == key("fatal"))
     });
     assert!(recorded, "{step:?}");
     life.works(&step);
     let step = life.step();
-    assert_eq!(step.unit, Some(UnitName::Pod(FullName::new("default", "other"))));
-    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    assert_eq!(step.unit, Some(UnitRef::Pod(NamespacedName::new("default", "other"))));
+    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
     life.works(&step);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "the node is full: {:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "the node is full: {:?}", step.verdict);
     life.works(&step);
 
     life.change("holder", |pod| pod.spec_mut().priority = Some(11));
     let node = life.store(read(&NODE.replace("name: node", "name: node, labels: {a: b}")).remove(0));
-    life.scheduler.observe(Event::Changed(node), life.now);
+    life.scheduler.observe(Event::Upserted(node), life.now);
     while let Some(step) = life.scheduler.step(life.now) {
         life.works(&step);
     }
-    let faulty: Vec<_> = life.scheduler.waiting_by_queue().filter(|(_, reason)| *reason == WaitReason::Fault).collect();
+    let faulty: Vec<_> =
+        life.scheduler.waiting_by_queue().filter(|(_, reason)| *reason == WaitReason::InternalError).collect();
     assert_eq!(faulty.len(), 1, "a change of the cluster does not wake it");
     life.now = life.now.plus_seconds(60);
-    life.scheduler.observe(Event::Timer, life.now);
+    life.scheduler.observe(Event::TimerFired, life.now);
     assert!(fails(&mut life), "it is tried again");
 }

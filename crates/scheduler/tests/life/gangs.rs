@@ -1,10 +1,10 @@
 //! Gangs: they enter, are decided and yield as one.
 
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_scheduler::Verdict;
+use reprieve_scheduler::StepOutcome;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects::apply_to_pod;
 use reprieve_scheduler::event::{ActionResult, Event};
@@ -18,12 +18,12 @@ fn a_gang_enters_when_its_minimum_is_there() {
     let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Incomplete, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::GangIncomplete, .. }), "{:?}", step.verdict);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
-    life.scheduler.observe(Event::Changed(second), life.now);
+    life.scheduler.observe(Event::Upserted(second), life.now);
     let step = life.step();
-    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 2), "{:?}", step.verdict);
+    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 2), "{:?}", step.verdict);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
         let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
         let mut pod = Pod::clone(&pod);
         pod.node_name = node.map(str::to_owned);
-        let target = Target { name: FullName::of(&pod.metadata), uid: name.to_owned(), version: 0 };
+        let target = Target { name: NamespacedName::from_meta(&pod.metadata), uid: name.to_owned(), version: 0 };
         let preemptor = "Pod default/high".to_owned();
         let mark = Action::Mark { pod: target, preemptor, message: String::new(), at: Timestamp(0) };
         assert!(apply_to_pod(&mark, &mut pod, Timestamp(0)));
@@ -53,17 +53,21 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let objects = with(read(GANG).into_iter().chain(["one", "two"].map(member)).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
     life.goes("one");
     let third = life.store(member("three"));
-    life.scheduler.observe(Event::Changed(third), life.now);
+    life.scheduler.observe(Event::Upserted(third), life.now);
     let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
     let (bind, _) = second.expect("it was to be bound");
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Wait { reason: WaitReason::Unsettled, .. }), "{:?}", step.verdict);
+    assert!(
+        matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::AwaitingApiState, .. }),
+        "{:?}",
+        step.verdict
+    );
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.answer(*bind, ActionResult::Ok { version });
     let step = life.step();
-    assert!(matches!(&step.verdict, Verdict::Schedule { placement } if placement.len() == 1), "{:?}", step.verdict);
+    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.verdict);
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reprieve_api::kinds::{Key, Kind, Object};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod;
 use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
@@ -58,7 +58,7 @@ status: {{phase: {}}}
 }
 
 pub fn read(text: &str) -> Vec<Object> {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("test", text) {
         document.read(&mut objects).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -68,7 +68,7 @@ pub fn read(text: &str) -> Vec<Object> {
 /// A scheduler and the objects as the API has them.
 pub struct Life {
     pub scheduler: Scheduler,
-    pub objects: BTreeMap<Key, Object>,
+    pub objects: BTreeMap<ObjectKey, Object>,
     pub version: u64,
     pub now: Timestamp,
     /// Who was recorded to wait, once that was said of it.
@@ -104,11 +104,11 @@ impl Life {
         assert!(self.scheduler.step(self.now).is_some(), "it asks for a timer");
         assert!(self.scheduler.step(self.now).is_none(), "it decides nothing before");
         self.now = self.now.plus_seconds(1);
-        self.scheduler.observe(Event::Timer, self.now);
+        self.scheduler.observe(Event::TimerFired, self.now);
         let step = self.scheduler.step(self.now).expect("it lists the pods again");
-        assert!(matches!(step.actions[0].1, Action::List { kind: Kind::Pod }));
+        assert!(matches!(step.actions[0].1, Action::Relist { kind: Kind::Pod }));
         for (_, action) in &step.actions {
-            let Action::List { kind } = action else { panic!("{action:?}") };
+            let Action::Relist { kind } = action else { panic!("{action:?}") };
             self.list(*kind);
         }
     }
@@ -130,7 +130,7 @@ impl Life {
         let mut pod = Pod::clone(&pod);
         change(&mut pod);
         let object = self.store(Object::from(pod));
-        self.scheduler.observe(Event::Changed(object), self.now);
+        self.scheduler.observe(Event::Upserted(object), self.now);
     }
 
     pub fn step(&mut self) -> Step {
@@ -138,19 +138,19 @@ impl Life {
     }
 
     pub fn answer(&mut self, action: ActionId, result: ActionResult) {
-        self.scheduler.observe(Event::Done { action, result }, self.now);
+        self.scheduler.observe(Event::ActionCompleted { action, result }, self.now);
     }
 
     /// All that the step asks for works, and is seen.
     pub fn works(&mut self, step: &Step) {
         for (id, action) in &step.actions {
             let Some((kind, target)) = action.changes() else { continue };
-            let mut object = self.objects[&Key::new(kind, target.name.clone())].clone();
+            let mut object = self.objects[&ObjectKey::new(kind, target.name.clone())].clone();
             assert!(apply(action, &mut object, self.now), "{action:?}");
             let object = self.store(object);
-            self.scheduler.observe(Event::Changed(object), self.now);
+            self.scheduler.observe(Event::Upserted(object), self.now);
             match action {
-                Action::Condition { .. } => self.said(*id),
+                Action::SetCondition { .. } => self.said(*id),
                 _ => self.answer(*id, ActionResult::Ok { version: self.version }),
             }
         }
@@ -159,9 +159,9 @@ impl Life {
     /// A condition was written, and with it comes what is recorded of it.
     fn said(&mut self, id: ActionId) {
         self.answer(id, ActionResult::Ok { version: self.version });
-        let actions = self.scheduler.follow_up().map(|step| step.actions).unwrap_or_default();
+        let actions = self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default();
         self.failed.extend(actions.iter().filter_map(|(_, action)| match action {
-            Action::Record { about, reason: "FailedScheduling", message, .. } => {
+            Action::EmitEvent { about, reason: "FailedScheduling", message, .. } => {
                 Some(format!("{} {}", about.name.name, message.split(':').next().unwrap_or_default()))
             }
             _ => None,
@@ -171,7 +171,7 @@ impl Life {
     pub fn goes(&mut self, name: &str) {
         self.version += 1;
         self.objects.remove(&key(name));
-        self.scheduler.observe(Event::Gone { key: key(name), version: self.version }, self.now);
+        self.scheduler.observe(Event::Deleted { key: key(name), version: self.version }, self.now);
     }
 }
 
@@ -179,8 +179,8 @@ pub fn fresh() -> Scheduler {
     Scheduler::new("reprieve", Policy::Kubernetes(Kubernetes::default()))
 }
 
-pub fn key(pod: &str) -> Key {
-    Key::new(Kind::Pod, FullName::new("default", pod))
+pub fn key(pod: &str) -> ObjectKey {
+    ObjectKey::new(Kind::Pod, NamespacedName::new("default", pod))
 }
 
 pub fn evicted(step: &Step) -> Vec<&str> {
@@ -194,7 +194,7 @@ pub fn evicted(step: &Step) -> Vec<&str> {
 /// What a step records about which object and another, and with which words.
 pub fn recorded(step: &Step) -> Vec<(String, String)> {
     let records = step.actions.iter().filter_map(|(_, action)| match action {
-        Action::Record { about, related: Some(related), message, .. } => {
+        Action::EmitEvent { about, related: Some(related), message, .. } => {
             Some((format!("{} {}", about.name.name, related.name.name), message.clone()))
         }
         _ => None,
@@ -205,7 +205,7 @@ pub fn recorded(step: &Step) -> Vec<(String, String)> {
 /// What a step says of which object.
 pub fn said(step: &Step) -> Vec<String> {
     let conditions = step.actions.iter().filter_map(|(_, action)| match action {
-        Action::Condition { object, said, .. } => {
+        Action::SetCondition { object, said, .. } => {
             let law = said.message.split(':').next().unwrap_or_default();
             Some(format!("{} {}={} {} {law}", object.name.name, said.type_, said.holds, said.reason))
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::PodSchedulingGate;
 use reprieve_api::kinds::Object;
 use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_scheduler::Verdict;
+use reprieve_scheduler::StepOutcome;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;
 use serde_json::json;
@@ -64,7 +64,7 @@ fn a_gang_with_a_gated_member_evicts_binds_and_nominates_nothing() {
     let mut life = gang_with_a_gated_member();
     let step = life.step();
     assert!(
-        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
+        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
         "{:?}",
         step.verdict
     );
@@ -87,7 +87,7 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
     let mut life =
         Life::new(with(vec![low, with_claim(pod("high", 10, 3, None)), with_claim(pod("fits", 10, 1, None))]));
     let step = life.step();
-    let Verdict::Unschedulable { reason, why } = &step.verdict else { panic!("{:?}", step.verdict) };
+    let StepOutcome::Unschedulable { reason, why } = &step.verdict else { panic!("{:?}", step.verdict) };
     assert_eq!(*reason, WaitReason::Law("Unsupported"));
     assert!(why.contains("spec.volumes[0].persistentVolumeClaim"), "{why}");
     life.works(&step);
@@ -107,7 +107,7 @@ fn a_member_of_another_scheduler_is_neither_placed_nor_changed() {
     let mut life = Life::new(with(read(GANG).into_iter().chain([member("one"), other]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
+        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
         "{:?}",
         step.verdict
     );
@@ -126,8 +126,8 @@ fn an_unsupported_gang_holds_back_nothing_behind_it() {
     let mut life = Life::new(with(read(GANG).into_iter().chain(members).collect()));
     assert_eq!(run(&mut life), [""; 0]);
     life.now = life.now.plus_seconds(3_600);
-    life.scheduler.observe(Event::Timer, life.now);
+    life.scheduler.observe(Event::TimerFired, life.now);
     let late = life.store(pod("late", -5, 4, None));
-    life.scheduler.observe(Event::Changed(late), life.now);
+    life.scheduler.observe(Event::Upserted(late), life.now);
     assert_eq!(run(&mut life), ["bind late"]);
 }

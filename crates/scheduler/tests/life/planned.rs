@@ -2,20 +2,20 @@
 
 use k8s_openapi::api::batch::v1::Job;
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
-use reprieve_engine::fit::Preemptor;
+use reprieve_engine::fit::PreemptorId;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::koordinator::Koordinator;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_engine::policy::kueue::Kueue;
-use reprieve_loader::load::{Strictness, load_for};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{OnInvalid, load_for};
+use reprieve_loader::policy::Question;
 use reprieve_report::decision::ActionReport;
 use reprieve_report::planned_actions::workload_preempted;
 use reprieve_report::report::report;
 use reprieve_scheduler::action::{Action, PREEMPTED_FOR, SOFT_EVICTION};
-use reprieve_scheduler::{Scheduler, Verdict};
+use reprieve_scheduler::{Scheduler, StepOutcome};
 use serde_json::json;
 
 use crate::harness::*;
@@ -155,43 +155,43 @@ fn done(action: &Action) -> Option<String> {
         Action::Unmark { pod } => format!("Unmark {}: ", pod.name),
         Action::Evict { pod } => format!("Delete {}: ", pod.name),
         Action::SoftEvict { pod, label, .. } => format!("Label {}: {SOFT_EVICTION}: {label}", pod.name),
-        Action::Record { about, reason, message, .. } => format!("Event {}: {reason}: {message}", about.name),
+        Action::EmitEvent { about, reason, message, .. } => format!("Event {}: {reason}: {message}", about.name),
         Action::EvictWorkload { workload, preemptor, ground } => {
             format!("Requeue {}: {}", workload.name, workload_preempted(preemptor, *ground))
         }
         Action::Admit { workload, admission } => format!("Admit {}: {}", workload.name, admission.cluster_queue),
         Action::StartJob { job, .. } => format!("Start {}: ", job.name),
         Action::SuspendJob { job } => format!("Suspend {}: ", job.name),
-        Action::Condition { .. } | Action::Timer { .. } => return None,
+        Action::SetCondition { .. } | Action::WakeAt { .. } => return None,
         Action::CreateWorkload { .. }
-        | Action::Refuse { .. }
-        | Action::Requeue { .. }
-        | Action::Finish { .. }
+        | Action::SetQuotaPending { .. }
+        | Action::RequeueWorkload { .. }
+        | Action::FinishWorkload { .. }
         | Action::RestoreJob { .. }
-        | Action::Read { .. }
-        | Action::List { .. } => panic!("no plan asks for it: {action:?}"),
+        | Action::GetObject { .. }
+        | Action::Relist { .. } => panic!("no plan asks for it: {action:?}"),
     })
 }
 
 /// The actions that a plan for `high` shows, and those that a scheduler performs until it waits, or has nothing to do; both sorted.
 fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<String>) {
     let mut life = Life::of(Scheduler::new("reprieve", policy), objects);
-    let mut loaded = load_for(&life.scheduler.live().everything(), Strictness::Live, &policy).expect("it loads");
-    let (names, high) = (&loaded.names, FullName::new("default", "high"));
-    let workload = names.workload_id(&high).map(Preemptor::Workload);
-    let group = names.group_id(&high).map(Preemptor::Group);
-    let pod = names.pod_id(&high).map(Preemptor::Pod);
+    let mut loaded = load_for(&life.scheduler.live().all_objects(), OnInvalid::Live, &policy).expect("it loads");
+    let (names, high) = (&loaded.names, NamespacedName::new("default", "high"));
+    let workload = names.workload_id(&high).map(PreemptorId::Workload);
+    let group = names.group_id(&high).map(PreemptorId::Group);
+    let pod = names.pod_id(&high).map(PreemptorId::Pod);
     let preemptor = workload.or(group).or(pod).expect("it is there");
     let question = Question { policy, now: life.now, preemptor };
     let mut planned: Vec<String> = report(&question, &mut loaded).explanation.carry_out.iter().map(shown).collect();
     let mut done_by_run: Vec<String> = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
-        if let Verdict::Wait { .. } = step.verdict {
+        if let StepOutcome::Wait { .. } = step.verdict {
             break;
         }
         done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
         life.works(&step);
-        if let Verdict::Unschedulable { .. } = step.verdict {
+        if let StepOutcome::Unschedulable { .. } = step.verdict {
             break;
         }
     }

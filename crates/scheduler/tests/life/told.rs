@@ -7,7 +7,7 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
-use reprieve_scheduler::{Scheduler, Step, Verdict};
+use reprieve_scheduler::{Scheduler, Step, StepOutcome};
 
 use reprieve_scheduler::WaitReason;
 
@@ -59,9 +59,9 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     life.change("full", |pod| pod.spec_mut().priority = Some(11));
     let node = read(&NODE.replace("pods: 10", "pods: 11")).remove(0);
     let node = life.store(node);
-    life.scheduler.observe(Event::Changed(node), life.now);
+    life.scheduler.observe(Event::Upserted(node), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
     assert_eq!(said(&step), [""; 0], "it says so already");
     life.restart();
     while let Some(step) = life.scheduler.step(life.now) {
@@ -73,13 +73,13 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
 fn what_may_not_be_said_is_not_tried_again() {
     let mut life = Life::new(with(vec![pod("huge", 0, 40, None)]));
     let step = life.step();
-    let condition = step.actions.iter().find(|(_, action)| matches!(action, Action::Condition { .. }));
+    let condition = step.actions.iter().find(|(_, action)| matches!(action, Action::SetCondition { .. }));
     let (id, _) = condition.expect("it says why");
     life.answer(*id, ActionResult::Forbidden("no".to_owned()));
     let node = life.store(read(&NODE.replace("pods: 10", "pods: 11")).remove(0));
-    life.scheduler.observe(Event::Changed(node), life.now);
+    life.scheduler.observe(Event::Upserted(node), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
     assert_eq!(said(&step), [""; 0]);
 }
 
@@ -92,9 +92,9 @@ fn it_is_said_on_a_group_whether_it_was_scheduled() {
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
-    life.scheduler.observe(Event::Changed(second), life.now);
+    life.scheduler.observe(Event::Upserted(second), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, Verdict::Schedule { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
     assert_eq!(said(&step), [""; 0], "nothing is taken to have worked");
     life.works(&step);
     let step = life.step();
@@ -135,7 +135,7 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
     let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, Verdict::Unschedulable { reason: WaitReason::Law("Disagreement"), .. }),
+        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("Disagreement"), .. }),
         "{:?}",
         step.verdict
     );
@@ -170,7 +170,7 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
     let refused = |step: &Step| {
         let said = said(step).into_iter().find(|said| said.contains("PreemptionPriorityRefused"));
         let told = step.actions.iter().any(|(_, action)| {
-            matches!(action, Action::Record { reason: "PreemptionPriorityRefused", about, .. } if about.kind == Kind::PodGroup)
+            matches!(action, Action::EmitEvent { reason: "PreemptionPriorityRefused", about, .. } if about.kind == Kind::PodGroup)
         });
         (said.unwrap_or_default(), told)
     };
@@ -189,7 +189,7 @@ spec: {schedulingPolicy: {gang: {minCount: 1}}}
         (51, "=true TooFarAboveSchedulingPriority", true),
     ] {
         let changed = life.store(class(value));
-        life.scheduler.observe(Event::Changed(changed), life.now);
+        life.scheduler.observe(Event::Upserted(changed), life.now);
         step = life.step();
         let (said, was_told) = refused(&step);
         assert!(said.contains(part), "{said}");

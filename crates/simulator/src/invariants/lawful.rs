@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use reprieve_api::answer::Answer;
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::test_file::{OutcomeName, PreemptorRef, VictimRef};
 use reprieve_checker::Claim;
 use reprieve_engine::policy::Policy;
 use reprieve_loader::time::time;
-use reprieve_scheduler::{Step, UnitName, Verdict};
+use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
 use super::Held;
 use super::quota::{Quota, queue_of};
-use crate::world::{SCHEDULER, World};
+use crate::virtual_cluster::{SCHEDULER, VirtualCluster};
 
-pub(super) fn check(world: &World, step: &Step) -> Held {
-    if let (Some(UnitName::Workload(preemptor)), Verdict::Preempt { victims, .. }) = (&step.unit, &step.verdict) {
+pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
+    if let (Some(UnitRef::Workload(preemptor)), StepOutcome::Evict { victims, .. }) = (&step.unit, &step.verdict) {
         return within_quota(world, preemptor, victims);
     }
-    let (Some(unit), Verdict::Prepare { placement, victims }) = (&step.unit, &step.verdict) else {
+    let (Some(unit), StepOutcome::MarkVictims { placement, victims }) = (&step.unit, &step.verdict) else {
         return Ok(());
     };
     match world.setup.policy {
@@ -30,11 +30,16 @@ pub(super) fn check(world: &World, step: &Step) -> Held {
     }
 }
 
-fn by_checker(world: &World, unit: &UnitName, placement: &[(FullName, String)], victims: &[FullName]) -> Held {
+fn by_checker(
+    world: &VirtualCluster,
+    unit: &UnitRef,
+    placement: &[(NamespacedName, String)],
+    victims: &[NamespacedName],
+) -> Held {
     let (kind, name) = match unit {
-        UnitName::Pod(name) => ("Pod", name),
-        UnitName::Group(name) | UnitName::Job(name) => ("PodGroup", name),
-        UnitName::Workload(name) | UnitName::BatchJob(name) => ("Workload", name),
+        UnitRef::Pod(name) => ("Pod", name),
+        UnitRef::Group(name) | UnitRef::Job(name) => ("PodGroup", name),
+        UnitRef::Workload(name) | UnitRef::BatchJob(name) => ("Workload", name),
     };
     let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
     let mut refs: Vec<VictimRef> =
@@ -46,9 +51,9 @@ fn by_checker(world: &World, unit: &UnitName, placement: &[(FullName, String)], 
         nominated: placement.iter().map(|(pod, node)| (pod.to_string(), node.clone())).collect(),
     };
     // As it was when it was decided: the nominations are what came of it.
-    let mut objects = world.scheduler().live().everything();
+    let mut objects = world.scheduler().live().all_objects();
     for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
-        let name = FullName::of(&pod.metadata);
+        let name = NamespacedName::from_meta(&pod.metadata);
         if placement.iter().any(|(placed, _)| *placed == name)
             && let Some(status) = &mut Arc::make_mut(pod).status
         {
@@ -71,8 +76,13 @@ fn by_checker(world: &World, unit: &UnitName, placement: &[(FullName, String)], 
     }
 }
 
-fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victim: &FullName) -> Held {
-    let priority = |pod: &FullName| {
+fn lower(
+    world: &VirtualCluster,
+    unit: &UnitRef,
+    placement: &[(NamespacedName, String)],
+    victim: &NamespacedName,
+) -> Held {
+    let priority = |pod: &NamespacedName| {
         let pod = world.scheduler().live().pod(pod);
         pod.and_then(|pod| pod.spec.as_ref()?.priority).unwrap_or(0)
     };
@@ -84,12 +94,13 @@ fn lower(world: &World, unit: &UnitName, placement: &[(FullName, String)], victi
 }
 
 /// Nobody of another queue is taken that uses no more than its own; at home, nobody who is not lower.
-fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> Held {
-    let objects = world.scheduler().live().everything();
+fn within_quota(world: &VirtualCluster, preemptor: &NamespacedName, victims: &[NamespacedName]) -> Held {
+    let objects = world.scheduler().live().all_objects();
     let mut quota = Quota::of(&objects)?;
-    let find = |name: &FullName| {
+    let find = |name: &NamespacedName| {
         let mut all = objects.kueue_workloads.iter().map(|workload| &workload.object);
-        all.find(|workload| FullName::of(&workload.metadata) == *name).ok_or(format!("there is no workload {name}"))
+        all.find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
+            .ok_or(format!("there is no workload {name}"))
     };
     let own = find(preemptor)?;
     for victim in victims {
@@ -107,8 +118,8 @@ fn within_quota(world: &World, preemptor: &FullName, victims: &[FullName]) -> He
 }
 
 /// Law 7: nobody is taken outside the preemptor's fence.
-fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullName) -> Held {
-    let queue = |pod: &FullName| {
+fn within_fence(world: &VirtualCluster, placement: &[(NamespacedName, String)], victim: &NamespacedName) -> Held {
+    let queue = |pod: &NamespacedName| {
         let labels = world.scheduler().live().pod(pod)?.metadata.labels.clone()?;
         labels.get("queue").cloned()
     };
@@ -122,7 +133,7 @@ fn within_fence(world: &World, placement: &[(FullName, String)], victim: &FullNa
 }
 
 /// The paths of the queues that are fences, as the setup wrote them.
-fn fences(world: &World) -> Vec<String> {
+fn fences(world: &VirtualCluster) -> Vec<String> {
     let texts = world.setup.objects.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
         _ => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use reprieve_api::kueue::{ClusterQueue, KueueWorkload};
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::quantity;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) struct Quota {
 
 impl Quota {
     /// As the objects have it. Whoever was evicted holds its quota until it is gone.
-    pub fn of(objects: &Objects) -> Result<Self, String> {
+    pub fn of(objects: &ObjectSet) -> Result<Self, String> {
         let mut quota = Self { queues: BTreeMap::new() };
         for queue in &objects.cluster_queues {
             let ClusterQueue { metadata, spec, .. } = &*queue.object;
@@ -116,5 +116,5 @@ fn held(workload: &KueueWorkload) -> Result<Vec<(String, Cell, i128)>, String> {
 
 fn amount(value: &Value) -> Result<i128, String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    quantity::billionths(&text).map_err(|error| format!("{text:?} {error}"))
+    quantity::parse_nano(&text).map_err(|error| format!("{text:?} {error}"))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use reprieve_api::kinds::Kind;
 use reprieve_api::source::InputError;
-use reprieve_loader::request;
+use reprieve_loader::requests;
 
 use super::{Amounts, Arrivals, JobSpec, Scenario, quantities};
 
@@ -152,7 +152,7 @@ fn check_amounts(amounts: &Amounts) -> Checked {
     if let Some((resource, value)) = amounts.iter().find(|(_, value)| !value.is_number() && !value.is_string()) {
         return wrong(resource, format!("{value} is not a quantity; write it as in 8, 500m or 64Gi"));
     }
-    request::amounts(&quantities(amounts), "").map(drop).map_err(|error| {
+    requests::amounts(&quantities(amounts), "").map(drop).map_err(|error| {
         let field = error.field.as_deref().unwrap_or_default().trim_start_matches('.').to_owned();
         InputError { field: Some(field), ..error }
     })

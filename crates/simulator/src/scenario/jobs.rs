@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 
 use super::span::{Between, Spans};
 use super::{Class, JobSpec, Scenario, quantities};
-use crate::blueprint::template;
-use crate::chance::Chance;
+use crate::input::template;
+use crate::rng::Rng;
 use crate::run::Gang;
 use crate::submission::Submission;
 
@@ -20,12 +20,12 @@ pub(super) fn submissions(scenario: &Scenario, seed: u64) -> Vec<(Submission, Op
     let mut all = Vec::new();
     for (at, job) in scenario.spec.jobs.iter().enumerate() {
         // Each sort of job has chance of its own: adding one does not change the others.
-        let mut chance = Chance::new(seed.wrapping_add((at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        let mut chance = Rng::new(seed.wrapping_add((at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         let times = arrivals(scenario, job, &mut chance);
         let template = Arc::new(pod_template(scenario, job));
         let width = times.len().saturating_sub(1).max(1).to_string().len();
         for (n, at) in times.iter().enumerate() {
-            let name = FullName::new("default", &format!("{}-{n:0width$}", job.name));
+            let name = NamespacedName::new("default", &format!("{}-{n:0width$}", job.name));
             all.push((submission(job, &template, name, *at, &mut chance), job.queue.clone()));
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn submissions(scenario: &Scenario, seed: u64) -> Vec<(Submission, Op
     all
 }
 
-fn arrivals(scenario: &Scenario, job: &JobSpec, chance: &mut Chance) -> Vec<Timestamp> {
+fn arrivals(scenario: &Scenario, job: &JobSpec, chance: &mut Rng) -> Vec<Timestamp> {
     let (start, end, arrivals) = (scenario.start, scenario.end, &job.arrivals);
     if let Some(times) = &arrivals.at {
         return times.iter().map(|span| start.plus_micros(span.0)).collect();
@@ -64,9 +64,9 @@ fn pod_template(scenario: &Scenario, job: &JobSpec) -> Pod {
     template
 }
 
-fn submission(job: &JobSpec, template: &Arc<Pod>, name: FullName, at: Timestamp, chance: &mut Chance) -> Submission {
+fn submission(job: &JobSpec, template: &Arc<Pod>, name: NamespacedName, at: Timestamp, chance: &mut Rng) -> Submission {
     let pods = usize::try_from(job.pods.0.draw(chance)).unwrap_or(1);
-    let drawn = |spans: Option<Spans>, low: i64, high: i64, chance: &mut Chance| {
+    let drawn = |spans: Option<Spans>, low: i64, high: i64, chance: &mut Rng| {
         spans.map_or(Between { low, high }, |spans| spans.0).draw(chance)
     };
     Submission {

@@ -3,7 +3,7 @@
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 const SECOND: i64 = 1_000_000;
 const UNITS: [(&str, i64); 5] =
@@ -54,8 +54,8 @@ impl Span {
 
 impl Between {
     /// One of them, each as likely.
-    pub fn draw(self, chance: &mut Chance) -> i64 {
-        if self.low == self.high { self.low } else { chance.within(self.low, self.high) }
+    pub fn draw(self, chance: &mut Rng) -> i64 {
+        if self.low == self.high { self.low } else { chance.range(self.low, self.high) }
     }
 
     fn parse(text: &str, one: impl Fn(&str) -> Result<i64, String>) -> Result<Self, String> {

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::source::InputError;
-use reprieve_loader::queue_spec::Account;
+use reprieve_loader::queue_spec::QueueSpec;
 
 use super::openb::{GPU, name, node, node_list};
-use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
-use crate::blueprint::{Blueprint, template};
-use crate::chance::Chance;
+use super::{OnInvalidLine, Row, SECOND, START, SkippedLines, Text, simulation_input};
+use crate::input::{SimulationInput, template};
+use crate::rng::Rng;
 use crate::run::Gang;
 use crate::scenario::node_objects;
 use crate::submission::Submission;
@@ -36,9 +36,9 @@ struct JobLine {
 pub fn jobs(
     list: Text<'_>,
     nodes: Option<Text<'_>>,
-    on_broken: OnBroken,
+    on_broken: OnInvalidLine,
     seed: u64,
-) -> Result<(Blueprint, Broken), InputError> {
+) -> Result<(SimulationInput, SkippedLines), InputError> {
     let (lines, mut broken) = list.lines("job", JOBS, on_broken, job_line, |job| &job.name)?;
     let mut made_up = made_up();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
@@ -57,17 +57,17 @@ pub fn jobs(
             (node_objects("gpu", count, &allocatable), i64::from(count) * GPUS_PER_NODE)
         }
     };
-    let mut chance = Chance::new(seed);
+    let mut chance = Rng::new(seed);
     let submissions = lines.iter().map(|line| submission(line, &mut chance)).collect();
     let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
-    let queue = |name: &str| Account {
+    let queue = |name: &str| QueueSpec {
         name: name.to_owned(),
         guarantee: BTreeMap::from([(GPU.to_owned(), gpus / 2)]),
-        ..Account::default()
+        ..QueueSpec::default()
     };
     let queues = TEAMS.into_iter().map(queue).collect();
-    let blueprint = blueprint(list, objects, queues, submissions, made_up, last * 2 + 86_400);
-    Ok((Blueprint { seed, ..blueprint }, broken))
+    let input = simulation_input(list, objects, queues, submissions, made_up, last * 2 + 86_400);
+    Ok((SimulationInput { seed, ..input }, broken))
 }
 
 /// What the trace does not say.
@@ -113,7 +113,7 @@ fn shape(gpus: i64) -> (i64, i64) {
     (gpus / each, each)
 }
 
-fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>) {
+fn submission(job: &JobLine, chance: &mut Rng) -> (Submission, Option<String>) {
     let priority = chance.pick(&[200, 100, 100, 100, 0, 0, 0, 0, 0, 0]);
     let team = chance.pick(&TEAMS);
     let (pods, each) = shape(job.gpus);
@@ -121,7 +121,7 @@ fn submission(job: &JobLine, chance: &mut Chance) -> (Submission, Option<String>
     let requests =
         [("cpu".to_owned(), Quantity("1".to_owned())), (GPU.to_owned(), Quantity(each.to_string()))].into_iter();
     let submission = Submission {
-        name: FullName::new("default", &job.name),
+        name: NamespacedName::new("default", &job.name),
         at: START.plus_micros(job.submitted * SECOND),
         pods,
         gang: (pods > 1).then_some(Gang { min: pods, whole: true }),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reprieve_api::kinds::Object;
-use reprieve_api::meta::FullName;
+use reprieve_api::meta::NamespacedName;
 use reprieve_api::source::InputError;
-use reprieve_loader::queue_spec::Account;
+use reprieve_loader::queue_spec::QueueSpec;
 use reprieve_translate::queue_tree::NeutralQueues;
 
-use super::{Broken, OnBroken, Row, SECOND, START, Text, blueprint};
-use crate::blueprint::{self, Blueprint, template};
+use super::{OnInvalidLine, Row, SECOND, START, SkippedLines, Text, simulation_input};
+use crate::input::{self, SimulationInput, template};
 use crate::submission::Submission;
 
 const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model";
@@ -49,14 +49,18 @@ struct PodLine {
 }
 
 /// The trace, and the lines of both files that were passed over.
-pub fn openb(pods: Text<'_>, nodes: Text<'_>, on_broken: OnBroken) -> Result<(Blueprint, Broken), InputError> {
+pub fn openb(
+    pods: Text<'_>,
+    nodes: Text<'_>,
+    on_broken: OnInvalidLine,
+) -> Result<(SimulationInput, SkippedLines), InputError> {
     let (nodes, mut broken) = node_list(nodes, on_broken)?;
     let (lines, broken_pods) = pods.lines("pod", PODS, on_broken, pod_line, |pod| &pod.name)?;
     broken.lines += broken_pods.lines;
     broken.first = broken.first.or(broken_pods.first);
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
     let (objects, submissions) = (nodes.iter().map(node).collect(), lines.iter().map(submission).collect());
-    Ok((blueprint(pods, objects, queues(&lines, &nodes), submissions, made_up(), last + 86_400), broken))
+    Ok((simulation_input(pods, objects, queues(&lines, &nodes), submissions, made_up(), last + 86_400), broken))
 }
 
 fn made_up() -> Vec<String> {
@@ -72,7 +76,10 @@ fn made_up() -> Vec<String> {
 }
 
 /// A list of nodes.
-pub(super) fn node_list(nodes: Text<'_>, on_broken: OnBroken) -> Result<(Vec<NodeLine>, Broken), InputError> {
+pub(super) fn node_list(
+    nodes: Text<'_>,
+    on_broken: OnInvalidLine,
+) -> Result<(Vec<NodeLine>, SkippedLines), InputError> {
     nodes.lines("node", NODES, on_broken, node_line, |node| &node.name)
 }
 
@@ -108,7 +115,7 @@ pub(super) fn node(line: &NodeLine) -> Object {
     if !line.model.is_empty() {
         labels.insert(MODEL.to_owned(), line.model.clone());
     }
-    blueprint::node(&line.name, labels, &[], allocatable)
+    input::node(&line.name, labels, &[], allocatable)
 }
 
 fn pod_line(row: &Row) -> Result<PodLine, String> {
@@ -147,7 +154,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
         template.spec_mut().affinity = Some(one_of(&pod.models));
     }
     let submission = Submission {
-        name: FullName::new("default", &pod.name),
+        name: NamespacedName::new("default", &pod.name),
         at: START.plus_micros(pod.created * SECOND),
         pods: 1,
         gang: None,
@@ -181,7 +188,7 @@ fn queues(pods: &[PodLine], nodes: &[NodeLine]) -> NeutralQueues {
     let queue = |qos: usize| {
         let part = i64::try_from(gpus * asked(qos) / total.max(1)).expect("a part of all GPUs");
         let guarantee = BTreeMap::from([(GPU.to_owned(), part)]);
-        Account { name: QOS[qos].1.to_owned(), guarantee, ..Account::default() }
+        QueueSpec { name: QOS[qos].1.to_owned(), guarantee, ..QueueSpec::default() }
     };
     (0..QOS.len()).map(queue).collect()
 }

@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 use reprieve_testkit::goals::{
     Benchmark, CYCLES, DECISIONS, EXPLAINED, GROWTH, GROWTH_GOAL, LOAD_JSON_GOAL, LOAD_YAML_GOAL, TREE_GOAL, TREES,
 };
@@ -97,7 +97,7 @@ fn loading(times: usize) {
         line(name, "time", Some(goal), &load_times(&scenario, times, || load_text(&text)), None);
     }
     // How much of it is not reading text.
-    let load = || load(&scenario.objects, Strictness::Test).expect("the scenario's objects are sound");
+    let load = || load(&scenario.objects, OnInvalid::Test).expect("the scenario's objects are sound");
     line("load-objects-5000x20", "time", None, &load_times(&scenario, times, load), None);
 }
 
@@ -115,11 +115,11 @@ fn load_times(scenario: &Scenario, times: usize, load: impl Fn() -> Loaded) -> T
 }
 
 fn load_text(text: &str) -> Loaded {
-    let mut objects = Objects::default();
+    let mut objects = ObjectSet::default();
     for document in documents("scenario", text) {
         document.read(&mut objects).expect("the scenario can be read");
     }
-    load(&objects, Strictness::Test).expect("the scenario's objects are sound")
+    load(&objects, OnInvalid::Test).expect("the scenario's objects are sound")
 }
 
 /// As many runs as fit into `patience`, and at least five. What a run returns is dropped after the clock stops.

@@ -2,7 +2,7 @@
 //! `figures` does. A counting allocator slows what it counts, so nothing is timed here.
 
 use peak_alloc::PeakAlloc;
-use reprieve_loader::load::Loaded;
+use reprieve_loader::build::Loaded;
 use reprieve_testkit::goals::BYTES_PER_POD_GOAL;
 use reprieve_testkit::scale;
 

@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use reprieve_engine::Outcome;
-use reprieve_loader::load::Loaded;
-use reprieve_loader::question::Question;
+use reprieve_loader::build::Loaded;
+use reprieve_loader::policy::Question;
 use reprieve_testkit::goals::benchmark;
 
 fn main() {

@@ -34,7 +34,7 @@ impl Maker {
         let policy =
             if self.rng.chance(80) { json!({ "gang": { "minCount": min_count } }) } else { json!({ "basic": {} }) };
         let mut group = pod_group(namespace, name, priority, policy);
-        match self.rng.below(10) {
+        match self.rng.up_to(10) {
             0..=6 => group["spec"]["disruptionMode"] = json!({ "all": {} }),
             7 => group["spec"]["disruptionMode"] = json!({ "single": {} }),
             _ => {}
@@ -52,7 +52,7 @@ impl Maker {
         let share = *self.rng.pick(&[1, 2, 2, 3]);
         let asks = self.urgent_asks(share);
         let mut template = self.template_of(asks);
-        self.wish_much(&mut template);
+        self.add_many_constraints(&mut template);
         let needed = if self.rng.chance(70) { n_members } else { self.rng.within(1, n_members) };
         let policy =
             if self.rng.chance(88) { json!({ "gang": { "minCount": needed } }) } else { json!({ "basic": {} }) };

@@ -62,7 +62,7 @@ impl Maker {
             let has = Amounts {
                 cpu: *self.rng.pick(&[4, 4, 6, 8]),
                 memory: *self.rng.pick(&[4, 8, 8]),
-                devices: if devices { self.rng.below(3) } else { 0 },
+                devices: if devices { self.rng.up_to(3) } else { 0 },
                 pods: if few_pods { self.rng.within(2, 4) } else { 32 },
             };
             let object = self.node(&name, has);

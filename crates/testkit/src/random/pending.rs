@@ -22,7 +22,7 @@ impl Maker {
     fn urgent_pod(&mut self) -> &'static str {
         let asks = self.urgent_asks(1);
         let mut template = self.template_of(asks);
-        self.wish_much(&mut template);
+        self.add_many_constraints(&mut template);
         let mut pod = self.pod("urgent", &template, self.priority);
         if self.rng.chance(2) {
             pod["spec"]["preemptionPolicy"] = json!("Never");
@@ -35,7 +35,7 @@ impl Maker {
     /// More than is free anywhere, `share` pods to an empty node.
     pub(super) fn urgent_asks(&mut self, share: usize) -> Amounts {
         let most_free = self.nodes.iter().map(|node| node.free.cpu).max().unwrap_or_default();
-        let mut host = self.nodes[self.rng.below(self.nodes.len())].has;
+        let mut host = self.nodes[self.rng.up_to(self.nodes.len())].has;
         if host.cpu <= most_free && self.rng.chance(80) {
             host = self.nodes.iter().map(|node| node.has).max_by_key(|has| has.cpu).unwrap_or(host);
         }
@@ -99,7 +99,7 @@ impl Maker {
             let priority = *self.rng.pick(&[self.priority, self.priority + 10, self.priority - 1, lower]);
             let mut pod = self.pod(&format!("waiting-{}", at + 1), &template, priority);
             if self.rng.chance(85) {
-                pod["status"]["nominatedNodeName"] = json!(self.nodes[self.rng.below(self.nodes.len())].name);
+                pod["status"]["nominatedNodeName"] = json!(self.nodes[self.rng.up_to(self.nodes.len())].name);
             }
             self.objects.push(pod);
         }

@@ -42,7 +42,7 @@ impl Maker {
     fn tolerate(&mut self, class: &mut Value, level: i32) {
         const PREFIX: &str = "preemption-toleration.scheduling.x-k8s.io";
         if self.rng.chance(75) {
-            let minimum = match self.rng.below(10) {
+            let minimum = match self.rng.up_to(10) {
                 0 => "1_000".to_owned(),
                 1 => format!("+{}", self.priority.max(0) + 5),
                 2 => (level - 1).to_string(),
@@ -91,7 +91,7 @@ impl Maker {
     /// A node with room; once in a while one without. No port is given twice: kube-scheduler loses count of those.
     pub(super) fn room_for(&mut self, template: &Template) -> Option<usize> {
         let n_nodes = self.nodes.len();
-        let (first, overcommits) = (self.rng.below(n_nodes), self.rng.chance(2));
+        let (first, overcommits) = (self.rng.up_to(n_nodes), self.rng.chance(2));
         let has_room = |&at: &usize| {
             let node = &self.nodes[at];
             (overcommits || template.asks.fits_in(node.free)) && template.port.is_none_or(|port| node.lends(port))
@@ -107,7 +107,7 @@ impl Maker {
             pods: 1,
         };
         let mut template = self.template_of(asks);
-        self.wish_a_little(&mut template);
+        self.add_few_constraints(&mut template);
         template
     }
 
@@ -129,7 +129,7 @@ impl Maker {
         let one = |name: &str, requests: Value| json!({ "name": name, "resources": { "requests": requests } });
         let Amounts { cpu, memory, devices, .. } = asks;
         let half = Amounts { cpu: cpu / 2, memory: memory / 2, devices, pods: 0 };
-        match self.rng.below(24) {
+        match self.rng.up_to(24) {
             0 => {
                 let (first, second) = (self.requests(half), self.requests(asks.minus(half)));
                 json!({ "containers": [one("c", first), one("d", second)] })
@@ -217,7 +217,7 @@ impl Maker {
         let started = if self.rng.chance(12) { 1_200 * (started / 1_200) } else { started };
         let mut conditions = Vec::new();
         if self.rng.chance(if self.features.tolerations { 90 } else { 20 }) {
-            let scheduled = clock(started - self.rng.below(60).min(started));
+            let scheduled = clock(started - self.rng.up_to(60).min(started));
             conditions.push(json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled }));
         }
         if self.rng.chance(95) {
@@ -251,7 +251,7 @@ impl Maker {
 impl Maker {
     /// Has the pod been given something else than it asks for.
     fn resize(&mut self, pod: &mut Value, asks: Amounts, conditions: &mut Vec<Value>) {
-        let mut other = |most: usize| Amounts { cpu: self.rng.below(most + 2), memory: self.rng.below(3), ..asks };
+        let mut other = |most: usize| Amounts { cpu: self.rng.up_to(most + 2), memory: self.rng.up_to(3), ..asks };
         let (allocated, actual) = (other(asks.cpu), other(asks.cpu));
         let mut status = json!({ "name": "c" });
         if self.rng.chance(80) {

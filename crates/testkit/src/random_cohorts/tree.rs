@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{KUEUE, Rng, Sort, Supply, written};
+use super::{KUEUE, Kind, Rng, Supply, written};
 
 /// Cohorts, and the queues below them.
 pub(super) struct Tree {
@@ -21,7 +21,7 @@ pub(super) struct Queue {
 }
 
 impl Tree {
-    pub fn new(rng: &mut Rng, sort: Sort, supply: &Supply) -> Self {
+    pub fn new(rng: &mut Rng, sort: Kind, supply: &Supply) -> Self {
         let mut tree = Self { queues: Vec::new(), total: BTreeMap::new(), objects: Vec::new() };
         let cohorts = tree.cohorts(rng, sort, supply);
         for at in 0..*rng.pick(&[1, 2, 2, 3, 3, 4, 5]) {
@@ -31,13 +31,13 @@ impl Tree {
         tree
     }
 
-    fn cohorts(&mut self, rng: &mut Rng, sort: Sort, supply: &Supply) -> Vec<String> {
+    fn cohorts(&mut self, rng: &mut Rng, sort: Kind, supply: &Supply) -> Vec<String> {
         let mut names = vec!["root".to_owned()];
         let mut parents: Vec<Option<String>> = vec![None];
         let below = match sort {
-            Sort::Flat => 0,
-            Sort::Tree => *rng.pick(&[1, 2, 3, 4]),
-            Sort::Fair => *rng.pick(&[0, 0, 1, 2, 3]),
+            Kind::Flat => 0,
+            Kind::Tree => *rng.pick(&[1, 2, 3, 4]),
+            Kind::Fair => *rng.pick(&[0, 0, 1, 2, 3]),
         };
         for at in 0..below {
             let parent = rng.pick(&names).clone();
@@ -67,7 +67,7 @@ impl Tree {
         names
     }
 
-    fn queue(&mut self, rng: &mut Rng, sort: Sort, supply: &Supply, at: usize, cohort: Option<String>) {
+    fn queue(&mut self, rng: &mut Rng, sort: Kind, supply: &Supply, at: usize, cohort: Option<String>) {
         let name = format!("queue-{at}");
         let mut flavors = Vec::new();
         for (at, group) in supply.groups.iter().enumerate() {
@@ -124,13 +124,13 @@ impl Tree {
     }
 }
 
-fn weigh(rng: &mut Rng, sort: Sort, spec: &mut Value) {
-    if sort == Sort::Fair && rng.chance(40) {
+fn weigh(rng: &mut Rng, sort: Kind, spec: &mut Value) {
+    if sort == Kind::Fair && rng.chance(40) {
         spec["fairSharing"] = json!({"weight": *rng.pick(&["1", "2", "2", "4", "500m", "0.25", "0", "3"])});
     }
 }
 
-fn preemption(rng: &mut Rng, sort: Sort) -> Value {
+fn preemption(rng: &mut Rng, sort: Kind) -> Value {
     let mut spec = json!({});
     if rng.chance(80) {
         let policy = *rng.pick(&["Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority"]);
@@ -139,7 +139,7 @@ fn preemption(rng: &mut Rng, sort: Sort) -> Value {
     if rng.chance(90) {
         let policy = *rng.pick(&["Never", "LowerPriority", "LowerPriority", "Any", "Any"]);
         spec["reclaimWithinCohort"] = policy.into();
-        if policy != "Never" && sort != Sort::Fair && rng.chance(45) {
+        if policy != "Never" && sort != Kind::Fair && rng.chance(45) {
             spec["borrowWithinCohort"] = json!({"policy": "LowerPriority"});
             if rng.chance(55) {
                 spec["borrowWithinCohort"]["maxPriorityThreshold"] = (*rng.pick(&[-1, 0, 1, 2])).into();

@@ -81,17 +81,17 @@ impl<'c> Workloads<'c> {
                 })
             })
             .collect();
-        let mut conditions = vec![condition("QuotaReserved", rng.below(7))];
+        let mut conditions = vec![condition("QuotaReserved", rng.up_to(7))];
         if rng.chance(7) {
             conditions.push(condition("Evicted", 50));
         }
         let mut metadata = json!({
             "name": format!("held-{at:02}"),
             "namespace": "default",
-            "creationTimestamp": format!("2026-01-01T00:{:02}:00Z", 10 * rng.below(4)),
+            "creationTimestamp": format!("2026-01-01T00:{:02}:00Z", 10 * rng.up_to(4)),
         });
         if named_by_uid {
-            metadata["uid"] = format!("{:04x}", rng.below(0x1_0000)).into();
+            metadata["uid"] = format!("{:04x}", rng.up_to(0x1_0000)).into();
         }
         json!({
             "apiVersion": KUEUE,
@@ -152,7 +152,7 @@ impl<'c> Workloads<'c> {
             return;
         }
         let wanted = *rng.pick(&labelled);
-        match rng.below(12) {
+        match rng.up_to(12) {
             0 => pod["nodeSelector"] = json!({"type": wanted}),
             1 => pod["nodeSelector"] = json!({"unheard-of": "x"}),
             2 => {

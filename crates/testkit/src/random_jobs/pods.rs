@@ -88,7 +88,7 @@ impl<'a> Pods<'a> {
         let quota = self.quota(rng, 85);
         let quota = if rng.chance(10) { self.asking } else { quota };
         let preemptible = *rng.pick(&[None, None, None, Some(true), Some(true), Some(true), Some(true), Some(false)]);
-        Kind { job: None, quota, preemptible, priority: 10 * rng.below(6) as i64 }
+        Kind { job: None, quota, preemptible, priority: 10 * rng.up_to(6) as i64 }
     }
 
     fn size(&self, rng: &mut Rng) -> Amounts {
@@ -131,7 +131,7 @@ impl<'a> Pods<'a> {
         let mut details = Details::default();
         let _ = write!(details.spec, "nodeName: {}, ", self.nodes[node].name);
         details.status.push_str("phase: Running, ");
-        match rng.below(100) {
+        match rng.up_to(100) {
             0..=4 => details.labels.push_str("scheduling.koordinator.sh/disable-preemptible: \"true\", "),
             5..=7 => details.metadata.push_str("deletionTimestamp: \"2026-01-01T00:59:50Z\", "),
             8..=11 => {
@@ -177,7 +177,7 @@ impl<'a> Pods<'a> {
                 None => {}
             }
             if obstacles && at > 0 {
-                match rng.below(25) {
+                match rng.up_to(25) {
                     0 => details.spec.push_str("schedulerName: other, "),
                     1 if !details.spec.contains("nodeName") => {
                         details.spec.push_str("schedulingGates: [{name: example.com/quota}], ");
@@ -201,7 +201,7 @@ impl<'a> Pods<'a> {
 
     /// Pods that are pending too: some reserve their quota's min, some have a node nominated.
     pub fn wait(&mut self, rng: &mut Rng) {
-        for at in 0..rng.below(3) {
+        for at in 0..rng.up_to(3) {
             let mut details = Details { status: "phase: Pending, ".to_owned(), ..Details::default() };
             if rng.chance(40) {
                 self.nominate(rng, &mut details);

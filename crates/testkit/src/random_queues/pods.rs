@@ -63,7 +63,7 @@ impl<'a> Pods<'a> {
             |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
         let hopeful: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
         let richest = hopeful.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
-        self.asking = match (richest, rng.below(20)) {
+        self.asking = match (richest, rng.up_to(20)) {
             (Some(richest), 0..=11) => richest,
             (Some(_), 12..=18) => rng.pick(&hopeful),
             _ => rng.pick(&self.leaves),
@@ -95,7 +95,7 @@ impl<'a> Pods<'a> {
         let small = [1, 0, 0];
         for node in 0..self.nodes.len() {
             for _ in 0..12 {
-                let Some(&queue) = others.get(rng.below(self.leaves.len())) else { continue };
+                let Some(&queue) = others.get(rng.up_to(self.leaves.len())) else { continue };
                 if self.fits(node, &small) && self.allowed(queue, &small) && rng.chance(97) {
                     self.take(node, &small);
                     self.run(rng, node, queue, small);
@@ -156,7 +156,7 @@ impl<'a> Pods<'a> {
         let name = format!("pod-{}", self.documents.len() + 1);
         let mut pod = Pod { name, labels: self.labels(rng, queue), wants, ..Pod::default() };
         let _ = write!(pod.spec, "nodeName: {}, ", self.nodes[node].name);
-        match rng.below(100) {
+        match rng.up_to(100) {
             0..=4 => pod.metadata.push_str(DAEMON),
             5..=10 => pod.metadata.push_str(", annotations: {yunikorn.apache.org/allow-preemption: \"false\"}"),
             11..=14 => pod.spec.push_str("priorityClassName: precious, "),
@@ -257,7 +257,7 @@ impl<'a> Pods<'a> {
         let mut pod = Pod { name: "reserving".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
         pod.wants[0] = pod.wants[0].max(1);
-        let node = &self.nodes[rng.below(self.nodes.len())].name;
+        let node = &self.nodes[rng.up_to(self.nodes.len())].name;
         pod.status = format!("phase: Pending, nominatedNodeName: {node}");
         pod.spec.push_str("priority: 0, ");
         self.push(pod, 45);

@@ -76,7 +76,7 @@ impl Tree {
                 let name = ["a", "b", "c"][child].to_owned();
                 let share: Amounts = std::array::from_fn(|at| match child + 1 == n {
                     true => left[at],
-                    false => rng.below(left[at] as usize + 1) as i64,
+                    false => rng.up_to(left[at] as usize + 1) as i64,
                 });
                 for (left, share) in left.iter_mut().zip(share) {
                     *left -= share;
@@ -165,7 +165,7 @@ impl Queue {
     }
 
     fn properties(&mut self, rng: &mut Rng, is_leaf: bool) {
-        match rng.below(30) {
+        match rng.up_to(30) {
             0 => self.properties.push("preemption.policy: disabled".to_owned()),
             1 | 2 => self.properties.push("preemption.policy: fence".to_owned()),
             3 => self.properties.push("preemption.policy: default".to_owned()),

@@ -15,7 +15,7 @@ use k8s_openapi::api::scheduling::v1beta1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::{Container, Pod, PodSpec, PodStatus};
 use reprieve_api::source::{Source, Sourced};
 use reprieve_api::test_file::{PreemptorRef, Profile};
@@ -32,14 +32,14 @@ const ZONE_NODES: usize = 50;
 
 /// A cluster that is being built.
 pub struct Cluster {
-    pub objects: Objects,
+    pub objects: ObjectSet,
     n_nodes: usize,
 }
 
 impl Cluster {
     pub fn new(n_nodes: usize) -> Self {
         let nodes = (0..n_nodes).map(|index| sourced(node(index))).collect();
-        Self { objects: Objects { nodes, ..Objects::default() }, n_nodes }
+        Self { objects: ObjectSet { nodes, ..ObjectSet::default() }, n_nodes }
     }
 
     /// Adds running pods, one node after the other, round and round.
@@ -74,14 +74,14 @@ impl Cluster {
         self
     }
 
-    pub fn asked_by_pod(mut self, milli_cpu: usize) -> Asked {
+    pub fn asked_by_pod(mut self, milli_cpu: usize) -> ExpectedQuestion {
         let template = Template::new(milli_cpu, 9_999_999).memory(500);
         self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
         self.asked("Pod")
     }
 
     /// The pod is asked for in a queue, and has been pending for an hour.
-    pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> Asked {
+    pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> ExpectedQuestion {
         let template = Template::new(milli_cpu, 1000).queue(queue, "asking");
         let mut pod = template.pending("preemptor".to_owned());
         pod.metadata.creation_timestamp = Some(Time(FIRST_START));
@@ -89,7 +89,7 @@ impl Cluster {
         self.asked("Pod")
     }
 
-    pub fn asked_by_gang(mut self, members: usize, template: Template) -> Asked {
+    pub fn asked_by_gang(mut self, members: usize, template: Template) -> ExpectedQuestion {
         let group = pod_group(PREEMPTORS, "preemptor".to_owned(), members, template.priority);
         self.objects.pod_groups.push(sourced(group));
         for member in 0..members {
@@ -100,9 +100,9 @@ impl Cluster {
     }
 
     /// A job under Koordinator's quotas; its first pod asks.
-    pub fn asked_by_job(mut self, members: usize, template: Template) -> Asked {
+    pub fn asked_by_job(mut self, members: usize, template: Template) -> ExpectedQuestion {
         let template = template.label(quotas::JOB, "preemptor");
-        self.objects.job_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
+        self.objects.koordinator_pod_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
         self.objects.pods.push(sourced(template.pending("preemptor".to_owned())));
         for member in 1..members {
             self.objects.pods.push(sourced(template.pending(format!("preemptor-{member:04}"))));
@@ -110,21 +110,21 @@ impl Cluster {
         self.asked("Pod")
     }
 
-    fn asked(self, kind: &str) -> Asked {
+    fn asked(self, kind: &str) -> ExpectedQuestion {
         let preemptor =
             PreemptorRef { kind: kind.to_owned(), namespace: PREEMPTORS.to_owned(), name: "preemptor".to_owned() };
-        Asked { objects: self.objects, preemptor }
+        ExpectedQuestion { objects: self.objects, preemptor }
     }
 }
 
 /// A cluster with its preemptor.
-pub struct Asked {
-    objects: Objects,
+pub struct ExpectedQuestion {
+    objects: ObjectSet,
     preemptor: PreemptorRef,
 }
 
-impl Asked {
-    pub fn taking(self, victims: usize) -> Scenario {
+impl ExpectedQuestion {
+    pub fn with_victims(self, victims: usize) -> Scenario {
         self.expecting(Some(victims))
     }
 
@@ -134,7 +134,7 @@ impl Asked {
     }
 
     fn expecting(self, victims: Option<usize>) -> Scenario {
-        let Objects { config_maps, elastic_quotas, .. } = &self.objects;
+        let ObjectSet { config_maps, elastic_quotas, .. } = &self.objects;
         let policy = match (config_maps.is_empty(), elastic_quotas.is_empty()) {
             (true, true) => "Kubernetes",
             (true, false) => "Koordinator",

@@ -1,7 +1,7 @@
 //! Kueue's queues in one tree of cohorts, full to the last cpu: every tenth queue lends all that it has, and the others have borrowed
 //! it. All workloads hold one cpu; priorities and times differ.
 
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::source::Sourced;
 use reprieve_api::test_file::{PreemptorRef, Profile};
 use serde::de::DeserializeOwned;
@@ -25,15 +25,15 @@ pub enum Cohorts {
 }
 
 /// What is built: objects, and how many queues there are so far.
-pub struct Ground {
-    objects: Objects,
+pub struct ClusterSoFar {
+    objects: ObjectSet,
     cohorts: Cohorts,
     queues: usize,
 }
 
-impl Ground {
+impl ClusterSoFar {
     pub fn new(cohorts: Cohorts, queues: usize) -> Self {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         objects.resource_flavors.push(object("ResourceFlavor", "flavor", json!({})));
         if cohorts == Cohorts::Tree {
             let (mut level, mut cohorts) = (0, queues.div_ceil(BRANCHES));
@@ -99,7 +99,7 @@ impl Ground {
     }
 
     /// The workload that asks in the first queue, and how many must go for it.
-    pub fn taking(self, fair_sharing: bool, victims: usize) -> Scenario {
+    pub fn with_victims(self, fair_sharing: bool, victims: usize) -> Scenario {
         let (kind, namespace, name) = ("Workload".to_owned(), NAMESPACE.to_owned(), "asks-0000".to_owned());
         let mut profile = Profile { policy: "Kueue".to_owned(), ..Profile::default() };
         profile.args.insert("fairSharing".to_owned(), json!({"enable": fair_sharing}));

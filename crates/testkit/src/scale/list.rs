@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
-use reprieve_api::koordinator::{ElasticQuota, JobGroup};
+use reprieve_api::koordinator::{ElasticQuota, KoordinatorPodGroup};
 use reprieve_api::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlavor};
-use reprieve_api::object_set::Objects;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ enum Item<'o> {
     Pod(&'o Pod),
     ConfigMap(&'o ConfigMap),
     Quota(&'o ElasticQuota),
-    Job(&'o JobGroup),
+    Job(&'o KoordinatorPodGroup),
     Flavor(&'o ResourceFlavor),
     ClusterQueue(&'o ClusterQueue),
     Cohort(&'o Cohort),
@@ -38,7 +38,7 @@ enum Item<'o> {
 }
 
 impl<'o> List<'o> {
-    pub fn new(objects: &'o Objects) -> Self {
+    pub fn new(objects: &'o ObjectSet) -> Self {
         let nodes = objects.nodes.iter().map(|node| Item::Node(&node.object));
         let classes = objects.priority_classes.iter().map(|class| Item::PriorityClass(&class.object));
         let budgets = objects.budgets.iter().map(|budget| Item::Budget(&budget.object));
@@ -46,7 +46,7 @@ impl<'o> List<'o> {
         let pods = objects.pods.iter().map(|pod| Item::Pod(&pod.object));
         let maps = objects.config_maps.iter().map(|map| Item::ConfigMap(&map.object));
         let quotas = objects.elastic_quotas.iter().map(|quota| Item::Quota(&quota.object));
-        let jobs = objects.job_groups.iter().map(|job| Item::Job(&job.object));
+        let jobs = objects.koordinator_pod_groups.iter().map(|job| Item::Job(&job.object));
         let items = nodes.chain(classes).chain(budgets).chain(groups).chain(pods).chain(maps).chain(quotas).chain(jobs);
         let flavors = objects.resource_flavors.iter().map(|flavor| Item::Flavor(&flavor.object));
         let cohorts = objects.cohorts.iter().map(|cohort| Item::Cohort(&cohort.object));

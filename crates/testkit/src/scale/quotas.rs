@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use reprieve_api::koordinator::{ElasticQuota, JobGroup, JobSpec, QuotaSpec};
+use reprieve_api::koordinator::{ElasticQuota, ElasticQuotaSpec, KoordinatorPodGroup, KoordinatorPodGroupSpec};
 
 const API: &str = "scheduling.sigs.k8s.io/v1alpha1";
 /// How many leaves a team has.
@@ -41,18 +41,18 @@ fn quota(name: String, parent: Option<String>, milli_cpu: usize) -> ElasticQuota
             labels,
             ..ObjectMeta::default()
         },
-        spec: QuotaSpec { min: amount.clone(), max: amount },
+        spec: ElasticQuotaSpec { min: amount.clone(), max: amount },
     }
 }
 
 /// A job that needs so many pods.
-pub fn job(namespace: &str, name: &str, members: usize) -> JobGroup {
+pub fn job(namespace: &str, name: &str, members: usize) -> KoordinatorPodGroup {
     let min_member = i64::try_from(members).expect("a job is small");
     let (name, namespace) = (Some(name.to_owned()), Some(namespace.to_owned()));
-    JobGroup {
+    KoordinatorPodGroup {
         api_version: API.to_owned(),
         kind: "PodGroup".to_owned(),
         metadata: ObjectMeta { name, namespace, ..ObjectMeta::default() },
-        spec: JobSpec { min_member },
+        spec: KoordinatorPodGroupSpec { min_member },
     }
 }

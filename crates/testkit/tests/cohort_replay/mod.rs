@@ -6,20 +6,20 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use reprieve_api::kueue::{AdmissionSpec, KueueWorkload, KueueWorkloadStatus, PodSetAssignment};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::TestSpec;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{Assignment, Verdict, cycle};
+use reprieve_engine::policy::kueue::{Assignment, CycleResult, run_cycle};
 use reprieve_engine::{Outcome, WorkloadId};
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::policy;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::policy;
 
 const CYCLE: SignedDuration = SignedDuration::from_secs(60);
 
 pub struct Replay {
-    objects: Objects,
+    objects: ObjectSet,
     spec: TestSpec,
     now: Timestamp,
     /// How often somebody was preempted.
@@ -29,7 +29,7 @@ pub struct Replay {
 impl Replay {
     /// Starts with the objects of a PreemptionTest file, once those who were evicted have left.
     pub fn new(text: &str) -> Self {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         let mut test = None;
         for document in documents("replay", text) {
             let read = document.read(&mut objects).expect("the file can be read");
@@ -77,25 +77,25 @@ impl Replay {
     /// One cycle; whether anything changed.
     fn cycle(&mut self) -> bool {
         self.now += CYCLE;
-        let loaded = load(&self.objects, Strictness::Test).expect("the objects are sound");
+        let loaded = load(&self.objects, OnInvalid::Test).expect("the objects are sound");
         let Ok(Policy::Kueue(policy)) = policy(&self.spec.profile) else {
             panic!("the policy is Kueue");
         };
         let now = reprieve_engine::Timestamp(self.now.as_microsecond());
         let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
         let mut changed = false;
-        for considered in cycle(&loaded.snapshot, &policy, &pending, now) {
+        for considered in run_cycle(&loaded.snapshot, &policy, &pending, now) {
             match (considered.verdict, considered.assignment) {
-                (Verdict::Decided(Outcome::Schedule(_)), Some(given)) => {
+                (CycleResult::Decided(Outcome::Schedule(_)), Some(given)) => {
                     self.admit(&loaded, considered.workload, &given)
                 }
-                (Verdict::Decided(Outcome::Preempt(plan)), _) => {
+                (CycleResult::Decided(Outcome::Preempt(plan)), _) => {
                     self.preemptions += 1;
                     for victim in plan.victims.iter().filter_map(|&unit| loaded.snapshot.unit(unit).workload) {
                         self.workload(loaded.names.workload(victim)).status = None;
                     }
                 }
-                (Verdict::Decided(_) | Verdict::Skipped(_), _) => continue,
+                (CycleResult::Decided(_) | CycleResult::Skipped(_), _) => continue,
             }
             changed = true;
         }
@@ -134,9 +134,11 @@ impl Replay {
             Some(KueueWorkloadStatus { admission: Some(admission), conditions: vec![reserved], ..Default::default() });
     }
 
-    fn workload(&mut self, name: &FullName) -> &mut KueueWorkload {
+    fn workload(&mut self, name: &NamespacedName) -> &mut KueueWorkload {
         let mut workloads = self.objects.kueue_workloads.iter_mut().map(|workload| &mut workload.object);
-        Arc::make_mut(workloads.find(|workload| FullName::of(&workload.metadata) == *name).expect("it is there"))
+        Arc::make_mut(
+            workloads.find(|workload| NamespacedName::from_meta(&workload.metadata) == *name).expect("it is there"),
+        )
     }
 }
 

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use reprieve_api::meta::FullName;
-use reprieve_api::object_set::Objects;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
 use reprieve_api::pod::Pod;
 use reprieve_api::read::documents;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_engine::Outcome;
-use reprieve_loader::load::{Loaded, Strictness, load};
-use reprieve_loader::question::Question;
+use reprieve_loader::build::{Loaded, OnInvalid, load};
+use reprieve_loader::policy::Question;
 
 /// Longer than any queue's delay.
 const ROUND: SignedDuration = SignedDuration::from_secs(600);
 
 pub struct Replay {
-    objects: Objects,
+    objects: ObjectSet,
     now: Timestamp,
     /// How often somebody was preempted.
     pub preemptions: usize,
@@ -27,7 +27,7 @@ pub struct Replay {
 impl Replay {
     /// Starts with the objects of a PreemptionTest file, once those who are leaving have left.
     pub fn new(text: &str) -> Self {
-        let mut objects = Objects::default();
+        let mut objects = ObjectSet::default();
         for document in documents("replay", text) {
             document.read(&mut objects).expect("the file can be read");
         }
@@ -45,7 +45,7 @@ impl Replay {
             pod.metadata.name = pod.metadata.name.as_ref().map(|name| format!("{name}-too"));
             pod.metadata.owner_references = None;
             self.objects.pods.push(replica);
-            let name = FullName::of(&self.objects.pods[self.objects.pods.len() - 1].object.metadata);
+            let name = NamespacedName::from_meta(&self.objects.pods[self.objects.pods.len() - 1].object.metadata);
             self.make_again(&name);
         }
     }
@@ -73,7 +73,7 @@ impl Replay {
             .pods
             .iter()
             .filter(|pod| !is_bound(&pod.object))
-            .map(|pod| (created(&pod.object), FullName::of(&pod.object.metadata)))
+            .map(|pod| (created(&pod.object), NamespacedName::from_meta(&pod.object.metadata)))
             .collect();
         asking.sort_unstable();
         let mut changed = false;
@@ -83,8 +83,8 @@ impl Replay {
         changed
     }
 
-    fn ask(&mut self, name: &FullName) -> bool {
-        let mut loaded = load(&self.objects, Strictness::Test).expect("the objects are sound");
+    fn ask(&mut self, name: &NamespacedName) -> bool {
+        let mut loaded = load(&self.objects, OnInvalid::Test).expect("the objects are sound");
         let preemptor =
             PreemptorRef { kind: "Pod".to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
         let profile = Profile { policy: "YuniKorn".to_owned(), ..Profile::default() };
@@ -115,7 +115,7 @@ impl Replay {
         }
     }
 
-    fn make_again(&mut self, name: &FullName) {
+    fn make_again(&mut self, name: &NamespacedName) {
         let now = self.now;
         let pod = self.pod(name);
         pod.metadata.creation_timestamp = Some(Time(now));
@@ -123,9 +123,9 @@ impl Replay {
         pod.status.as_mut().expect("a status").phase = Some("Pending".to_owned());
     }
 
-    fn pod(&mut self, name: &FullName) -> &mut Pod {
+    fn pod(&mut self, name: &NamespacedName) -> &mut Pod {
         let mut pods = self.objects.pods.iter_mut().map(|pod| &mut pod.object);
-        Arc::make_mut(pods.find(|pod| FullName::of(&pod.metadata) == *name).expect("it is there"))
+        Arc::make_mut(pods.find(|pod| NamespacedName::from_meta(&pod.metadata) == *name).expect("it is there"))
     }
 }
 

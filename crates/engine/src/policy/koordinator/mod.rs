@@ -1,22 +1,22 @@
 //! The Koordinator policy: elastic quotas and whole jobs. All pods of a job are placed or nobody is evicted; a quota's min is for
 //! those who cannot be preempted, its max for all; idle quota goes to the first comer.
 
-mod away;
 mod place;
 mod quota;
+mod removed;
 
 use std::collections::BTreeSet;
 
 use crate::decision::Outcome;
 use crate::decisive::{self, Closed};
 use crate::explanation::{Decisive, Recorder};
-use crate::filters::Misfit;
-use crate::fit::{self, Ask, Placement};
+use crate::filters::FilterFailure;
+use crate::fit::{self, Placement, Preemptor};
 use crate::ids::{JobId, NodeId, PodId, QueueId, Timestamp};
-use crate::laws::{Law, never, opt_out, protected, toleration, underway, unknown_class};
+use crate::laws::{Law, in_progress, never, opt_out, protected, toleration, unknown_class};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
-use quota::{Firm, Purpose};
+use quota::{NonPreemptibleUse, QuotaCheck};
 
 /// The settings of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Koordinator {
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     policy: &Koordinator,
-    ask: &Ask,
+    ask: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
@@ -48,7 +48,7 @@ pub(crate) fn decide<R: Recorder>(
 
 /// Reports what the outcome may depend on: the job's own pods, what counts in a quota of the job or above, and what runs where a
 /// pod of the job might land.
-fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, recorder: &mut R) {
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId, recorder: &mut R) {
     let Some(closed) = Closed::new(what_if, ask) else {
         return;
     };
@@ -65,16 +65,22 @@ fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId,
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
     policy: &'a Koordinator,
-    ask: &'a Ask,
+    ask: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
-    firm: Firm,
+    firm: NonPreemptibleUse,
 }
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
-    fn new(what_if: &'w mut WhatIf<'s>, policy: &'a Koordinator, ask: &'a Ask, pod: PodId, now: Timestamp) -> Self {
+    fn new(
+        what_if: &'w mut WhatIf<'s>,
+        policy: &'a Koordinator,
+        ask: &'a Preemptor,
+        pod: PodId,
+        now: Timestamp,
+    ) -> Self {
         let zeros = vec![0; what_if.snapshot().resource_ids().len()];
-        let firm = Firm { used: zeros.clone(), request: zeros };
+        let firm = NonPreemptibleUse { used: zeros.clone(), request: zeros };
         let mut search = Self { what_if, policy, ask, pod, now, firm };
         if let Some(queue) = search.queue() {
             search.firm = search.firm(queue);
@@ -84,7 +90,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
 
     fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
         let enough = self.too_few().is_none();
-        let may_run = enough && self.over_limit(Purpose::Run).is_none();
+        let may_run = enough && self.over_limit(QuotaCheck::Run).is_none();
         let mark = self.what_if.mark();
         let free = if may_run { self.place_free() } else { Placement::new() };
         if may_run && free.len() == self.ask.members.len() {
@@ -97,7 +103,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if let Some(law) = self.underway() {
             return Outcome::Wait(law);
         }
-        if let Some(law) = self.too_few().or_else(|| self.over_limit(Purpose::Trigger)) {
+        if let Some(law) = self.too_few().or_else(|| self.over_limit(QuotaCheck::Trigger)) {
             return Outcome::Unschedulable(Some(law));
         }
         match self.plan(free, recorder) {
@@ -139,14 +145,14 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// (Rule 2.)
     fn may_not_trigger(&self) -> Option<Law> {
         let silent = self.policy.disable_default_trigger && !self.snapshot().pod(self.pod).can_preempt;
-        never::refuses(self.snapshot(), self.ask).or(silent.then_some(Law::NoTrigger))
+        never::refuses(self.snapshot(), self.ask).or(silent.then_some(Law::CanPreemptLabelMissing))
     }
 
     /// (Rule 12.)
     fn underway(&mut self) -> Option<Law> {
         let own = self.snapshot().pod(self.pod).nominated;
         let given_up = own.filter(|&node| {
-            fit::misfit(self.what_if, self.ask, self.pod, node).is_some_and(|misfit| !misfit.resolvable())
+            fit::filter_failure(self.what_if, self.ask, self.pod, node).is_some_and(|misfit| !misfit.resolvable())
         });
         if given_up.is_some() {
             return None;
@@ -154,15 +160,15 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = self.snapshot();
         let nodes: BTreeSet<NodeId> = self.ask.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
         let holds_up = |pod: PodId| {
-            let leaving = snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.preempted);
+            let leaving = snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.by_preemption);
             leaving && snapshot.pod(pod).priority < self.ask.priority && self.is_preemptible(pod)
         };
         let leaving = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| holds_up(pod)).collect();
-        underway::law(snapshot, leaving)
+        in_progress::law(snapshot, leaving)
     }
 
-    fn misfit(&mut self, pod: PodId, node: NodeId) -> Option<Misfit> {
-        fit::misfit(self.what_if, self.ask, pod, node)
+    fn filter_failure(&mut self, pod: PodId, node: NodeId) -> Option<FilterFailure> {
+        fit::filter_failure(self.what_if, self.ask, pod, node)
     }
 
     /// The law that spares a pod.
@@ -171,7 +177,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let pod = snapshot.pod(id);
         let unit = snapshot.unit(snapshot.unit_of(id)?);
         if pod.job.is_some() && pod.job == self.job() {
-            return Some(Law::OwnJob);
+            return Some(Law::SameJob);
         }
         (pod.priority >= self.ask.priority)
             .then_some(Law::Priority { candidate: pod.priority })

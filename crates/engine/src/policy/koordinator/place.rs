@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Search;
-use super::away::{Away, Victim};
 use super::quota::{over_quota, quota_misfit};
+use super::removed::{RemovedPods, Victim};
 use crate::candidates::Candidate;
 use crate::decision::Plan;
 use crate::equal_cost::mark_equal_costs;
-use crate::explanation::{Reason, Recorder};
-use crate::filters::Misfit;
+use crate::explanation::{Recorder, VictimReason};
+use crate::filters::FilterFailure;
 use crate::fit::{self, Placement};
 use crate::ids::{NodeId, PodId, QueueId, ShapeId};
 use crate::laws::{Law, unknown_class};
-use crate::reprieve::Trial;
+use crate::reprieve::ReprieveTrial;
 use crate::what_if::WhatIf;
 
 impl Search<'_, '_, '_> {
@@ -24,12 +24,12 @@ impl Search<'_, '_, '_> {
     pub(super) fn place_free(&mut self) -> Placement {
         let nodes: Vec<NodeId> = self.snapshot().node_ids().collect();
         let mut placement = Placement::new();
-        let mut looked = Looked::default();
+        let mut looked = SearchedUpTo::default();
         for &pod in &self.ask.members {
             let nominated = self.snapshot().pod(pod).nominated;
-            let free = nominated.filter(|&node| self.misfit(pod, node).is_none()).or_else(|| {
+            let free = nominated.filter(|&node| self.filter_failure(pod, node).is_none()).or_else(|| {
                 let unseen = looked.unseen(self.what_if, pod, nodes.len());
-                let at = unseen.clone().find(|&at| self.misfit(pod, nodes[at]).is_none());
+                let at = unseen.clone().find(|&at| self.filter_failure(pod, nodes[at]).is_none());
                 looked.saw(self.what_if, pod, at.unwrap_or(unseen.end));
                 at.map(|at| nodes[at])
             });
@@ -83,14 +83,14 @@ impl Search<'_, '_, '_> {
         let open = |node: &NodeId| {
             unknown_class::closes(self.what_if.snapshot(), self.ask, *node).is_none()
                 && by_shape.values().any(|&pod| {
-                    fit::misfit(self.what_if, self.ask, pod, *node).is_none_or(|misfit| misfit.resolvable())
+                    fit::filter_failure(self.what_if, self.ask, pod, *node).is_none_or(|misfit| misfit.resolvable())
                 })
         };
         nodes.filter(open).collect()
     }
 
     /// Takes away lawful victims on those nodes, and the quota's own anywhere (rule 9), as far as it matters who is away.
-    fn away<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> Away {
+    fn away<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> RemovedPods {
         let snapshot = self.what_if.snapshot();
         let mut is_open = vec![false; snapshot.node_ids().len()];
         for node in nodes {
@@ -101,7 +101,7 @@ impl Search<'_, '_, '_> {
         let all_matter = !self.what_if.relations().is_empty();
         let mut victims = Vec::new();
         for id in (0..snapshot.n_pods()).map(PodId::new) {
-            let Some(node) = snapshot.home(id) else { continue };
+            let Some(node) = snapshot.bound_node(id) else { continue };
             let pod = snapshot.pod(id);
             let in_reach = is_open[node.index()] || own.is_some() && pod.queue == own;
             let (true, Some(unit)) = (in_reach, snapshot.unit_of(id)) else { continue };
@@ -117,7 +117,7 @@ impl Search<'_, '_, '_> {
         for victim in &gone {
             self.what_if.remove(victim.pod);
         }
-        Away::new(victims, gone, is_open.len())
+        RemovedPods::new(victims, gone, is_open.len())
     }
 
     /// Each on the feasible node of least cost; all of them, or nobody. (Rule 10.)
@@ -126,18 +126,18 @@ impl Search<'_, '_, '_> {
         mut placement: Placement,
         rest: &[PodId],
         nodes: &[NodeId],
-        away: &mut Away,
+        away: &mut RemovedPods,
     ) -> Option<Placement> {
         let costs = away.costs();
         let mut order: Vec<(usize, NodeId)> = nodes.iter().map(|&node| (costs[node.index()], node)).collect();
         order.sort_unstable();
-        let mut looked = Looked::default();
+        let mut looked = SearchedUpTo::default();
         for &pod in rest {
             let unseen = looked.unseen(self.what_if, pod, order.len());
             let at = unseen.into_iter().find(|&at| {
                 let (_, node) = order[at];
                 away.clear(self.what_if, node);
-                self.misfit(pod, node).is_none()
+                self.filter_failure(pod, node).is_none()
             })?;
             looked.saw(self.what_if, pod, at);
             let (_, node) = order[at];
@@ -153,7 +153,7 @@ impl Search<'_, '_, '_> {
         &mut self,
         placement: &Placement,
         mut gone: Vec<Victim>,
-        reasons: Option<&mut Vec<Reason>>,
+        reasons: Option<&mut Vec<VictimReason>>,
     ) -> Vec<Candidate> {
         let snapshot = self.snapshot();
         let by_name = |victim: &Victim| {
@@ -164,7 +164,7 @@ impl Search<'_, '_, '_> {
         let tree = self.snapshot().queues();
         let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
         let mut victims = Vec::new();
-        let mut trial = Trial::new(self.what_if, self.ask, placement, reasons);
+        let mut trial = ReprieveTrial::new(self.what_if, self.ask, placement, reasons);
         for Victim { pod, .. } in gone {
             let unit = trial.snapshot().unit_of(pod).expect("a victim is bound");
             let returns = match quota_misfit(trial.snapshot(), pod, &own) {
@@ -172,10 +172,10 @@ impl Search<'_, '_, '_> {
                     let (asking, node) = placement[0];
                     trial.keep(|snapshot| {
                         let shortages = match misfit {
-                            Misfit::Ceiling { queue, .. } => over_quota(snapshot, pod, queue),
+                            FilterFailure::Ceiling { queue, .. } => over_quota(snapshot, pod, queue),
                             _ => Vec::new(),
                         };
-                        Reason { unit, pod: asking, node, misfit, shortages }
+                        VictimReason { unit, pod: asking, node, misfit, shortages }
                     });
                     false
                 }
@@ -192,9 +192,9 @@ impl Search<'_, '_, '_> {
 /// How far down the list of nodes pods of each shape have looked in vain. Who is placed only takes room away, so nobody has to look
 /// there again, unless pods mind each other.
 #[derive(Default)]
-struct Looked(BTreeMap<ShapeId, usize>);
+struct SearchedUpTo(BTreeMap<ShapeId, usize>);
 
-impl Looked {
+impl SearchedUpTo {
     fn unseen(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
         self.0.get(&what_if.snapshot().pod(pod).shape).copied().unwrap_or(0)..n_nodes
     }

@@ -1,7 +1,7 @@
 //! The limits of a job's quota: min for those who cannot be preempted, max for all, and the max of every quota above.
 
 use super::Search;
-use crate::filters::Misfit;
+use crate::filters::FilterFailure;
 use crate::fit::{Shortage, shortages_below_ceiling};
 use crate::ids::{PodId, QueueId, ResourceId};
 use crate::laws::Law;
@@ -10,45 +10,45 @@ use crate::snapshot::Snapshot;
 
 /// What quota is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum QuotaCheck {
     Run,
     Trigger,
 }
 
 /// What those of the asking quota who cannot be preempted use, and what they ask for, pending ones included; by resource.
-pub(super) struct Firm {
+pub(super) struct NonPreemptibleUse {
     pub(super) used: Vec<i64>,
     pub(super) request: Vec<i64>,
 }
 
 impl Search<'_, '_, '_> {
     /// The limit that the job would pass, if any. (Rules 3 to 6.)
-    pub(super) fn over_limit(&self, purpose: Purpose) -> Option<Law> {
+    pub(super) fn over_limit(&self, purpose: QuotaCheck) -> Option<Law> {
         let snapshot = self.snapshot();
         let queue = self.queue()?;
         let tree = snapshot.queues();
         let asked = self.asked(&self.ask.members);
-        let Firm { used: firm, request: firm_request } = &self.firm;
+        let NonPreemptibleUse { used: firm, request: firm_request } = &self.firm;
         let limits = tree.get(queue);
         let used = tree.used(queue);
         let preemptible = self.is_preemptible(self.pod);
         let mut over = Vec::new();
-        for (at, asked) in asked.iter().enumerate().filter(|(at, _)| limits.ceiling[*at] != UNDEFINED) {
-            let (min, max) = (limits.guarantee[at], limits.ceiling[at]);
+        for (at, asked) in asked.iter().enumerate().filter(|(at, _)| limits.limit[*at] != UNDEFINED) {
+            let (min, max) = (limits.guarantee[at], limits.limit[at]);
             let above = |amount: i64, limit: i64| (limit != UNDEFINED && amount > limit).then_some(amount - limit);
             let passed = if preemptible {
                 let reserved = if min == UNDEFINED { firm_request[at] } else { min.min(firm_request[at]) };
                 above(reserved + (used[at] - firm[at]) + asked, max)
             } else {
-                let run = (purpose == Purpose::Run).then(|| above(used[at] + asked, max)).flatten();
+                let run = (purpose == QuotaCheck::Run).then(|| above(used[at] + asked, max)).flatten();
                 above(firm[at] + asked, min).or(run)
             };
             over.extend(passed.map(|passed| (ResourceId::new(at), passed)));
         }
         let own = (!over.is_empty()).then_some(Law::QuotaLimit { queue, over });
         match purpose {
-            Purpose::Run => own.or_else(|| self.over_above(&asked)),
-            Purpose::Trigger => own,
+            QuotaCheck::Run => own.or_else(|| self.over_above(&asked)),
+            QuotaCheck::Trigger => own,
         }
     }
 
@@ -65,7 +65,7 @@ impl Search<'_, '_, '_> {
         let queue = self.queue()?;
         let asked = self.asked(rest);
         let tree = self.snapshot().queues();
-        let (ceiling, used) = (&tree.get(queue).ceiling, tree.used(queue));
+        let (ceiling, used) = (&tree.get(queue).limit, tree.used(queue));
         let own = (0..asked.len()).filter(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
         let over: Vec<(ResourceId, i64)> =
             own.map(|at| (ResourceId::new(at), used[at] + asked[at] - ceiling[at])).collect();
@@ -90,7 +90,7 @@ impl Search<'_, '_, '_> {
         let asked = self.asked(rest);
         let mut tight = vec![false; tree.ids().len()];
         for id in self.queue().into_iter().flat_map(|own| tree.path(own)) {
-            let (ceiling, used) = (&tree.get(id).ceiling, tree.used(id));
+            let (ceiling, used) = (&tree.get(id).limit, tree.used(id));
             tight[id.index()] =
                 (0..asked.len()).any(|at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
         }
@@ -101,9 +101,9 @@ impl Search<'_, '_, '_> {
         tight
     }
 
-    pub(super) fn firm(&self, queue: QueueId) -> Firm {
+    pub(super) fn firm(&self, queue: QueueId) -> NonPreemptibleUse {
         let snapshot = self.snapshot();
-        let mut firm = Firm { used: self.firm.used.clone(), request: self.firm.request.clone() };
+        let mut firm = NonPreemptibleUse { used: self.firm.used.clone(), request: self.firm.request.clone() };
         for id in (0..snapshot.n_pods()).map(PodId::new) {
             let pod = snapshot.pod(id);
             if pod.queue != Some(queue) || self.is_preemptible(id) {
@@ -126,10 +126,10 @@ pub(super) fn over_quota(snapshot: &Snapshot, pod: PodId, queue: QueueId) -> Vec
 }
 
 /// The limit of the preemptor's quotas that the pod's return would pass.
-pub(super) fn quota_misfit(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<Misfit> {
+pub(super) fn quota_misfit(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<FilterFailure> {
     let tree = snapshot.queues();
     let requests = snapshot.requests(snapshot.pod(pod).shape);
     let shared = tree.path(snapshot.pod(pod).queue?).find(|queue| own.contains(queue))?;
     let (queue, resource, over) = tree.over_ceiling(shared, requests)?;
-    Some(Misfit::Ceiling { queue, resource, over })
+    Some(FilterFailure::Ceiling { queue, resource, over })
 }

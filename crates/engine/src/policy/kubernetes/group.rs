@@ -5,18 +5,18 @@ use super::Kubernetes;
 use crate::candidates::{Candidate, candidates, closed};
 use crate::decision::Plan;
 use crate::domains::Domain;
-use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
-use crate::fit::{self, Ask, Placement};
+use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
+use crate::fit::{self, Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, Timestamp, UnitId};
 use crate::place::place;
-use crate::reprieve::{Reasons, Trial};
+use crate::reprieve::{ReprieveTrial, VictimReasons};
 use crate::what_if::WhatIf;
 
-impl NodeMisfit {
+impl NodeFilterFailure {
     /// Why the pod fits on none of these nodes as things are in the what-if; a node where it does fit is left out.
-    pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Ask, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
+    pub(crate) fn on_each(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId, nodes: &[NodeId]) -> Vec<Self> {
         let on = |&node: &NodeId| {
-            let misfit = fit::misfit(what_if, ask, pod, node)?;
+            let misfit = fit::filter_failure(what_if, ask, pod, node)?;
             let shortages = fit::shortages_where_refused(what_if, ask, pod, node, misfit);
             Some(Self { node, misfit, shortages })
         };
@@ -28,7 +28,7 @@ impl NodeMisfit {
 pub(super) fn best<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Ask,
+    ask: &Preemptor,
     domains: &[Domain],
     now: Timestamp,
     recorder: &mut R,
@@ -57,11 +57,11 @@ pub(super) fn best<R: Recorder>(
 fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Ask,
+    ask: &Preemptor,
     domain: &Domain,
     now: Timestamp,
     recorder: &mut R,
-    reasons: Reasons<'_>,
+    reasons: VictimReasons<'_>,
 ) -> Result<Plan, DomainRefusal> {
     let is_open = |node: &NodeId| closed(what_if.snapshot(), ask, *node, recorder).is_none();
     let nodes: Vec<NodeId> = domain.nodes.iter().copied().filter(is_open).collect();
@@ -71,7 +71,7 @@ fn plan<R: Recorder>(
         return Err(DomainRefusal::NoCandidate(search.too_few::<R>(&gone, domain)));
     }
     let Some(mut placement) = search.placement(&gone, &[]) else {
-        return Err(DomainRefusal::TooFew(search.too_few::<R>(&gone, domain)));
+        return Err(DomainRefusal::TooFewPlaced(search.too_few::<R>(&gone, domain)));
     };
     if policy.priority_cut {
         let spared = search.spared_by_budget(&gone, &placement);
@@ -98,7 +98,7 @@ fn remove(what_if: &mut WhatIf<'_>, gone: &[Candidate]) {
 /// Every step leaves the what-if as it found it.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
-    ask: &'a Ask,
+    ask: &'a Preemptor,
     nodes: Vec<NodeId>,
 }
 
@@ -126,7 +126,7 @@ impl<'s> Search<'_, 's, '_> {
         let placement = place(self.what_if, self.ask, &self.nodes, gone, &[]);
         let is_placed = |pod: &PodId| placement.iter().any(|(placed, _)| placed == pod);
         let unplaced = self.ask.members.iter().copied().find(|pod| !is_placed(pod));
-        let on_each = |pod| NodeMisfit::on_each(self.what_if, self.ask, pod, &domain.nodes);
+        let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.ask, pod, &domain.nodes);
         let misfits = unplaced.map(on_each).unwrap_or_default();
         self.what_if.back_to(mark);
         TooFew { placed: placement.len(), unplaced, misfits }
@@ -166,19 +166,24 @@ impl<'s> Search<'_, 's, '_> {
     }
 
     /// The plan with this placement: who can be put back is.
-    fn settled(&mut self, gone: &[Candidate], placement: Placement, reasons: Reasons<'_>) -> Plan {
+    fn settled(&mut self, gone: &[Candidate], placement: Placement, reasons: VictimReasons<'_>) -> Plan {
         let mark = self.what_if.mark();
         let victims = self.trial(gone, &placement, reasons).reprieve(gone);
         self.what_if.back_to(mark);
         Plan::new(self.what_if.snapshot(), placement, victims)
     }
 
-    fn trial<'t>(&'t mut self, gone: &[Candidate], placement: &'t Placement, reasons: Reasons<'t>) -> Trial<'t, 's> {
+    fn trial<'t>(
+        &'t mut self,
+        gone: &[Candidate],
+        placement: &'t Placement,
+        reasons: VictimReasons<'t>,
+    ) -> ReprieveTrial<'t, 's> {
         remove(self.what_if, gone);
         for &(pod, node) in placement {
             self.what_if.place(pod, node);
         }
-        Trial::new(self.what_if, self.ask, placement, reasons)
+        ReprieveTrial::new(self.what_if, self.ask, placement, reasons)
     }
 
     /// The most important victims must go in any case, so what they leave free comes first; repeated while that is cheaper.

@@ -1,11 +1,11 @@
 //! A group asks with one voice: its members have its priority and its `preemptionPolicy`. (Rule 20 of the groups.)
 
-use crate::fit::{Ask, Preemptor};
-use crate::laws::{About, Law};
+use crate::fit::{Preemptor, PreemptorId};
+use crate::laws::{Law, Mismatch};
 use crate::snapshot::Snapshot;
 
-pub(super) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
-    let Preemptor::Group(group) = ask.preemptor else {
+pub(super) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
+    let PreemptorId::Group(group) = ask.preemptor else {
         return None;
     };
     let group = snapshot.group(group);
@@ -13,12 +13,12 @@ pub(super) fn refuses(snapshot: &Snapshot, ask: &Ask) -> Option<Law> {
     members.into_iter().find_map(|&member| {
         let pod = snapshot.pod(member);
         let about = if pod.priority != group.priority {
-            About::Priority { member: pod.priority, group: group.priority }
+            Mismatch::Priority { member: pod.priority, group: group.priority }
         } else if pod.preempts != group.preempts {
-            About::Preempting { member: pod.preempts, group: group.preempts }
+            Mismatch::Preempting { member: pod.preempts, group: group.preempts }
         } else {
             return None;
         };
-        Some(Law::Disagreement { member, about })
+        Some(Law::GroupMismatch { member, about })
     })
 }

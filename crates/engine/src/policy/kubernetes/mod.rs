@@ -10,7 +10,7 @@ use crate::decisive::{self, Closed};
 use crate::domains::{Domain, domains};
 use crate::equal_cost::mark_equal_costs;
 use crate::explanation::{Decisive, Recorder};
-use crate::fit::{Ask, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor, PreemptorId};
 use crate::gate::gate;
 use crate::ids::{NodeId, Timestamp};
 use crate::laws::Law;
@@ -39,7 +39,7 @@ impl Default for Kubernetes {
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
     policy: &Kubernetes,
-    ask: &Ask,
+    ask: &Preemptor,
     now: Timestamp,
     recorder: &mut R,
 ) -> Outcome {
@@ -59,7 +59,7 @@ pub(crate) fn decide<R: Recorder>(
 }
 
 /// Who has to yield was decided with its workload: a pod takes a node that has room, or waits for one.
-pub(crate) fn place_only<R: Recorder>(snapshot: &mut Snapshot, ask: &Ask, recorder: &mut R) -> Outcome {
+pub(crate) fn place_only<R: Recorder>(snapshot: &mut Snapshot, ask: &Preemptor, recorder: &mut R) -> Outcome {
     let domains = domains(snapshot, ask);
     let mut what_if = ask.what_if(snapshot);
     let placement = fits(&mut what_if, ask, &domains);
@@ -73,7 +73,7 @@ pub(crate) fn place_only<R: Recorder>(snapshot: &mut Snapshot, ask: &Ask, record
 fn take_all_then_reprieve<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
-    ask: &Ask,
+    ask: &Preemptor,
     domains: &[Domain],
     now: Timestamp,
     recorder: &mut R,
@@ -84,16 +84,16 @@ fn take_all_then_reprieve<R: Recorder>(
     if let Some(law) = gate(what_if, ask) {
         return match law {
             // Nobody who leaves makes room where it may not land, or for a gang that is not there.
-            Law::Underway { .. } if domains.is_empty() || ask.members.len() < ask.needed => {
+            Law::PreemptionInProgress { .. } if domains.is_empty() || ask.members.len() < ask.needed => {
                 Outcome::Unschedulable(None)
             }
-            Law::Underway { .. } => Outcome::Wait(law),
+            Law::PreemptionInProgress { .. } => Outcome::Wait(law),
             _ => Outcome::Unschedulable(Some(law)),
         };
     }
     let plan = match ask.preemptor {
-        Preemptor::Pod(pod) => pod::best(what_if, ask, pod, now, recorder),
-        Preemptor::Group(_) | Preemptor::Workload(_) => group::best(what_if, policy, ask, domains, now, recorder),
+        PreemptorId::Pod(pod) => pod::best(what_if, ask, pod, now, recorder),
+        PreemptorId::Group(_) | PreemptorId::Workload(_) => group::best(what_if, policy, ask, domains, now, recorder),
     };
     if let Some(plan) = plan.as_ref().filter(|_| R::RECORDS) {
         recorder.chosen(plan, |other| other.cost.difference(&plan.cost));
@@ -103,10 +103,10 @@ fn take_all_then_reprieve<R: Recorder>(
 }
 
 /// The placement with no victim, if there is one. Of several domains the one that takes most members.
-fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Placement> {
+fn fits(what_if: &mut WhatIf<'_>, ask: &Preemptor, domains: &[Domain]) -> Option<Placement> {
     match ask.preemptor {
-        Preemptor::Pod(pod) => pod::free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
-        Preemptor::Group(_) | Preemptor::Workload(_) => {
+        PreemptorId::Pod(pod) => pod::free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
+        PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             let mut best: Option<Placement> = None;
             for domain in domains {
                 let mark = what_if.mark();
@@ -125,7 +125,7 @@ fn fits(what_if: &mut WhatIf<'_>, ask: &Ask, domains: &[Domain]) -> Option<Place
 /// Reports what the outcome may depend on. A plan for one node depends on no other node, one for a domain on no other domain.
 fn report_decisive<R: Recorder>(
     what_if: &mut WhatIf<'_>,
-    ask: &Ask,
+    ask: &Preemptor,
     domains: &[Domain],
     outcome: &Outcome,
     recorder: &mut R,
@@ -135,8 +135,8 @@ fn report_decisive<R: Recorder>(
     };
     let snapshot = what_if.snapshot();
     let domains = match ask.preemptor {
-        Preemptor::Pod(_) => &[],
-        Preemptor::Group(_) | Preemptor::Workload(_) => {
+        PreemptorId::Pod(_) => &[],
+        PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             // A candidate anywhere in a domain uses up disruption budgets of the others.
             closed.open_nodes_of(snapshot, &recorder.candidates());
             domains
@@ -147,7 +147,7 @@ fn report_decisive<R: Recorder>(
             let placed = plan.placement.iter().map(|&(_, node)| node);
             placed.chain(decisive::nominated(snapshot, ask)).collect()
         }
-        (Outcome::Schedule(placement), Preemptor::Pod(pod)) => {
+        (Outcome::Schedule(placement), PreemptorId::Pod(pod)) => {
             // It takes the node that it is nominated to, or else the first by name: those before did not have room.
             let (landed, nominated) = (placement[0].1, snapshot.pod(pod).nominated);
             let before = closed.others(snapshot, ask).filter(|&node| node < landed || Some(node) == nominated);

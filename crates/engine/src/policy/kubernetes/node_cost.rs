@@ -2,30 +2,30 @@
 //! order. Everywhere else the exact search gives it.
 
 use crate::decision::Cost;
-use crate::fit::Ask;
+use crate::fit::Preemptor;
 use crate::ids::{NodeId, PodId, ShapeId};
 use crate::snapshot::Snapshot;
 
 /// How many resources the arithmetic handles at once: the number of pods, cpu, memory, and one more, such as a GPU.
-const LANES: usize = 4;
+const MAX_RESOURCES: usize = 4;
 
 /// The arithmetic for one pod, prepared once for all nodes.
-pub(super) struct Arithmetic {
+pub(super) struct NodeCost {
     /// Which resource each lane is; lanes that are not needed repeat the number of pods, and ask for none.
-    resources: [usize; LANES],
-    wants: [i64; LANES],
+    resources: [usize; MAX_RESOURCES],
+    wants: [i64; MAX_RESOURCES],
     /// By shape: what a pod of it takes; empty where there are so many shapes that it does not pay.
-    takes: Vec<[i64; LANES]>,
+    takes: Vec<[i64; MAX_RESOURCES]>,
 }
 
 /// For how many shapes what they take is worked out beforehand, at most.
 const MOST_SHAPES: usize = 1024;
 
-impl Arithmetic {
+impl NodeCost {
     /// `None` where the pod asks for more resources than there are lanes.
     pub fn new(snapshot: &Snapshot, pod: PodId) -> Option<Self> {
         let requests = snapshot.requests(snapshot.pod(pod).shape);
-        let (mut resources, mut wants) = ([0; LANES], [0; LANES]);
+        let (mut resources, mut wants) = ([0; MAX_RESOURCES], [0; MAX_RESOURCES]);
         let wanted = requests.iter().enumerate().filter(|(_, request)| **request > 0);
         for (lane, (resource, &request)) in wanted.enumerate() {
             *resources.get_mut(lane)? = resource;
@@ -39,27 +39,27 @@ impl Arithmetic {
     }
 
     #[inline]
-    fn takes(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; LANES] {
+    fn takes(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
         self.takes.get(shape.index()).copied().unwrap_or_else(|| self.looked_up(snapshot, shape))
     }
 
-    fn looked_up(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; LANES] {
+    fn looked_up(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
         let requests = snapshot.requests(shape);
         std::array::from_fn(|lane| if self.wants[lane] > 0 { requests[self.resources[lane]] } else { 0 })
     }
 
     /// What is left of each resource with everybody in place and the pod on top.
     #[inline]
-    fn slack(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId) -> [i64; LANES] {
+    fn slack(&self, snapshot: &Snapshot, ask: &Preemptor, node: NodeId) -> [i64; MAX_RESOURCES] {
         let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-        let mut slack = [0; LANES];
-        for lane in 0..LANES {
+        let mut slack = [0; MAX_RESOURCES];
+        for lane in 0..MAX_RESOURCES {
             if self.wants[lane] > 0 {
                 slack[lane] = allocatable[self.resources[lane]] - used[self.resources[lane]] - self.wants[lane];
             }
         }
         if !snapshot.nominees(node).is_empty() {
-            for nominee in ask.nominees(snapshot, node) {
+            for nominee in ask.competing_nominees(snapshot, node) {
                 let takes = self.takes(snapshot, snapshot.pod(nominee).shape);
                 slack = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             }
@@ -69,14 +69,14 @@ impl Arithmetic {
 
     /// Whether nothing is short with everybody in place.
     #[inline]
-    pub fn fits(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId) -> bool {
+    pub fn fits(&self, snapshot: &Snapshot, ask: &Preemptor, node: NodeId) -> bool {
         self.slack(snapshot, ask, node).iter().all(|&slack| slack >= 0)
     }
 
     /// What landing on the node costs; `None` where it is impossible, or dearer than `bound`, which violates no budget. INVARIANT:
     /// the node is plain, open to the pod, and the pod minds no other pod.
-    pub fn cost(&self, snapshot: &Snapshot, ask: &Ask, node: NodeId, bound: &Cost) -> Option<Cost> {
-        let slots = snapshot.slots(node);
+    pub fn cost(&self, snapshot: &Snapshot, ask: &Preemptor, node: NodeId, bound: &Cost) -> Option<Cost> {
+        let slots = snapshot.bound_pods(node);
         let first = if slots.first()?.priority < ask.priority {
             0
         } else {
@@ -105,7 +105,7 @@ impl Arithmetic {
         let mut cost = Cost::NOTHING;
         for slot in lower {
             let takes = self.takes(snapshot, slot.shape);
-            let left: [i64; LANES] = std::array::from_fn(|lane| slack[lane] - takes[lane]);
+            let left: [i64; MAX_RESOURCES] = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             if left.iter().fold(0, |sign, left| sign | left) >= 0 {
                 slack = left;
             } else {

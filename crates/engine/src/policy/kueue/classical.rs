@@ -5,17 +5,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::explanation::Recorder;
-use crate::ids::{CellId, QueueId, WorkloadId};
+use crate::ids::{FlavorResourceId, QueueId, WorkloadId};
+use crate::policy::kueue::candidates::QueueCandidates;
 use crate::policy::kueue::eligibility::Claim;
-use crate::policy::kueue::lanes::Lane;
 use crate::policy::kueue::order::Order;
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Ground, Search, give_back};
-use crate::workloads::{BorrowWithin, Reclaim};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{PreemptionReason, Search, give_back};
+use crate::workloads::{BorrowWithinCohort, ReclaimWithinCohort};
 
 /// How the candidates of a queue stand to the preemptor; those of one kind are taken before those of the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum CandidateClass {
     /// The preemptor stays within the quota of the subtree that they share less its branch.
     Advantage,
     /// It would borrow.
@@ -26,18 +26,18 @@ enum Kind {
 
 pub(super) fn victims<R: Recorder>(
     search: &Search<'_>,
-    quota: &mut Quota<'_>,
-    requests: &[(CellId, i64)],
+    quota: &mut QuotaUsage<'_>,
+    requests: &[(FlavorResourceId, i64)],
     recorder: &mut R,
-) -> Option<Vec<(WorkloadId, Ground)>> {
+) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
     let lanes = lanes(search, quota, requests);
     if lanes.is_empty() {
         search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
         return None;
     }
-    let never = search.rules().borrow == BorrowWithin::Never;
-    let elsewhere = lanes.iter().any(|(kind, _)| *kind != Kind::Own);
-    let advantage = lanes.iter().any(|(kind, _)| *kind == Kind::Advantage);
+    let never = search.rules().borrow == BorrowWithinCohort::Never;
+    let elsewhere = lanes.iter().any(|(kind, _)| *kind != CandidateClass::Own);
+    let advantage = lanes.iter().any(|(kind, _)| *kind == CandidateClass::Advantage);
     let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.quota(search.queue, cell));
     let passes: &[bool] = if !elsewhere || never && full {
         &[true]
@@ -49,7 +49,7 @@ pub(super) fn victims<R: Recorder>(
     let before = recorder.clone();
     passes.iter().enumerate().find_map(|(at, &may_borrow)| {
         let mut reasons = before.clone();
-        let pass = Pass { search, lanes: &lanes, requests, may_borrow };
+        let pass = TakePass { search, lanes: &lanes, requests, may_borrow };
         let victims = pass.run(quota, &mut reasons);
         if at == 0 || victims.is_some() {
             *recorder = reasons;
@@ -59,27 +59,31 @@ pub(super) fn victims<R: Recorder>(
 }
 
 /// One walk over the candidates.
-struct Pass<'p, 'a> {
+struct TakePass<'p, 'a> {
     search: &'p Search<'a>,
-    lanes: &'p [(Kind, Lane<'a>)],
-    requests: &'p [(CellId, i64)],
+    lanes: &'p [(CandidateClass, QueueCandidates<'a>)],
+    requests: &'p [(FlavorResourceId, i64)],
     may_borrow: bool,
 }
 
 /// The next candidate of a lane; the least is taken first. Evicted ones come before all others, and then those who are preferred;
 /// within those, who holds what was lent, then who is low enough, then at home.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
+struct NextCandidate {
     not_evicted: bool,
     not_preferred: bool,
-    kind: Kind,
+    kind: CandidateClass,
     order: Order,
     lane: usize,
     at: usize,
 }
 
-impl Pass<'_, '_> {
-    fn run<R: Recorder>(&self, quota: &mut Quota<'_>, recorder: &mut R) -> Option<Vec<(WorkloadId, Ground)>> {
+impl TakePass<'_, '_> {
+    fn run<R: Recorder>(
+        &self,
+        quota: &mut QuotaUsage<'_>,
+        recorder: &mut R,
+    ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
         let (search, requests) = (self.search, self.requests);
         let claim = |queue: QueueId| {
             let lane = self.lanes.iter().find(|(_, lane)| lane.queue == queue);
@@ -87,11 +91,11 @@ impl Pass<'_, '_> {
         };
         search.report_spared_in_tree(quota, claim, recorder);
         let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
-        let mut nexts: BinaryHeap<Reverse<Next>> = (0..self.lanes.len()).filter_map(first).collect();
-        let mut taken: Vec<(WorkloadId, Ground)> = Vec::new();
-        while let Some(Reverse(Next { kind, lane, at, .. })) = nexts.pop() {
+        let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.lanes.len()).filter_map(first).collect();
+        let mut taken: Vec<(WorkloadId, PreemptionReason)> = Vec::new();
+        while let Some(Reverse(NextCandidate { kind, lane, at, .. })) = nexts.pop() {
             let (claim, candidates) = (self.claim(kind), &self.lanes[lane].1);
-            if kind != Kind::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
+            if kind != CandidateClass::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
                 search.report_spared(quota, candidates.rest(at), claim, recorder);
                 continue; // nor will the queue borrow again for the workloads behind this one
             }
@@ -102,7 +106,7 @@ impl Pass<'_, '_> {
             quota.take(workload);
             taken.push((workload, ground));
             if search.fits(quota, &taken, requests, self.may_borrow) {
-                let fits = |quota: &Quota<'_>, gone: &[_]| search.fits(quota, gone, requests, self.may_borrow);
+                let fits = |quota: &QuotaUsage<'_>, gone: &[_]| search.fits(quota, gone, requests, self.may_borrow);
                 let victims = give_back(quota, taken, fits);
                 quota.put_back_all(&victims);
                 return Some(victims);
@@ -114,10 +118,10 @@ impl Pass<'_, '_> {
     }
 
     /// The first of a lane, at this place or behind it, that this pass may take.
-    fn next(&self, lane: usize, from: usize) -> Option<Next> {
+    fn next(&self, lane: usize, from: usize) -> Option<NextCandidate> {
         let (kind, candidates) = &self.lanes[lane];
         let only_low = self.claim(*kind) == Claim::Borrowing;
-        if only_low && self.search.rules().borrow == BorrowWithin::Never {
+        if only_low && self.search.rules().borrow == BorrowWithinCohort::Never {
             return None;
         }
         let mut at = candidates.next(self.search, from)?;
@@ -126,28 +130,33 @@ impl Pass<'_, '_> {
             at = candidates.next(self.search, at + 1)?;
         }
         let order = self.search.order(candidates.at(at));
-        Some(Next { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
+        Some(NextCandidate { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
     }
 
     /// How candidates of a kind are claimed in this pass.
-    fn claim(&self, kind: Kind) -> Claim {
+    fn claim(&self, kind: CandidateClass) -> Claim {
         match (kind, self.may_borrow) {
-            (Kind::Advantage | Kind::Own, _) => Claim::Reclaim,
-            (Kind::Other, true) => Claim::Borrowing,
-            (Kind::Other, false) => Claim::WithoutBorrowing,
+            (CandidateClass::Advantage | CandidateClass::Own, _) => Claim::Reclaim,
+            (CandidateClass::Other, true) => Claim::Borrowing,
+            (CandidateClass::Other, false) => Claim::WithoutBorrowing,
         }
     }
 }
 
 /// The queues that have candidates: the own, then, climbing from it to the root, under each ancestor those that are not under the one
 /// before.
-fn lanes<'a>(search: &Search<'_>, quota: &Quota<'a>, requests: &[(CellId, i64)]) -> Vec<(Kind, Lane<'a>)> {
-    let own = Lane::new(search, quota, search.queue);
-    let mut lanes: Vec<(Kind, Lane<'a>)> = own.into_iter().map(|lane| (Kind::Own, lane)).collect();
-    if search.rules().reclaim == Reclaim::Never {
+fn lanes<'a>(
+    search: &Search<'_>,
+    quota: &QuotaUsage<'a>,
+    requests: &[(FlavorResourceId, i64)],
+) -> Vec<(CandidateClass, QueueCandidates<'a>)> {
+    let own = QueueCandidates::new(search, quota, search.queue);
+    let mut lanes: Vec<(CandidateClass, QueueCandidates<'a>)> =
+        own.into_iter().map(|lane| (CandidateClass::Own, lane)).collect();
+    if search.rules().reclaim == ReclaimWithinCohort::Never {
         return lanes;
     }
-    let fits = |id: QueueId, rest: &[(CellId, i64)]| {
+    let fits = |id: QueueId, rest: &[(FlavorResourceId, i64)]| {
         rest.iter().all(|&(cell, amount)| quota.used(id, cell) + amount <= quota.quota(id, cell))
     };
     let mut rest = requests.to_vec();
@@ -155,15 +164,17 @@ fn lanes<'a>(search: &Search<'_>, quota: &Quota<'a>, requests: &[(CellId, i64)])
     let mut done = search.queue;
     for ancestor in quota.tree.path(search.queue).skip(1) {
         for (cell, amount) in &mut rest {
-            *amount -= quota.kept_free(done, *cell);
+            *amount -= quota.free_local_quota(done, *cell);
         }
-        let kind = if advantage { Kind::Advantage } else { Kind::Other };
+        let kind = if advantage { CandidateClass::Advantage } else { CandidateClass::Other };
         let mut open = vec![ancestor];
         while let Some(id) = open.pop() {
-            for &child in
-                quota.children(id).iter().filter(|&&child| child != done && !quota.within(child, search.contested))
+            for &child in quota
+                .children(id)
+                .iter()
+                .filter(|&&child| child != done && !quota.is_within_nominal(child, search.contested))
             {
-                lanes.extend(Lane::new(search, quota, child).map(|lane| (kind, lane)));
+                lanes.extend(QueueCandidates::new(search, quota, child).map(|lane| (kind, lane)));
                 open.push(child);
             }
         }

@@ -12,38 +12,38 @@ use crate::explanation::NoRecorder;
 use crate::fit::Placement;
 use crate::ids::{PodId, QueueId, Timestamp, WorkloadId};
 use crate::laws::Law;
+use crate::policy::kueue::fair_order::FairOrder;
 use crate::policy::kueue::joint::{self, Nodes};
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::turns::Turns;
-use crate::policy::kueue::{Assignment, Decision, Kueue, Nomination};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{Assignment, Decision, HeadDecision, Kueue};
 use crate::snapshot::Snapshot;
-use crate::workloads::Queueing;
+use crate::workloads::QueueingStrategy;
 
 /// A workload that the cycle looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Considered {
+pub struct CycleEntry {
     /// The workload.
     pub workload: WorkloadId,
     /// What comes of it.
-    pub verdict: Verdict,
+    pub verdict: CycleResult,
     /// What it is given, or will be once its victims are gone; `None` where it gets nothing in this cycle.
     pub assignment: Option<Assignment>,
 }
 
 /// What comes of a workload in a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CycleResult {
     /// As if it had asked alone.
     Decided(Outcome),
     /// It could have had what it asks for, had it not been for those before it. It may ask again in the next cycle.
-    Skipped(Skip),
+    Skipped(SkipReason),
 }
 
 /// Why a workload is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     /// Its cohort may not borrow any more in this cycle.
-    BorrowingStopped {
+    BorrowingBlocked {
         /// The first workload of the cohort that needs no borrowing.
         by: WorkloadId,
     },
@@ -55,36 +55,36 @@ pub enum Skip {
         victim: WorkloadId,
     },
     /// What it asks for was given, or kept, for those before it.
-    RoomTaken,
+    QuotaTaken,
 }
 
 /// Decides for the heads of all queues; `pending` may be in any order, and those in it that hold quota already, are in no queue or
 /// were deactivated are passed over. The answers are in the order in which the heads were considered.
-pub fn cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<Considered> {
-    noted_cycle(snapshot, policy, pending, now, &mut |_| {})
+pub fn run_cycle(snapshot: &Snapshot, policy: &Kueue, pending: &[WorkloadId], now: Timestamp) -> Vec<CycleEntry> {
+    run_cycle_with_progress(snapshot, policy, pending, now, &mut |_| {})
 }
 
 /// The same. `note` hears of each workload before anything is decided about it, so that it is known about whom a fault is.
-pub fn noted_cycle(
+pub fn run_cycle_with_progress(
     snapshot: &Snapshot,
     policy: &Kueue,
     pending: &[WorkloadId],
     now: Timestamp,
     note: &mut dyn FnMut(WorkloadId),
-) -> Vec<Considered> {
+) -> Vec<CycleEntry> {
     let mut ground = joint::ground(snapshot, policy);
-    let mut quota = Quota::new(snapshot);
+    let mut quota = QuotaUsage::new(snapshot);
     let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut(), note);
     heads.sort_by_key(|head| {
         let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
         (borrowing, snapshot.workload(head.workload).queue_order())
     });
-    let mut room = Room { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
+    let mut room = CycleState { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| room.consider(head)).collect();
     }
     let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| room.holds(head));
-    let mut turns = Turns::new(&mut room.quota, contenders);
+    let mut turns = FairOrder::new(&mut room.quota, contenders);
     let mut considered = Vec::new();
     while let Some(head) = turns.next(&room.quota) {
         let victims = head.nomination.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
@@ -99,7 +99,7 @@ pub fn noted_cycle(
 pub(super) struct Head {
     pub workload: WorkloadId,
     pub queue: QueueId,
-    pub nomination: Nomination,
+    pub nomination: HeadDecision,
 }
 
 impl Head {
@@ -114,14 +114,14 @@ impl Head {
 
     /// Whether it has only to wait for pods that leave for it. What they left must not go to others: it would have to preempt again.
     fn is_awaited(&self) -> bool {
-        matches!(self.nomination.outcome, Outcome::Wait(Law::Underway { .. }))
+        matches!(self.nomination.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
     }
 }
 
 /// Each queue's first; under `BestEffortFIFO`, where that can have nothing, those behind it too, up to the first that can. Whoever's
 /// namespace is not for the queue is in nobody's way.
 fn heads(
-    quota: &mut Quota<'_>,
+    quota: &mut QuotaUsage<'_>,
     policy: &Kueue,
     pending: &[WorkloadId],
     now: Timestamp,
@@ -141,10 +141,10 @@ fn heads(
         workloads.sort_by_key(|&id| snapshot.workload(id).queue_order());
         for workload in workloads {
             note(workload);
-            let nomination = Nomination::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);
+            let nomination = HeadDecision::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);
             let head = Head { workload, queue, nomination };
             let found = head.gets() || head.is_awaited();
-            let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == Queueing::StrictFifo;
+            let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == QueueingStrategy::StrictFifo;
             let may_block = snapshot.workload(workload).namespace_fits && !head.is_obstructed();
             heads.push(head);
             if found || (is_strict && may_block) {
@@ -156,9 +156,9 @@ fn heads(
 }
 
 /// What is left as the cycle goes on.
-struct Room<'a> {
+struct CycleState<'a> {
     /// With the victims gone, and with what was given or is kept for somebody.
-    quota: Quota<'a>,
+    quota: QuotaUsage<'a>,
     /// The nodes in the same way, where they play a part.
     ground: Option<Snapshot>,
     /// By cohort, that at the root: who stopped its borrowing.
@@ -168,14 +168,14 @@ struct Room<'a> {
     note: &'a mut dyn FnMut(WorkloadId),
 }
 
-impl Room<'_> {
+impl CycleState<'_> {
     /// Whether a head takes or keeps anything from those behind it.
     fn holds(&self, head: &Head) -> bool {
-        let blocks = self.quota.rules.queues[head.queue.index()].queueing == Queueing::StrictFifo;
+        let blocks = self.quota.rules.queues[head.queue.index()].queueing == QueueingStrategy::StrictFifo;
         head.nomination.asks.is_some() && (head.gets() || head.is_awaited() || blocks)
     }
 
-    fn consider(&mut self, head: Head) -> Considered {
+    fn consider(&mut self, head: Head) -> CycleEntry {
         (self.note)(head.workload);
         let (gets, holds) = (head.gets(), self.holds(&head));
         let Head { workload, queue, mut nomination } = head;
@@ -186,7 +186,7 @@ impl Room<'_> {
         if asks.borrowing == 0 {
             self.stopped.entry(root).or_insert(workload);
         } else if let (Some(&by), true) = (self.stopped.get(&root), gets) {
-            return skipped(workload, Skip::BorrowingStopped { by });
+            return skipped(workload, SkipReason::BorrowingBlocked { by });
         }
         if !gets {
             self.keep(queue, asks);
@@ -195,7 +195,7 @@ impl Room<'_> {
         }
         let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.taken.get(victim)?)));
         if let Some((victim, by)) = taken {
-            return skipped(workload, Skip::VictimTaken { by, victim });
+            return skipped(workload, SkipReason::VictimTaken { by, victim });
         }
         for &victim in &nomination.victims {
             self.quota.take(victim);
@@ -205,7 +205,7 @@ impl Room<'_> {
             for &victim in &nomination.victims {
                 self.quota.put_back(victim);
             }
-            return skipped(workload, Skip::RoomTaken);
+            return skipped(workload, SkipReason::QuotaTaken);
         };
         self.quota.charge(queue, &asks.usage, 1);
         self.occupy(&nomination.victims, &places);
@@ -248,11 +248,11 @@ impl Room<'_> {
     }
 }
 
-fn decided(workload: WorkloadId, nomination: Nomination) -> Considered {
+fn decided(workload: WorkloadId, nomination: HeadDecision) -> CycleEntry {
     let Decision { outcome, assignment } = nomination.into_decision();
-    Considered { workload, verdict: Verdict::Decided(outcome), assignment }
+    CycleEntry { workload, verdict: CycleResult::Decided(outcome), assignment }
 }
 
-fn skipped(workload: WorkloadId, skip: Skip) -> Considered {
-    Considered { workload, verdict: Verdict::Skipped(skip), assignment: None }
+fn skipped(workload: WorkloadId, skip: SkipReason) -> CycleEntry {
+    CycleEntry { workload, verdict: CycleResult::Skipped(skip), assignment: None }
 }

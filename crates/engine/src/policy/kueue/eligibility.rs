@@ -5,9 +5,9 @@ use crate::explanation::Recorder;
 use crate::ids::{QueueId, WorkloadId};
 use crate::laws::Law;
 use crate::policy::kueue::fair::compare_shares;
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Ground, Search, Strategy};
-use crate::workloads::{BorrowWithin, Reclaim, Within, Workload};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{PreemptionReason, Search, Strategy};
+use crate::workloads::{BorrowWithinCohort, ReclaimWithinCohort, WithinClusterQueue, Workload};
 
 /// How the preemptor claims what other queues hold. In its own queue it takes by priority, whatever the claim is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,12 @@ pub(super) enum Claim {
 impl Search<'_> {
     /// On which ground a workload may be preempted now, or the law that spares it. The answer depends on what was taken before. `usage` is
     /// changed and put back.
-    pub(super) fn eligibility(&self, usage: &mut Quota<'_>, id: WorkloadId, claim: Claim) -> Result<Ground, Law> {
+    pub(super) fn eligibility(
+        &self,
+        usage: &mut QuotaUsage<'_>,
+        id: WorkloadId,
+        claim: Claim,
+    ) -> Result<PreemptionReason, Law> {
         let candidate = self.snapshot.workload(id);
         let queue = candidate.queue.ok_or(Law::NoQueue)?;
         if !self.is_in_tree(usage, queue) {
@@ -49,13 +54,15 @@ impl Search<'_> {
 
     /// The ground on which a workload that no law spares is preempted.
     #[inline]
-    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> Ground {
+    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> PreemptionReason {
         match claim {
-            _ if queue == self.queue => Ground::InClusterQueue,
-            Claim::FairShare(_) => Ground::InCohortFairSharing,
-            Claim::Borrowing => Ground::InCohortReclaimWhileBorrowing,
-            Claim::WithoutBorrowing if self.borrowing_law(candidate).is_none() => Ground::InCohortReclaimWhileBorrowing,
-            Claim::WithoutBorrowing | Claim::Reclaim | Claim::FairReclaim => Ground::InCohortReclamation,
+            _ if queue == self.queue => PreemptionReason::InClusterQueue,
+            Claim::FairShare(_) => PreemptionReason::InCohortFairSharing,
+            Claim::Borrowing => PreemptionReason::InCohortReclaimWhileBorrowing,
+            Claim::WithoutBorrowing if self.borrowing_law(candidate).is_none() => {
+                PreemptionReason::InCohortReclaimWhileBorrowing
+            }
+            Claim::WithoutBorrowing | Claim::Reclaim | Claim::FairReclaim => PreemptionReason::InCohortReclamation,
         }
     }
 
@@ -69,7 +76,7 @@ impl Search<'_> {
     /// Reports each of these workloads that may not be taken now.
     pub(super) fn report_spared<R: Recorder>(
         &self,
-        usage: &mut Quota<'_>,
+        usage: &mut QuotaUsage<'_>,
         ids: &[WorkloadId],
         claim: Claim,
         recorder: &mut R,
@@ -87,7 +94,7 @@ impl Search<'_> {
     /// Reports each workload of the preemptor's tree that may not be taken now; `claim` is by queue.
     pub(super) fn report_spared_in_tree<R: Recorder>(
         &self,
-        usage: &mut Quota<'_>,
+        usage: &mut QuotaUsage<'_>,
         claim: impl Fn(QueueId) -> Claim,
         recorder: &mut R,
     ) {
@@ -102,7 +109,7 @@ impl Search<'_> {
     }
 
     /// Whether a queue is in the preemptor's tree of cohorts.
-    pub(super) fn is_in_tree(&self, usage: &Quota<'_>, queue: QueueId) -> bool {
+    pub(super) fn is_in_tree(&self, usage: &QuotaUsage<'_>, queue: QueueId) -> bool {
         usage.tree.root(queue) == usage.tree.root(self.queue)
     }
 
@@ -112,7 +119,7 @@ impl Search<'_> {
         if !self.holds_contested(id) {
             return Some(Law::NotContested);
         }
-        self.snapshot.workload(id).protected.then_some(Law::Protected)
+        self.snapshot.workload(id).protected.then_some(Law::ProtectedNamespace)
     }
 
     /// Whether a workload holds any of the contested cells.
@@ -137,11 +144,11 @@ impl Search<'_> {
     /// The law that spares all of another queue: that queue, or a cohort between it and the first that it shares with the preemptor, borrows
     /// nothing. Under fair sharing that is nothing at all; otherwise nothing of what is contested.
     #[inline]
-    pub(super) fn queue_law(&self, usage: &Quota<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
+    pub(super) fn queue_law(&self, usage: &QuotaUsage<'_>, queue: QueueId, claim: Claim) -> Option<Law> {
         let is_shared = |id: QueueId| usage.tree.path(self.queue).any(|own| own == id);
         let borrows = |id: QueueId| match claim {
             Claim::FairReclaim | Claim::FairShare(_) => usage.is_borrowing(id),
-            Claim::Reclaim | Claim::WithoutBorrowing | Claim::Borrowing => !usage.within(id, self.contested),
+            Claim::Reclaim | Claim::WithoutBorrowing | Claim::Borrowing => !usage.is_within_nominal(id, self.contested),
         };
         let satisfied = usage.tree.path(queue).take_while(|&id| !is_shared(id)).find(|&id| !borrows(id))?;
         Some(usage.within_quota(satisfied))
@@ -151,33 +158,35 @@ impl Search<'_> {
     #[inline]
     pub(super) fn borrowing_law(&self, candidate: &Workload) -> Option<Law> {
         match self.rules().borrow {
-            BorrowWithin::Never => Some(Law::KeepsPeace),
-            BorrowWithin::LowerPriority { threshold: Some(threshold) } if candidate.priority > threshold => {
+            BorrowWithinCohort::Never => Some(Law::QueuePolicyNever),
+            BorrowWithinCohort::LowerPriority { threshold: Some(threshold) } if candidate.priority > threshold => {
                 Some(Law::AboveThreshold { threshold })
             }
-            BorrowWithin::LowerPriority { .. } => lower_priority_law(self.workload, candidate),
+            BorrowWithinCohort::LowerPriority { .. } => lower_priority_law(self.workload, candidate),
         }
     }
 }
 
 /// (Rule 13 of the flat cohorts.)
 #[inline]
-pub(super) fn own_queue_law(within: Within, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+pub(super) fn own_queue_law(within: WithinClusterQueue, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     let newer = candidate.priority == preemptor.priority && candidate.created > preemptor.created;
     match within {
-        Within::Never => Some(Law::KeepsPeace),
-        Within::LowerOrNewerEqualPriority if newer => None,
-        Within::LowerPriority | Within::LowerOrNewerEqualPriority => lower_priority_law(preemptor, candidate),
+        WithinClusterQueue::Never => Some(Law::QueuePolicyNever),
+        WithinClusterQueue::LowerOrNewerEqualPriority if newer => None,
+        WithinClusterQueue::LowerPriority | WithinClusterQueue::LowerOrNewerEqualPriority => {
+            lower_priority_law(preemptor, candidate)
+        }
     }
 }
 
 /// (Rule 13 of the flat cohorts.)
 #[inline]
-pub(super) fn reclaim_law(reclaim: Reclaim, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
+pub(super) fn reclaim_law(reclaim: ReclaimWithinCohort, preemptor: &Workload, candidate: &Workload) -> Option<Law> {
     match reclaim {
-        Reclaim::Never => Some(Law::KeepsPeace),
-        Reclaim::LowerPriority => lower_priority_law(preemptor, candidate),
-        Reclaim::Any => None,
+        ReclaimWithinCohort::Never => Some(Law::QueuePolicyNever),
+        ReclaimWithinCohort::LowerPriority => lower_priority_law(preemptor, candidate),
+        ReclaimWithinCohort::Any => None,
     }
 }
 

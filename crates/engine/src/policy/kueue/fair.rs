@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::explanation::Recorder;
 use crate::fraction::Fraction;
-use crate::ids::{CellId, QueueId, Thousandths, WorkloadId};
+use crate::ids::{FlavorResourceId, QueueId, ShareMilli, WorkloadId};
 use crate::laws::Law;
+use crate::policy::kueue::candidates::QueueCandidates;
 use crate::policy::kueue::eligibility::Claim;
-use crate::policy::kueue::lanes::Lane;
 use crate::policy::kueue::order::Order;
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{FairSharing, Ground, Search, Strategy, give_back};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{FairSharing, PreemptionReason, Search, Strategy, give_back};
 
 /// How much of what can be lent a queue has borrowed of the dominant resource, by its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,24 +26,24 @@ impl Share {
     pub const NONE: Self = Self { is_infinite: false, fraction: Fraction::ZERO };
 
     /// For people: no decision reads it.
-    pub fn thousandths(self) -> Thousandths {
+    pub fn thousandths(self) -> ShareMilli {
         const BILLION: i128 = 1_000_000_000;
         let Fraction { numerator, denominator } = self.fraction;
         if self.is_infinite {
-            Thousandths::Infinite
+            ShareMilli::Infinite
         } else {
-            Thousandths::Finite(numerator * 1_000 * BILLION / denominator)
+            ShareMilli::Finite(numerator * 1_000 * BILLION / denominator)
         }
     }
 }
 
 pub(super) fn victims<R: Recorder>(
     search: &Search<'_>,
-    quota: &mut Quota<'_>,
+    quota: &mut QuotaUsage<'_>,
     strategies: &FairSharing,
-    requests: &[(CellId, i64)],
+    requests: &[(FlavorResourceId, i64)],
     recorder: &mut R,
-) -> Option<Vec<(WorkloadId, Ground)>> {
+) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
     quota.charge(search.queue, requests, 1);
     let mut tournament = Tournament { search, requests, taken: Vec::new(), recorder };
     let found = tournament.run(quota, strategies);
@@ -61,17 +61,17 @@ pub(super) fn victims<R: Recorder>(
 }
 
 /// Where the tournament is held.
-struct Field<'a> {
-    lanes: Vec<Lane<'a>>,
+struct Bracket<'a> {
+    lanes: Vec<QueueCandidates<'a>>,
     /// By cohort: the cohorts in it that are in play.
     cohorts: BTreeMap<QueueId, Vec<QueueId>>,
     /// By cohort: the queues in it that have candidates.
-    queues: BTreeMap<QueueId, BinaryHeap<Contender>>,
+    queues: BTreeMap<QueueId, BinaryHeap<Entrant>>,
 }
 
 /// A queue by its share and its next candidate; the greatest is next.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Contender {
+struct Entrant {
     share: Share,
     order: Reverse<Order>,
     lane: usize,
@@ -80,13 +80,13 @@ struct Contender {
 
 struct Tournament<'t, 'a, R> {
     search: &'t Search<'a>,
-    requests: &'t [(CellId, i64)],
-    taken: Vec<(WorkloadId, Ground)>,
+    requests: &'t [(FlavorResourceId, i64)],
+    taken: Vec<(WorkloadId, PreemptionReason)>,
     recorder: &'t mut R,
 }
 
 impl<R: Recorder> Tournament<'_, '_, R> {
-    fn run(&mut self, quota: &mut Quota<'_>, strategies: &FairSharing) -> bool {
+    fn run(&mut self, quota: &mut QuotaUsage<'_>, strategies: &FairSharing) -> bool {
         let mut field = self.field(quota);
         let is_in_play = |queue: QueueId| field.lanes.iter().any(|lane| lane.queue == queue);
         let claim = |queue: QueueId| if is_in_play(queue) { Claim::FairReclaim } else { Claim::Reclaim };
@@ -94,7 +94,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
         };
-        for Contender { lane, at, .. } in field.queues.values().flatten() {
+        for Entrant { lane, at, .. } in field.queues.values().flatten() {
             self.search.report_spared(quota, field.lanes[*lane].rest(*at), Claim::FairReclaim, self.recorder);
         }
         let Some(second) = strategies.second else {
@@ -111,10 +111,10 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// The preemptor's own queue, and those that use more than their own of something contested.
-    fn field<'q>(&self, quota: &Quota<'q>) -> Field<'q> {
+    fn field<'q>(&self, quota: &QuotaUsage<'q>) -> Bracket<'q> {
         let search = self.search;
         let root = quota.tree.root(search.queue);
-        let mut field = Field { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
+        let mut field = Bracket { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
         let mut open = vec![root];
         while let Some(id) = open.pop() {
             for &child in quota.children(id) {
@@ -123,8 +123,8 @@ impl<R: Recorder> Tournament<'_, '_, R> {
                         field.cohorts.entry(id).or_default().push(child);
                         open.push(child);
                     }
-                } else if child == search.queue || !quota.within(child, search.contested) {
-                    let Some(lane) = Lane::new(search, quota, child) else {
+                } else if child == search.queue || !quota.is_within_nominal(child, search.contested) {
+                    let Some(lane) = QueueCandidates::new(search, quota, child) else {
                         continue;
                     };
                     let (at, first) = (field.lanes.len(), lane.first);
@@ -136,17 +136,17 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         field
     }
 
-    fn is_own(&self, quota: &Quota<'_>, id: QueueId) -> bool {
+    fn is_own(&self, quota: &QuotaUsage<'_>, id: QueueId) -> bool {
         quota.tree.path(self.search.queue).any(|own| own == id)
     }
 
     /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's. Returns whether it does.
-    fn enter(&self, quota: &Quota<'_>, field: &mut Field<'_>, lane: usize, at: usize) -> bool {
+    fn enter(&self, quota: &QuotaUsage<'_>, field: &mut Bracket<'_>, lane: usize, at: usize) -> bool {
         let queue = field.lanes[lane].queue;
         let enters = quota.is_borrowing(queue) || queue == self.search.queue;
         if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
             let order = Reverse(self.search.order(field.lanes[lane].at(at)));
-            field.queues.entry(cohort).or_default().push(Contender { share: share(quota, queue), order, lane, at });
+            field.queues.entry(cohort).or_default().push(Entrant { share: share(quota, queue), order, lane, at });
         }
         enters
     }
@@ -154,13 +154,13 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// `None` when the requests fit; else by queue, that is its lane, the first who failed the strategy.
     fn first_round(
         &mut self,
-        quota: &mut Quota<'_>,
-        field: &mut Field<'_>,
+        quota: &mut QuotaUsage<'_>,
+        field: &mut Bracket<'_>,
         strategy: Strategy,
     ) -> Option<BTreeMap<usize, usize>> {
         let mut failed = BTreeMap::new();
         // Before anybody is taken: whoever must first preempt at home in order to be within its own has no claim on others.
-        let claim = if quota.within(self.search.queue, self.search.contested) {
+        let claim = if quota.is_within_nominal(self.search.queue, self.search.contested) {
             Claim::FairReclaim
         } else {
             Claim::FairShare(strategy)
@@ -191,7 +191,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// Every queue has one candidate.
-    fn second_round(&mut self, quota: &mut Quota<'_>, field: &mut Field<'_>, strategy: Strategy) -> bool {
+    fn second_round(&mut self, quota: &mut QuotaUsage<'_>, field: &mut Bracket<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
             let workload = field.lanes[lane].at(at);
             let allowed = self.shares_allow(quota, workload, strategy);
@@ -205,12 +205,17 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Whether everybody who goes by share would go even if those who were given back had never been taken. Whoever goes at home lowers
     /// the preemptor's share; when it stays after all, the share is larger, and who went for it could take its place back in
     /// the same way, for ever.
-    fn stands(&self, quota: &mut Quota<'_>, strategies: &FairSharing, victims: &[(WorkloadId, Ground)]) -> bool {
+    fn stands(
+        &self,
+        quota: &mut QuotaUsage<'_>,
+        strategies: &FairSharing,
+        victims: &[(WorkloadId, PreemptionReason)],
+    ) -> bool {
         let search = self.search;
         quota.charge(search.queue, self.requests, 1);
         let mut stands = true;
         for &(workload, ground) in victims {
-            if ground == Ground::InCohortFairSharing {
+            if ground == PreemptionReason::InCohortFairSharing {
                 let mut strategies = [Some(strategies.first), strategies.second].into_iter().flatten();
                 stands &= strategies.any(|one| compare_shares(quota, search.queue, workload, one).allows());
             }
@@ -222,7 +227,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// Whether the strategy allows to take a workload; if it does not, reports the shares.
-    fn shares_allow(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
+    fn shares_allow(&mut self, quota: &mut QuotaUsage<'_>, workload: WorkloadId, strategy: Strategy) -> bool {
         let compared = compare_shares(quota, self.search.queue, workload, strategy);
         if R::RECORDS
             && let Some(law) = compared.law()
@@ -233,7 +238,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// Takes a workload; whether the requests fit now.
-    fn take(&mut self, quota: &mut Quota<'_>, workload: WorkloadId, claim: Claim) -> bool {
+    fn take(&mut self, quota: &mut QuotaUsage<'_>, workload: WorkloadId, claim: Claim) -> bool {
         let candidate = quota.snapshot.workload(workload);
         let ground = self.search.ground(candidate.queue.expect("a candidate is in a queue"), candidate, claim);
         debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
@@ -248,7 +253,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
 
     /// From the root down to the child with the largest share; branches without candidates, and those that borrow nothing and are not
     /// the preemptor's, are left out. Who is found leaves the field. (Rule 23.)
-    fn next(&self, quota: &Quota<'_>, field: &mut Field<'_>) -> Option<(usize, usize)> {
+    fn next(&self, quota: &QuotaUsage<'_>, field: &mut Bracket<'_>) -> Option<(usize, usize)> {
         let root = quota.tree.root(self.search.queue);
         let cohort = self.descend(quota, field, root)?;
         let found = field.queues.get_mut(&cohort)?.pop()?;
@@ -256,7 +261,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// The cohort whose first queue is next.
-    fn descend(&self, quota: &Quota<'_>, field: &Field<'_>, id: QueueId) -> Option<QueueId> {
+    fn descend(&self, quota: &QuotaUsage<'_>, field: &Bracket<'_>, id: QueueId) -> Option<QueueId> {
         let children = field.cohorts.get(&id).into_iter().flatten().copied();
         let in_play = children.filter(|&child| quota.is_borrowing(child) || self.is_own(quota, child));
         let mut cohorts: Vec<(Reverse<Share>, QueueId)> =
@@ -303,7 +308,7 @@ impl Compared {
 /// Compares the shares of the two branches below the lowest cohort that the preemptor's queue, which its request is charged to, and a
 /// workload's queue share. (Rule 26.)
 pub(super) fn compare_shares(
-    quota: &mut Quota<'_>,
+    quota: &mut QuotaUsage<'_>,
     preemptor: QueueId,
     workload: WorkloadId,
     strategy: Strategy,
@@ -323,12 +328,12 @@ pub(super) fn compare_shares(
     Compared { own, queue, theirs, strategy }
 }
 
-fn is_cohort(quota: &Quota<'_>, id: QueueId) -> bool {
+fn is_cohort(quota: &QuotaUsage<'_>, id: QueueId) -> bool {
     quota.rules.queues[id.index()].is_cohort
 }
 
 /// The branches of two queues below the lowest cohort that they share.
-fn branches(quota: &Quota<'_>, one: QueueId, other: QueueId) -> (QueueId, QueueId) {
+fn branches(quota: &QuotaUsage<'_>, one: QueueId, other: QueueId) -> (QueueId, QueueId) {
     let path: Vec<QueueId> = quota.tree.path(one).collect();
     let other_path: Vec<QueueId> = quota.tree.path(other).collect();
     let shared = path.iter().rev().zip(other_path.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -336,7 +341,7 @@ fn branches(quota: &Quota<'_>, one: QueueId, other: QueueId) -> (QueueId, QueueI
 }
 
 /// (Rules 19 and 20.)
-pub(super) fn share(quota: &Quota<'_>, id: QueueId) -> Share {
+pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
     let Some(parent) = quota.tree.get(id).parent else {
         return Share::NONE;
     };

@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::explanation::{Mode, NoRecorder, Tried};
-use crate::ids::{CellId, FlavorId, QuotaResourceId};
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{AssignedResource, Assignment, Ground, PodSetAssignment, Search};
-use crate::workloads::{BorrowWithin, Fungibility, PodSet, Reclaim, ResourceGroup};
+use crate::explanation::{FlavorAttempt, FlavorMode, NoRecorder};
+use crate::ids::{FlavorId, FlavorResourceId, QuotaResourceId};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{AssignedResource, Assignment, PodSetAssignment, PreemptionReason, Search};
+use crate::workloads::{BorrowWithinCohort, Fungibility, PodSet, ReclaimWithinCohort, ResourceGroup};
 
 /// What all pod sets ask for, and of that what does not fit as things are.
 pub(super) struct Assigned {
     pub assignment: Assignment,
-    pub contested: Vec<CellId>,
+    pub contested: Vec<FlavorResourceId>,
 }
 
 /// Where the flavors that were tried are kept, if they are recorded.
-pub(super) type Trace<'t> = Option<&'t mut Vec<Tried>>;
+pub(super) type FlavorTrace<'t> = Option<&'t mut Vec<FlavorAttempt>>;
 
 /// How a flavor would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Grade {
-    mode: Mode,
+struct FlavorGrade {
+    mode: FlavorMode,
     /// How far up it would borrow.
     level: usize,
 }
 
-impl Grade {
+impl FlavorGrade {
     /// Greater is better.
     fn key(self, preempts_before_borrowing: bool) -> (bool, i64, i64) {
         let (mode, level) = (self.mode as i64, -(self.level as i64));
-        let usable = self.mode > Mode::NoCandidates;
+        let usable = self.mode > FlavorMode::NoCandidates;
         match (usable, preempts_before_borrowing) {
             (true, true) => (true, level, mode),
             (true, false) => (true, mode, level),
@@ -41,11 +41,11 @@ impl Grade {
 /// The assignment with so many pods of each set; `None` where a resource has no flavor that could ever do.
 pub(super) fn assign(
     search: &Search<'_>,
-    quota: &mut Quota<'_>,
+    quota: &mut QuotaUsage<'_>,
     counts: &[i64],
-    mut trace: Trace<'_>,
+    mut trace: FlavorTrace<'_>,
 ) -> Option<Assigned> {
-    let mut taken: BTreeMap<CellId, i64> = BTreeMap::new();
+    let mut taken: BTreeMap<FlavorResourceId, i64> = BTreeMap::new();
     let mut contested = Vec::new();
     let mut pod_sets = Vec::new();
     let mut borrowing = 0;
@@ -66,13 +66,13 @@ pub(super) fn assign(
             if wanted.is_empty() {
                 continue;
             }
-            let pods = Pods { at, set, wanted: &wanted };
+            let pods = PodSetRequest { at, set, wanted: &wanted };
             let (flavor, grade, choice) = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
             borrowing = borrowing.max(grade.level);
             for (cell, amount, mode) in choice {
                 resources.push(AssignedResource { resource: quota.rules.resource_of[cell.index()], flavor, amount });
                 *taken.entry(cell).or_default() += amount;
-                if mode != Mode::Fit && !contested.contains(&cell) {
+                if mode != FlavorMode::Fit && !contested.contains(&cell) {
                     contested.push(cell);
                 }
             }
@@ -83,7 +83,7 @@ pub(super) fn assign(
     Some(Assigned { assignment: Assignment { pod_sets, usage, borrowing }, contested })
 }
 
-fn requests_of(search: &Search<'_>, quota: &Quota<'_>, set: &PodSet, count: i64) -> Vec<(QuotaResourceId, i64)> {
+fn requests_of(search: &Search<'_>, quota: &QuotaUsage<'_>, set: &PodSet, count: i64) -> Vec<(QuotaResourceId, i64)> {
     let mut requests: Vec<(QuotaResourceId, i64)> =
         set.requests.iter().map(|&(resource, amount)| (resource, amount.saturating_mul(count))).collect();
     let groups = &quota.rules.queues[search.queue.index()].groups;
@@ -96,10 +96,10 @@ fn requests_of(search: &Search<'_>, quota: &Quota<'_>, set: &PodSet, count: i64)
     requests
 }
 
-type Choice = Vec<(CellId, i64, Mode)>;
+type FlavorChoices = Vec<(FlavorResourceId, i64, FlavorMode)>;
 
 /// The pods of one set, and what they want of one resource group.
-struct Pods<'a> {
+struct PodSetRequest<'a> {
     at: usize,
     set: &'a PodSet,
     wanted: &'a [(QuotaResourceId, i64)],
@@ -108,14 +108,14 @@ struct Pods<'a> {
 /// The first of the best flavors, or the first that is good enough to stop at.
 fn best_flavor(
     search: &Search<'_>,
-    quota: &mut Quota<'_>,
-    pods: &Pods<'_>,
+    quota: &mut QuotaUsage<'_>,
+    pods: &PodSetRequest<'_>,
     group: &ResourceGroup,
-    taken: &BTreeMap<CellId, i64>,
-    mut trace: Trace<'_>,
-) -> Option<(FlavorId, Grade, Choice)> {
+    taken: &BTreeMap<FlavorResourceId, i64>,
+    mut trace: FlavorTrace<'_>,
+) -> Option<(FlavorId, FlavorGrade, FlavorChoices)> {
     let rules = &quota.rules.queues[search.queue.index()];
-    let mut best: Option<(FlavorId, Grade, Choice)> = None;
+    let mut best: Option<(FlavorId, FlavorGrade, FlavorChoices)> = None;
     for &flavor in &group.flavors {
         let may_use = pods.set.may_use[flavor.index()] && !search.banned.contains(&(pods.at, flavor));
         let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
@@ -123,13 +123,13 @@ fn best_flavor(
             let (mode, level) = graded.as_ref().map_or((None, 0), |(grade, _)| (Some(grade.mode), grade.level));
             let choice = graded.as_ref().map_or(&[] as &[_], |(_, choice)| choice);
             let short = shortages(search, quota, choice, taken);
-            trace.push(Tried { pod_set: pods.at, flavor, mode, level, chosen: false, short });
+            trace.push(FlavorAttempt { pod_set: pods.at, flavor, mode, level, chosen: false, short });
         }
         let Some((grade, choice)) = graded else {
             continue;
         };
-        let goes_on = grade.mode <= Mode::NoCandidates
-            || grade.mode < Mode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
+        let goes_on = grade.mode <= FlavorMode::NoCandidates
+            || grade.mode < FlavorMode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
             || grade.level > 0 && rules.when_can_borrow == Fungibility::TryNextFlavor;
         let key = grade.key(rules.preempts_before_borrowing);
         // Where the search may stop it does, even behind a flavor that would do with less.
@@ -140,7 +140,7 @@ fn best_flavor(
             break;
         }
     }
-    let best = best.filter(|(_, grade, _)| grade.mode != Mode::NoFit);
+    let best = best.filter(|(_, grade, _)| grade.mode != FlavorMode::NoFit);
     if let (Some(trace), Some((chosen, ..))) = (trace, &best) {
         let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.at && tried.flavor == *chosen);
         if let Some(tried) = own.next() {
@@ -153,14 +153,14 @@ fn best_flavor(
 /// The resources of a flavor that do not fit as things are, and by how much.
 fn shortages(
     search: &Search<'_>,
-    quota: &Quota<'_>,
-    choice: &[(CellId, i64, Mode)],
-    taken: &BTreeMap<CellId, i64>,
+    quota: &QuotaUsage<'_>,
+    choice: &[(FlavorResourceId, i64, FlavorMode)],
+    taken: &BTreeMap<FlavorResourceId, i64>,
 ) -> Vec<(QuotaResourceId, i64)> {
-    let short = |&(cell, amount, mode): &(CellId, i64, Mode)| {
+    let short = |&(cell, amount, mode): &(FlavorResourceId, i64, FlavorMode)| {
         let wanted = amount.saturating_add(taken.get(&cell).copied().unwrap_or_default());
         let short = wanted.saturating_sub(quota.available(search.queue, cell).max(0));
-        (mode != Mode::Fit && short > 0).then_some((quota.rules.resource_of[cell.index()], short))
+        (mode != FlavorMode::Fit && short > 0).then_some((quota.rules.resource_of[cell.index()], short))
     };
     choice.iter().filter_map(short).collect()
 }
@@ -168,13 +168,13 @@ fn shortages(
 /// A flavor is as good as its worst resource.
 fn grade_flavor(
     search: &Search<'_>,
-    quota: &mut Quota<'_>,
+    quota: &mut QuotaUsage<'_>,
     flavor: FlavorId,
     wanted: &[(QuotaResourceId, i64)],
-    taken: &BTreeMap<CellId, i64>,
-) -> Option<(Grade, Choice)> {
+    taken: &BTreeMap<FlavorResourceId, i64>,
+) -> Option<(FlavorGrade, FlavorChoices)> {
     let preempts_before_borrowing = quota.rules.queues[search.queue.index()].preempts_before_borrowing;
-    let mut worst: Option<Grade> = None;
+    let mut worst: Option<FlavorGrade> = None;
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
         let cell = quota.rules.cell(flavor, resource)?;
@@ -183,7 +183,7 @@ fn grade_flavor(
         worst = Some(match worst {
             None => grade,
             Some(worst) if preempts_before_borrowing => {
-                Grade { mode: worst.mode.min(grade.mode), level: worst.level.max(grade.level) }
+                FlavorGrade { mode: worst.mode.min(grade.mode), level: worst.level.max(grade.level) }
             }
             Some(worst) if grade.key(false) < worst.key(false) => grade,
             Some(worst) => worst,
@@ -192,30 +192,30 @@ fn grade_flavor(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell(search: &Search<'_>, quota: &mut Quota<'_>, cell: CellId, amount: i64) -> Grade {
+fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, cell: FlavorResourceId, amount: i64) -> FlavorGrade {
     let queue = search.queue;
-    let no_fit = Grade { mode: Mode::NoFit, level: 0 };
+    let no_fit = FlavorGrade { mode: FlavorMode::NoFit, level: 0 };
     if amount > quota.potential(queue, cell) {
         return no_fit;
     }
     let level = quota.borrowing_level(queue, cell, amount);
     if amount <= quota.available(queue, cell).max(0) {
-        return Grade { mode: Mode::Fit, level };
+        return FlavorGrade { mode: FlavorMode::Fit, level };
     }
     let rules = &quota.rules.queues[queue.index()];
     let below_the_root =
-        quota.fitting_subtree(queue, cell, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
+        quota.lowest_subtree_that_fits(queue, cell, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
     let may_search = quota.quota(queue, cell) >= amount
         || below_the_root
-        || rules.borrow != BorrowWithin::Never
-        || search.policy.fair_sharing.is_some() && rules.reclaim != Reclaim::Never;
+        || rules.borrow != BorrowWithinCohort::Never
+        || search.policy.fair_sharing.is_some() && rules.reclaim != ReclaimWithinCohort::Never;
     if !may_search {
         return no_fit;
     }
     let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell], &mut NoRecorder) else {
-        return Grade { mode: Mode::NoCandidates, level };
+        return FlavorGrade { mode: FlavorMode::NoCandidates, level };
     };
-    let at_home = victims.iter().any(|(_, ground)| *ground == Ground::InClusterQueue);
+    let at_home = victims.iter().any(|(_, ground)| *ground == PreemptionReason::InClusterQueue);
     let level = quota.without(&victims, |quota| quota.borrowing_level(queue, cell, amount));
-    Grade { mode: if at_home { Mode::Preempt } else { Mode::Reclaim }, level }
+    FlavorGrade { mode: if at_home { FlavorMode::Preempt } else { FlavorMode::Reclaim }, level }
 }

@@ -9,16 +9,16 @@ use std::cell::RefCell;
 
 use crate::candidates::Candidate;
 use crate::domains::Domain;
-use crate::explanation::{DomainRefusal, NodeMisfit, Recorder, TooFew};
+use crate::explanation::{DomainRefusal, NodeFilterFailure, Recorder, TooFew};
 use crate::filters::node;
-use crate::fit::{Ask, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor, PreemptorId};
 use crate::ids::{FlavorId, NodeId, PodId, WorkloadId};
-use crate::laws::{Law, underway};
+use crate::laws::{Law, in_progress};
 use crate::place::place;
 use crate::policy::kueue::eligibility::Claim;
-use crate::policy::kueue::flavors::{self, Assigned, Trace};
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Assignment, Found, Ground, Kueue, Placing, Search};
+use crate::policy::kueue::flavors::{self, Assigned, FlavorTrace};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{AdmissionPlan, Assignment, Kueue, PlacementMode, PreemptionReason, Search};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 use crate::workloads::Fungibility;
@@ -26,7 +26,7 @@ use crate::workloads::Fungibility;
 /// A snapshot to try placements on, where nodes play a part. Pods of admitted workloads that have yet to be bound are placed in it,
 /// as far as there is room, those first whose workload was admitted first: nobody else may count on those nodes.
 pub(super) fn ground(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
-    if policy.placement == Placing::QuotaOnly {
+    if policy.placement == PlacementMode::QuotaOnly {
         return None;
     }
     let mut ground = snapshot.clone();
@@ -37,7 +37,7 @@ pub(super) fn ground(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
         (workload.admission.as_ref().map(|admission| admission.since), workload.rank)
     });
     for id in admitted {
-        let mut ask = Ask::new(&ground, Preemptor::Workload(id));
+        let mut ask = Preemptor::new(&ground, PreemptorId::Workload(id));
         ask.members.retain(|&pod| ground.pod(pod).node.is_none());
         ask.needed = ask.members.len();
         if ask.members.is_empty() {
@@ -64,15 +64,16 @@ pub(super) fn attempt<R: Recorder>(
     search: &Search<'_>,
     ground: &mut Snapshot,
     counts: &[i64],
-    mut trace: Trace<'_>,
+    mut trace: FlavorTrace<'_>,
     recorder: &mut R,
-) -> (Option<Assignment>, Option<Found>) {
+) -> (Option<Assignment>, Option<AdmissionPlan>) {
     let mut banned: Vec<(usize, FlavorId)> = Vec::new();
     let (mut first, mut best) = (None, None);
     let before = recorder.clone();
     loop {
         let search = Search { banned: &banned, ..*search };
-        let Some(assigned) = flavors::assign(&search, &mut Quota::new(search.snapshot), counts, trace.take()) else {
+        let Some(assigned) = flavors::assign(&search, &mut QuotaUsage::new(search.snapshot), counts, trace.take())
+        else {
             break;
         };
         let asks = assigned.assignment.clone();
@@ -108,20 +109,20 @@ fn with_flavors<R: Recorder>(
     ground: &mut Snapshot,
     assigned: Assigned,
     recorder: &mut R,
-) -> (Option<Found>, usize) {
+) -> (Option<AdmissionPlan>, usize) {
     let Assigned { assignment, contested } = assigned;
     let nodes = Nodes::new(ground, search.preemptor, &assignment);
     let free = nodes.placement(&[]);
     if contested.is_empty() {
         let later = || nodes.underway().map(|(law, placement)| (Some(law), placement));
         if let Some((wait, placement)) = free.clone().map(|placement| (None, placement)).or_else(later) {
-            return (Some(Found { assignment, victims: Vec::new(), placement, wait }), 0);
+            return (Some(AdmissionPlan { assignment, victims: Vec::new(), placement, wait }), 0);
         }
     }
     // Where nodes are short, everything of the flavor is.
     let contested =
         if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
-    let (mut quota, before) = (Quota::new(search.snapshot), recorder.clone());
+    let (mut quota, before) = (QuotaUsage::new(search.snapshot), recorder.clone());
     let lawful = lawful(&Search { contested: &contested, ..*search }, &mut quota, recorder);
     let target = match nodes.placement_among(&lawful) {
         Ok(target) => target,
@@ -134,16 +135,16 @@ fn with_flavors<R: Recorder>(
         }
     };
     let guide = nodes.standing_on(&target, search.snapshot.workload_ids().len());
-    let has_room = |gone: &[(WorkloadId, Ground)]| {
+    let has_room = |gone: &[(WorkloadId, PreemptionReason)]| {
         let gone: Vec<WorkloadId> = gone.iter().map(|(workload, _)| *workload).collect();
         nodes.placement(&gone).is_some()
     };
-    let mut best: Option<Vec<(WorkloadId, Ground)>> = None;
+    let mut best: Option<Vec<(WorkloadId, PreemptionReason)>> = None;
     for (at, preferred) in [&[][..], &guide].into_iter().enumerate() {
         let search = Search { preferred, room: Some(&has_room), ..*search };
         let mut reasons = before.clone();
         let victims = search.victims(&mut quota, &assignment.usage, &contested, &mut reasons);
-        let cost = |victims: &[(WorkloadId, Ground)]| search.plan(victims).cost;
+        let cost = |victims: &[(WorkloadId, PreemptionReason)]| search.plan(victims).cost;
         let is_better = |victims: &Vec<_>| best.as_ref().is_none_or(|best| cost(victims) < cost(best));
         let better = victims.filter(is_better);
         if at == 0 || better.is_some() {
@@ -154,14 +155,14 @@ fn with_flavors<R: Recorder>(
     let found = best.map(|victims| {
         let gone: Vec<WorkloadId> = victims.iter().map(|(workload, _)| *workload).collect();
         let placement = nodes.placement(&gone).expect("the victims were found with it");
-        Found { assignment, victims, placement, wait: None }
+        AdmissionPlan { assignment, victims, placement, wait: None }
     });
     (found, 0)
 }
 
 /// The workloads that no law spares before anything is taken. Laws for preemptors that borrow and comparisons of shares are left to the
 /// search.
-fn lawful<R: Recorder>(search: &Search<'_>, quota: &mut Quota<'_>, recorder: &mut R) -> Vec<WorkloadId> {
+fn lawful<R: Recorder>(search: &Search<'_>, quota: &mut QuotaUsage<'_>, recorder: &mut R) -> Vec<WorkloadId> {
     let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
     let lawful: Vec<WorkloadId> = ids.filter(|&id| search.eligibility(quota, id, Claim::Reclaim).is_ok()).collect();
     search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
@@ -179,7 +180,7 @@ fn pod_set_of(search: &Search<'_>, pod: Option<PodId>) -> usize {
 /// The preemptor's pods, and the nodes that its flavors open to them.
 pub(super) struct Nodes<'s> {
     what_if: RefCell<WhatIf<'s>>,
-    ask: Ask,
+    ask: Preemptor,
     all: Vec<NodeId>,
     /// Whether there are fewer pods to place than were asked for: more than all nodes could hold are never made.
     short: bool,
@@ -187,7 +188,7 @@ pub(super) struct Nodes<'s> {
 
 impl<'s> Nodes<'s> {
     pub fn new(ground: &'s mut Snapshot, preemptor: WorkloadId, assignment: &Assignment) -> Self {
-        let mut ask = Ask::new(ground, Preemptor::Workload(preemptor));
+        let mut ask = Preemptor::new(ground, PreemptorId::Workload(preemptor));
         ask.members.clear();
         let mut short = false;
         for (set, given) in ground.workload(preemptor).pod_sets.iter().zip(&assignment.pod_sets) {
@@ -259,9 +260,9 @@ impl<'s> Nodes<'s> {
         what_if.back_to(mark);
         let placement = placement.ok().filter(|_| !leaving.is_empty())?;
         let snapshot = what_if.snapshot();
-        let in_the_way = |pod: &PodId| placement.iter().any(|(_, node)| snapshot.home(*pod) == Some(*node));
+        let in_the_way = |pod: &PodId| placement.iter().any(|(_, node)| snapshot.bound_node(*pod) == Some(*node));
         let leaving: Vec<PodId> = leaving.into_iter().filter(in_the_way).collect();
-        Some((underway::law(snapshot, leaving)?, placement))
+        Some((in_progress::law(snapshot, leaving)?, placement))
     }
 
     /// By workload: whether it has a pod on a node of the placement.
@@ -281,8 +282,8 @@ impl<'s> Nodes<'s> {
     fn refusal(&self, gone: &[WorkloadId], unplaced: Option<PodId>) -> DomainRefusal {
         self.with_gone(gone, |what_if| {
             let placed = place(what_if, &self.ask, &self.all, &[], &[]).len();
-            let misfits = unplaced.map(|pod| NodeMisfit::on_each(what_if, &self.ask, pod, &self.all));
-            DomainRefusal::TooFew(TooFew { placed, unplaced, misfits: misfits.unwrap_or_default() })
+            let misfits = unplaced.map(|pod| NodeFilterFailure::on_each(what_if, &self.ask, pod, &self.all));
+            DomainRefusal::TooFewPlaced(TooFew { placed, unplaced, misfits: misfits.unwrap_or_default() })
         })
     }
 }
@@ -295,5 +296,5 @@ fn open(snapshot: &Snapshot, pod: PodId, flavors: &[FlavorId]) -> Vec<bool> {
         shape.tolerations.extend(known[flavor.index()].tolerations.iter().cloned());
     }
     let has_labels = |node: NodeId| flavors.iter().all(|flavor| known[flavor.index()].nodes[node.index()]);
-    snapshot.node_ids().map(|node| has_labels(node) && node::misfit(snapshot, &shape, node).is_none()).collect()
+    snapshot.node_ids().map(|node| has_labels(node) && node::filter_failure(snapshot, &shape, node).is_none()).collect()
 }

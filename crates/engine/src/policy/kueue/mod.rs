@@ -1,37 +1,37 @@
 //! The Kueue policy: workloads hold quota of flavors in queues; queues lend to each other in cohorts, and cohorts in trees. Who has
 //! borrowed gives back; who may preempt at home does so by priority. Nodes play no part, unless the placement is joint.
 
+mod candidates;
+mod class_key;
 mod classical;
 mod cycle;
 mod eligibility;
 mod fair;
+mod fair_order;
 mod flavors;
 mod joint;
-mod lanes;
-mod likeness;
 mod order;
-mod quota;
+mod queue_usage;
+mod quota_usage;
 mod record;
-mod standing;
-mod turns;
 
 use crate::decision::{Outcome, Plan};
 use crate::explanation::{NoRecorder, Recorder};
-use crate::fit::{Ask, Placement, Preemptor};
-use crate::ids::{CellId, FlavorId, QueueId, Timestamp, UnitId, WorkloadId};
+use crate::fit::{Placement, Preemptor, PreemptorId};
+use crate::ids::{FlavorId, FlavorResourceId, QueueId, Timestamp, UnitId, WorkloadId};
 use crate::laws::{Law, obstacle};
 use crate::snapshot::Snapshot;
 use crate::workloads::{QueueRules, Workload};
 
-pub use crate::decision::{AssignedResource, Assignment, Decision, Ground, PodSetAssignment};
-pub use crate::explanation::{Mode, Tried};
-pub use crate::ids::Thousandths;
-pub use cycle::{Considered, Skip, Verdict, cycle, noted_cycle};
-pub use likeness::Likeness;
-pub use standing::{CellStanding, QueueStanding, standings};
+pub use crate::decision::{AssignedResource, Assignment, Decision, PodSetAssignment, PreemptionReason};
+pub use crate::explanation::{FlavorAttempt, FlavorMode};
+pub use crate::ids::ShareMilli;
+pub use class_key::WorkloadClassKey;
+pub use cycle::{CycleEntry, CycleResult, SkipReason, run_cycle, run_cycle_with_progress};
+pub use queue_usage::{FlavorResourceUsage, QueueUsage, queue_usage};
 
-use flavors::{Assigned, Trace};
-use quota::Quota;
+use flavors::{Assigned, FlavorTrace};
+use quota_usage::QuotaUsage;
 
 /// The settings of the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct Kueue {
     /// Fair sharing, if it is on.
     pub fair_sharing: Option<FairSharing>,
     /// Whether nodes play a part.
-    pub placement: Placing,
+    pub placement: PlacementMode,
 }
 
 /// What a workload needs besides quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placing {
+pub enum PlacementMode {
     /// Nothing: nodes play no part.
     #[default]
     QuotaOnly,
@@ -84,12 +84,12 @@ pub(crate) fn decide_recording<R: Recorder>(
     recorder: &mut R,
 ) -> Decision {
     let mut ground = joint::ground(snapshot, policy);
-    let mut quota = Quota::new(snapshot);
-    Nomination::new(&mut quota, policy, preemptor, now, ground.as_mut(), recorder).into_decision()
+    let mut quota = QuotaUsage::new(snapshot);
+    HeadDecision::new(&mut quota, policy, preemptor, now, ground.as_mut(), recorder).into_decision()
 }
 
 /// A decision for one workload, and what it would ask for if it could.
-struct Nomination {
+struct HeadDecision {
     outcome: Outcome,
     /// `None` where no flavor could ever do.
     asks: Option<Assignment>,
@@ -98,10 +98,10 @@ struct Nomination {
     later: Placement,
 }
 
-impl Nomination {
+impl HeadDecision {
     /// `quota` is as things are, and is so again afterwards; `ground` is a snapshot to try placements on, where nodes play a part.
     fn new<R: Recorder>(
-        quota: &mut Quota<'_>,
+        quota: &mut QuotaUsage<'_>,
         policy: &Kueue,
         preemptor: WorkloadId,
         now: Timestamp,
@@ -141,7 +141,7 @@ impl Nomination {
 
 /// The queue that a workload asks for quota, or the law by which it gets none whatever is free.
 fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> {
-    if let Some(law) = obstacle::refuses(snapshot, &Ask::new(snapshot, Preemptor::Workload(preemptor))) {
+    if let Some(law) = obstacle::refuses(snapshot, &Preemptor::new(snapshot, PreemptorId::Workload(preemptor))) {
         return Err(law);
     }
     let workload = snapshot.workload(preemptor);
@@ -149,7 +149,7 @@ fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> 
     if !workload.active {
         Err(Law::Inactive)
     } else if !workload.namespace_fits {
-        Err(Law::Namespace { queue })
+        Err(Law::NamespaceNotSelected { queue })
     } else if workload.invalid {
         Err(Law::InvalidResources)
     } else {
@@ -158,9 +158,9 @@ fn queue_of(snapshot: &Snapshot, preemptor: WorkloadId) -> Result<QueueId, Law> 
 }
 
 /// What a workload gets, and who must go for it; nobody where it fits.
-struct Found {
+struct AdmissionPlan {
     assignment: Assignment,
-    victims: Vec<(WorkloadId, Ground)>,
+    victims: Vec<(WorkloadId, PreemptionReason)>,
     /// Where its pods go, where nodes play a part.
     placement: Placement,
     /// Set where it has only to wait for pods that are leaving.
@@ -168,7 +168,7 @@ struct Found {
 }
 
 /// Whether there is room once these are gone.
-type HasRoom<'a> = dyn Fn(&[(WorkloadId, Ground)]) -> bool + 'a;
+type FitsOnNodes<'a> = dyn Fn(&[(WorkloadId, PreemptionReason)]) -> bool + 'a;
 
 /// One workload's search for quota.
 #[derive(Clone, Copy)]
@@ -180,13 +180,13 @@ pub(super) struct Search<'a> {
     queue: QueueId,
     now: Timestamp,
     /// The cells that are short; empty before the flavors are known.
-    contested: &'a [CellId],
+    contested: &'a [FlavorResourceId],
     /// Flavors that are out of the question, by pod set.
     banned: &'a [(usize, FlavorId)],
     /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
     preferred: &'a [bool],
     /// What the nodes say, where they play a part.
-    room: Option<&'a HasRoom<'a>>,
+    room: Option<&'a FitsOnNodes<'a>>,
 }
 
 impl<'a> Search<'a> {
@@ -207,10 +207,10 @@ impl<'a> Search<'a> {
     }
 
     /// What comes of the attempts; `asks` is what it asks for at its full size.
-    fn nomination(&self, asks: Option<Assignment>, found: Option<Found>) -> Nomination {
-        let Some(Found { assignment, victims, placement, wait }) = found else {
+    fn nomination(&self, asks: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
+        let Some(AdmissionPlan { assignment, victims, placement, wait }) = found else {
             let outcome = Outcome::Unschedulable(None);
-            return Nomination { outcome, asks, victims: Vec::new(), later: Vec::new() };
+            return HeadDecision { outcome, asks, victims: Vec::new(), later: Vec::new() };
         };
         let wait = wait.or_else(|| self.delay().filter(|_| !victims.is_empty()));
         let (outcome, victims, later) = match wait {
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
             None => (Outcome::Preempt(Plan { placement, ..self.plan(&victims) }), victims, Vec::new()),
         };
         let victims = victims.into_iter().map(|(workload, _)| workload).collect();
-        Nomination { outcome, asks: Some(assignment), victims, later }
+        HeadDecision { outcome, asks: Some(assignment), victims, later }
     }
 
     /// The rules of the preemptor's queue.
@@ -230,12 +230,12 @@ impl<'a> Search<'a> {
     /// With so many pods of each set: what it asks for, where any flavor could do; and a fit, or victims, or neither.
     fn attempt<R: Recorder>(
         &self,
-        quota: &mut Quota<'_>,
+        quota: &mut QuotaUsage<'_>,
         counts: &[i64],
         ground: Option<&mut Snapshot>,
-        trace: Trace<'_>,
+        trace: FlavorTrace<'_>,
         recorder: &mut R,
-    ) -> (Option<Assignment>, Option<Found>) {
+    ) -> (Option<Assignment>, Option<AdmissionPlan>) {
         if let Some(ground) = ground {
             return joint::attempt(self, ground, counts, trace, recorder);
         }
@@ -248,7 +248,8 @@ impl<'a> Search<'a> {
             let victims = self.victims(quota, &assignment.usage, &contested, recorder);
             victims.filter(|victims| self.fits_without(quota, counts, victims))
         };
-        let found = |victims| Found { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
+        let found =
+            |victims| AdmissionPlan { assignment: assignment.clone(), victims, placement: Vec::new(), wait: None };
         let found = victims.map(found);
         (Some(assignment), found)
     }
@@ -256,7 +257,12 @@ impl<'a> Search<'a> {
     /// Whether it will be admitted when these are gone. Each pod set takes the best flavor that it sees; with more room that may be
     /// another than the one the plan was made for, which leaves the next pod set with nothing. Then nobody goes, since
     /// they would come back, and go again, for ever.
-    fn fits_without(&self, quota: &mut Quota<'_>, counts: &[i64], victims: &[(WorkloadId, Ground)]) -> bool {
+    fn fits_without(
+        &self,
+        quota: &mut QuotaUsage<'_>,
+        counts: &[i64],
+        victims: &[(WorkloadId, PreemptionReason)],
+    ) -> bool {
         let later = quota.without(victims, |quota| flavors::assign(self, quota, counts, None));
         later.is_some_and(|assigned| assigned.contested.is_empty())
     }
@@ -268,19 +274,19 @@ impl<'a> Search<'a> {
         let asked = self.workload.waiting_since.unwrap_or(self.now).plus_seconds(seconds);
         let pause = self.workload.preempts_from.filter(|_| self.policy.fair_sharing.is_some());
         let until = pause.map_or(asked, |pause| pause.max(asked));
-        (self.now < until).then_some(Law::Delay { until })
+        (self.now < until).then_some(Law::PreemptionDelay { until })
     }
 
     /// The largest size below the full one that fits or finds victims, by binary search. (Rule 12.) Its reasons, after those `before`,
     /// replace those of the full size.
     fn partial<R: Recorder>(
         &self,
-        quota: &mut Quota<'_>,
+        quota: &mut QuotaUsage<'_>,
         full: &[i64],
         mut ground: Option<&mut Snapshot>,
         before: &R,
         recorder: &mut R,
-    ) -> Option<Found> {
+    ) -> Option<AdmissionPlan> {
         let sets = &self.workload.pod_sets;
         let deltas: Vec<i64> = sets.iter().map(|set| set.count - set.min_count.unwrap_or(set.count)).collect();
         let total: i64 = deltas.iter().sum();
@@ -302,11 +308,11 @@ impl<'a> Search<'a> {
     /// Who must go so that all requests fit; `contested` are the cells that are short.
     fn victims<R: Recorder>(
         &self,
-        quota: &mut Quota<'_>,
-        requests: &[(CellId, i64)],
-        contested: &[CellId],
+        quota: &mut QuotaUsage<'_>,
+        requests: &[(FlavorResourceId, i64)],
+        contested: &[FlavorResourceId],
         recorder: &mut R,
-    ) -> Option<Vec<(WorkloadId, Ground)>> {
+    ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
         let search = Search { contested, ..*self };
         match (&self.policy.fair_sharing, self.snapshot.queues().get(self.queue).parent) {
             (Some(fair), Some(_)) => fair::victims(&search, quota, fair, requests, recorder),
@@ -317,16 +323,16 @@ impl<'a> Search<'a> {
     /// Whether all requests fit once these are gone: into the quota and, where nodes play a part, on the nodes.
     fn fits(
         &self,
-        quota: &Quota<'_>,
-        gone: &[(WorkloadId, Ground)],
-        requests: &[(CellId, i64)],
+        quota: &QuotaUsage<'_>,
+        gone: &[(WorkloadId, PreemptionReason)],
+        requests: &[(FlavorResourceId, i64)],
         may_borrow: bool,
     ) -> bool {
         quota.fits(self.queue, requests, may_borrow) && self.room.is_none_or(|has_room| has_room(gone))
     }
 
-    fn plan(&self, victims: &[(WorkloadId, Ground)]) -> Plan {
-        let (units, grounds): (Vec<UnitId>, Vec<Ground>) =
+    fn plan(&self, victims: &[(WorkloadId, PreemptionReason)]) -> Plan {
+        let (units, grounds): (Vec<UnitId>, Vec<PreemptionReason>) =
             victims.iter().map(|&(workload, ground)| (self.unit(workload), ground)).unzip();
         Plan::of_workloads(self.snapshot, units, grounds)
     }
@@ -343,10 +349,10 @@ impl<'a> Search<'a> {
 
 /// From the second last to the first, whoever can stay does; the last taken stays taken. (Rule 18.)
 fn give_back(
-    quota: &mut Quota<'_>,
-    mut victims: Vec<(WorkloadId, Ground)>,
-    mut fits: impl FnMut(&Quota<'_>, &[(WorkloadId, Ground)]) -> bool,
-) -> Vec<(WorkloadId, Ground)> {
+    quota: &mut QuotaUsage<'_>,
+    mut victims: Vec<(WorkloadId, PreemptionReason)>,
+    mut fits: impl FnMut(&QuotaUsage<'_>, &[(WorkloadId, PreemptionReason)]) -> bool,
+) -> Vec<(WorkloadId, PreemptionReason)> {
     for at in (0..victims.len().saturating_sub(1)).rev() {
         let victim = victims.remove(at);
         quota.put_back(victim.0);

@@ -3,10 +3,10 @@
 
 use crate::decision::Outcome;
 use crate::explanation::{Decisive, Recorder};
-use crate::ids::{CellId, UnitId, WorkloadId};
+use crate::ids::{FlavorResourceId, UnitId, WorkloadId};
 use crate::laws::Law;
-use crate::policy::kueue::quota::Quota;
-use crate::policy::kueue::{Nomination, Placing, Search};
+use crate::policy::kueue::quota_usage::QuotaUsage;
+use crate::policy::kueue::{HeadDecision, PlacementMode, Search};
 use crate::snapshot::Snapshot;
 
 /// The preemptor is refused for what it is: no running workload changes that.
@@ -19,12 +19,12 @@ pub(super) fn report_none_decisive<R: Recorder>(snapshot: &Snapshot, recorder: &
 
 impl Search<'_> {
     /// Reports what the search has not reported.
-    pub(super) fn report_rest<R: Recorder>(&self, quota: &Quota<'_>, nomination: &Nomination, recorder: &mut R) {
+    pub(super) fn report_rest<R: Recorder>(&self, quota: &QuotaUsage<'_>, nomination: &HeadDecision, recorder: &mut R) {
         if !R::RECORDS {
             return;
         }
         let is_searched = match nomination.outcome {
-            Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::Delay { .. }) => true,
+            Outcome::Preempt(_) | Outcome::Unschedulable(_) | Outcome::Wait(Law::PreemptionDelay { .. }) => true,
             Outcome::Schedule(_) | Outcome::Wait(_) => false,
         };
         for (unit, id) in self.admitted().filter(|_| is_searched) {
@@ -35,7 +35,7 @@ impl Search<'_> {
                 recorder.equal_cost(unit, self.unit(victim));
             }
         }
-        if self.policy.placement == Placing::QuotaOnly {
+        if self.policy.placement == PlacementMode::QuotaOnly {
             self.report_decisive(quota, recorder);
         }
     }
@@ -47,7 +47,7 @@ impl Search<'_> {
 
     /// A victim that differs from a candidate in nothing but name and uid, as far as a decision by quota alone goes.
     fn equal_victim(&self, id: WorkloadId, victims: &[WorkloadId]) -> Option<WorkloadId> {
-        if self.policy.placement == Placing::Joint || victims.contains(&id) {
+        if self.policy.placement == PlacementMode::Joint || victims.contains(&id) {
             return None;
         }
         victims.iter().copied().find(|&victim| self.is_interchangeable(id, victim))
@@ -70,13 +70,13 @@ impl Search<'_> {
 
     /// By quota alone, a decision depends on what is used in the preemptor's tree: of the cells that the preemptor could get, or under
     /// fair sharing of all cells.
-    fn report_decisive<R: Recorder>(&self, quota: &Quota<'_>, recorder: &mut R) {
+    fn report_decisive<R: Recorder>(&self, quota: &QuotaUsage<'_>, recorder: &mut R) {
         let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
         let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
         let cell = |(resource, flavor)| quota.rules.cell(flavor, resource);
         let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
-        let cells: Vec<CellId> = pairs.filter_map(cell).collect();
+        let cells: Vec<FlavorResourceId> = pairs.filter_map(cell).collect();
         let mut units = vec![false; self.snapshot.n_units()];
         for (unit, id) in self.admitted() {
             let workload = self.snapshot.workload(id);

@@ -44,7 +44,7 @@ impl Search<'_, '_, '_> {
             let snapshot = self.snapshot();
             spared_by(fence::spares(snapshot, queue, &self.reach))?;
             spared_by(laws::own_queue(queue, &self.reach))?;
-            if !snapshot.queues().get(queue).yields {
+            if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
             spared_by(laws::over_guarantee(snapshot, self.pod, queue))

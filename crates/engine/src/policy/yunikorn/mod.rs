@@ -12,20 +12,20 @@ use std::collections::BTreeMap;
 use crate::decision::{Difference, Outcome, Plan};
 use crate::decisive::Closed;
 use crate::explanation::{Decisive, NoRecorder, Recorder};
-use crate::filters::Misfit;
-use crate::fit::{self, Ask};
+use crate::filters::FilterFailure;
+use crate::fit::{self, Preemptor};
 use crate::ids::{NodeId, PodId, QueueId, Timestamp};
 use crate::laws::{Law, never};
 use crate::snapshot::{Pod, Snapshot};
 use crate::what_if::WhatIf;
 use candidates::opted_out;
-use laws::under_guarantee::Look;
+use laws::under_guarantee::GuaranteeCheck;
 use laws::{fence, under_guarantee};
 
 /// Decides for one pod.
 pub(crate) fn decide<R: Recorder>(
     snapshot: &mut Snapshot,
-    ask: &Ask,
+    ask: &Preemptor,
     pod: PodId,
     now: Timestamp,
     recorder: &mut R,
@@ -40,7 +40,7 @@ pub(crate) fn decide<R: Recorder>(
 
 /// Reports what the outcome may depend on: what counts in a queue or an application, and what runs where the pod might land. Every
 /// node is decisive, because what all nodes offer is the maximum of the root queue.
-fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, recorder: &mut R) {
+fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, recorder: &mut R) {
     let Some(closed) = Closed::new(what_if, ask) else {
         return;
     };
@@ -52,7 +52,7 @@ fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Ask, recorder: &
 }
 
 /// The victims that landing on each node would take.
-pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
+pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Preemptor, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let mut what_if = ask.what_if(snapshot);
     let mut search = Search::new(&mut what_if, ask, pod, now);
     let nodes = search.what_if.snapshot().node_ids();
@@ -62,12 +62,12 @@ pub(crate) fn node_plans(snapshot: &mut Snapshot, ask: &Ask, pod: PodId, now: Ti
 /// One pod's search for a place.
 struct Search<'w, 's, 'a> {
     what_if: &'w mut WhatIf<'s>,
-    ask: &'a Ask,
+    ask: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
     /// Its queue; a pod without one has nothing but the nodes.
     queue: Option<QueueId>,
-    reach: fence::Reach,
+    reach: fence::FenceScope,
     /// By queue: whether it may lose a pod while nobody is taken, once that is known.
     open: Vec<OnceCell<Result<(), Law>>>,
 }
@@ -76,10 +76,10 @@ struct Search<'w, 's, 'a> {
 type Rank = (bool, bool, usize, NodeId);
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
-    fn new(what_if: &'w mut WhatIf<'s>, ask: &'a Ask, pod: PodId, now: Timestamp) -> Self {
+    fn new(what_if: &'w mut WhatIf<'s>, ask: &'a Preemptor, pod: PodId, now: Timestamp) -> Self {
         let snapshot = what_if.snapshot();
         let queue = snapshot.pod(pod).queue;
-        let reach = fence::Reach::new(snapshot, pod);
+        let reach = fence::FenceScope::new(snapshot, pod);
         let open = vec![OnceCell::new(); snapshot.queues().ids().len()];
         Self { what_if, ask, pod, now, queue, reach, open }
     }
@@ -90,7 +90,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         }
         if let Some(law) = self.gate() {
             return match law {
-                Law::Underway { .. } | Law::Delay { .. } => Outcome::Wait(law),
+                Law::PreemptionInProgress { .. } | Law::PreemptionDelay { .. } => Outcome::Wait(law),
                 _ => Outcome::Unschedulable(Some(law)),
             };
         }
@@ -113,20 +113,22 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     /// The queue that the pod would take over its ceiling, if any.
-    fn over_ceiling(&self) -> Option<Misfit> {
+    fn over_ceiling(&self) -> Option<FilterFailure> {
         let (queue, resource, over) = self.snapshot().queues().over_ceiling(self.queue?, self.wants())?;
-        Some(Misfit::Ceiling { queue, resource, over })
+        Some(FilterFailure::Ceiling { queue, resource, over })
     }
 
     /// Why the pod does not fit on the node as things are.
-    fn node_misfit(&self, node: NodeId) -> Option<Misfit> {
-        self.ask.closed(self.snapshot(), self.pod, node).or_else(|| fit::misfit_beside(self.what_if, self.pod, node))
+    fn node_misfit(&self, node: NodeId) -> Option<FilterFailure> {
+        self.ask
+            .node_failure(self.snapshot(), self.pod, node)
+            .or_else(|| fit::filter_failure_ignoring_nominations(self.what_if, self.pod, node))
     }
 
     /// Whether another pod has reserved the node. (Rules 13 and 19.)
     fn reserved(&self, node: NodeId) -> Option<Law> {
         let other = self.snapshot().nominees(node).iter().copied().find(|&pod| pod != self.pod)?;
-        Some(Law::Reserved { pod: other })
+        Some(Law::NodeReserved { pod: other })
     }
 
     fn is_free(&self, node: NodeId) -> bool {
@@ -157,8 +159,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// The best plan, or the law by which there is none.
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
-            if let Some(Misfit::Ceiling { queue, .. }) = self.over_ceiling() {
-                return Err(Some(Law::Ceiling { queue }));
+            if let Some(FilterFailure::Ceiling { queue, .. }) = self.over_ceiling() {
+                return Err(Some(Law::QueueLimit { queue }));
             }
         } else if let Some(law) = self.not_under_guarantee(recorder) {
             return Err(Some(law));
@@ -261,7 +263,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let wants = self.wants().iter().enumerate().filter(|(_, want)| **want > 0);
         wants.map(|(at, want)| (at, want + used[at] - allocatable[at])).filter(|(_, short)| *short > 0).all(
             |(at, short)| {
-                let amounts = snapshot.slots(node).iter().map(|slot| snapshot.requests(slot.shape)[at]);
+                let amounts = snapshot.bound_pods(node).iter().map(|slot| snapshot.requests(slot.shape)[at]);
                 let (sum, largest) = amounts.fold((0, 0), |(sum, largest), amount| (sum + amount, amount.max(largest)));
                 let fewest = |largest: i64| (short + largest - 1) / largest;
                 sum >= short
@@ -274,12 +276,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
 
     /// Law 4.
     fn not_under_guarantee<R: Recorder>(&mut self, recorder: &mut R) -> Option<Law> {
-        match under_guarantee::look(self.snapshot(), self.pod) {
-            Look::Suffices => None,
-            Look::Short(law) => Some(law),
-            Look::Shared(law) => {
+        match under_guarantee::check(self.snapshot(), self.pod) {
+            GuaranteeCheck::Suffices => None,
+            GuaranteeCheck::Short(law) => Some(law),
+            GuaranteeCheck::Shared(law) => {
                 let candidates = self.all_eligible(recorder);
-                (!under_guarantee::suffices_without(self.what_if, self.pod, &candidates)).then_some(law)
+                (!under_guarantee::fits_after_removing(self.what_if, self.pod, &candidates)).then_some(law)
             }
         }
     }

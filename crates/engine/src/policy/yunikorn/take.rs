@@ -5,11 +5,11 @@ use super::Search;
 use super::laws::under_guarantee;
 use crate::candidates::{Candidate, closed};
 use crate::decision::Plan;
-use crate::explanation::{NodeRefusal, Reason, Recorder, RefusedNode};
-use crate::filters::Misfit;
+use crate::explanation::{NodeRefusal, Recorder, RefusedNode, VictimReason};
+use crate::filters::FilterFailure;
 use crate::fit::{self, Shortage};
 use crate::ids::{NodeId, PodId, UnitId};
-use crate::reprieve::Reasons;
+use crate::reprieve::VictimReasons;
 
 impl Search<'_, '_, '_> {
     /// The plan for landing on this node. (Rules 12, 13, 16 and 17.) `reasons` gets why each victim is one.
@@ -17,13 +17,13 @@ impl Search<'_, '_, '_> {
         &mut self,
         node: NodeId,
         recorder: &mut R,
-        reasons: Reasons<'_>,
+        reasons: VictimReasons<'_>,
     ) -> Result<Plan, RefusedNode> {
-        let refused = |search: &Self, misfit: Misfit, refusal: fn(Misfit) -> NodeRefusal| {
+        let refused = |search: &Self, misfit: FilterFailure, refusal: fn(FilterFailure) -> NodeRefusal| {
             let records = R::RECORDS.then(|| search.every_shortage(node, misfit));
             RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
         };
-        if let Some(misfit) = self.ask.closed(self.snapshot(), self.pod, node) {
+        if let Some(misfit) = self.ask.node_failure(self.snapshot(), self.pod, node) {
             return Err(NodeRefusal::Misfit(misfit).into());
         }
         let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.ask, node, recorder));
@@ -35,7 +35,7 @@ impl Search<'_, '_, '_> {
             Some(misfit) => return Err(refused(self, misfit, NodeRefusal::Misfit)),
             None => match self.over_ceiling() {
                 Some(misfit) => misfit,
-                None => return Err(NodeRefusal::NoCandidate(Misfit::NodeSelection).into()),
+                None => return Err(NodeRefusal::NoCandidate(FilterFailure::NodeSelection).into()),
             },
         };
         let pods = self.eligible(self.snapshot().pods_on(node), recorder);
@@ -59,10 +59,11 @@ impl Search<'_, '_, '_> {
         &mut self,
         node: NodeId,
         recorder: &mut R,
-        reasons: Reasons<'_>,
+        reasons: VictimReasons<'_>,
     ) -> Option<Plan> {
         let pods = self.all_eligible(recorder);
-        let is_about = |search: &Self, pod| under_guarantee::uses_up(search.snapshot(), search.pod, pod);
+        let is_about =
+            |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
         let (useful, _) = self.within_guarantee(&pods, is_about, recorder);
         let mark = self.what_if.mark();
         let taken = self.take_until_it_fits(&useful, None, recorder);
@@ -153,14 +154,14 @@ impl Search<'_, '_, '_> {
     }
 
     /// Why the pod does not fit now: on the node, if one is meant, and in its queues.
-    fn misfit_with(&self, node: Option<NodeId>) -> Option<Misfit> {
+    fn misfit_with(&self, node: Option<NodeId>) -> Option<FilterFailure> {
         node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
     }
 
     /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
-    fn every_shortage(&self, node: NodeId, misfit: Misfit) -> Vec<Shortage> {
+    fn every_shortage(&self, node: NodeId, misfit: FilterFailure) -> Vec<Shortage> {
         match misfit {
-            Misfit::Ceiling { queue, .. } => {
+            FilterFailure::Ceiling { queue, .. } => {
                 fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
             }
             misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
@@ -170,11 +171,17 @@ impl Search<'_, '_, '_> {
     /// Gives back whoever is not needed, the last taken first; the rest are the victims of landing on `at`. For a DaemonSet's pod
     /// the order is strict, and nobody is given back: each is a victim because of what was short when it was taken, with those who
     /// were taken after it in place.
-    fn give_back(&mut self, taken: Vec<PodId>, at: NodeId, node: Option<NodeId>, mut reasons: Reasons<'_>) -> Plan {
+    fn give_back(
+        &mut self,
+        taken: Vec<PodId>,
+        at: NodeId,
+        node: Option<NodeId>,
+        mut reasons: VictimReasons<'_>,
+    ) -> Plan {
         let mut victims: Vec<UnitId> = Vec::new();
         for &pod in taken.iter().rev() {
             let mark = self.what_if.mark();
-            let home = self.snapshot().home(pod).expect("a victim is bound");
+            let home = self.snapshot().bound_node(pod).expect("a victim is bound");
             self.what_if.place(pod, home);
             let Some(misfit) = self.misfit_with(node) else {
                 continue;
@@ -182,7 +189,7 @@ impl Search<'_, '_, '_> {
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let Some(reasons) = &mut reasons {
                 let shortages = self.every_shortage(at, misfit);
-                reasons.push(Reason { unit, pod: self.pod, node: at, misfit, shortages });
+                reasons.push(VictimReason { unit, pod: self.pod, node: at, misfit, shortages });
             }
             if !self.is_daemon() {
                 self.what_if.back_to(mark);

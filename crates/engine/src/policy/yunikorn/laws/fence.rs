@@ -4,27 +4,27 @@
 
 use crate::ids::{PodId, Priority, QueueId};
 use crate::laws::Law;
-use crate::queues::{PriorityRule, Queues, UNDEFINED};
+use crate::queues::{QueuePriority, QueueTree, UNDEFINED};
 use crate::snapshot::Snapshot;
 
 /// How far a pod may look for victims.
-pub(crate) struct Reach {
+pub(crate) struct FenceScope {
     root: Option<QueueId>,
     /// By queue: up to which priority its pods may be taken; `None` where the queue is out of reach.
-    limits: Vec<Option<Limit>>,
+    limits: Vec<Option<PriorityLimit>>,
     /// By queue: whether the pod itself counts there.
     own: Vec<bool>,
 }
 
 /// Up to which priority pods may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+enum PriorityLimit {
     UpTo(i64),
     /// Behind a priority fence that lets the pod in: everybody; below it others are compared with this.
     Everybody(i64),
 }
 
-impl Limit {
+impl PriorityLimit {
     fn value(self) -> i64 {
         match self {
             Self::UpTo(value) | Self::Everybody(value) => value,
@@ -32,7 +32,7 @@ impl Limit {
     }
 }
 
-impl Reach {
+impl FenceScope {
     pub fn new(snapshot: &Snapshot, pod: PodId) -> Self {
         let queues = snapshot.queues();
         let n = queues.ids().len();
@@ -46,10 +46,10 @@ impl Reach {
         let mut priority = i64::from(snapshot.pod(pod).priority.0);
         for id in queues.path(leaf) {
             priority = match queues.get(id).priority {
-                PriorityRule::Offset(offset) => priority + i64::from(offset),
-                PriorityRule::Fence(offset) => i64::from(offset),
+                QueuePriority::Offset(offset) => priority + i64::from(offset),
+                QueuePriority::Fence(offset) => i64::from(offset),
             };
-            reach.limits[id.index()] = Some(Limit::UpTo(priority));
+            reach.limits[id.index()] = Some(PriorityLimit::UpTo(priority));
             let wants = snapshot.requests(snapshot.pod(pod).shape);
             if queues.get(id).parent.is_none() || queues.get(id).fence || exceeds(queues, id, wants) {
                 reach.root = Some(id);
@@ -61,7 +61,7 @@ impl Reach {
     }
 
     /// Parents stand before their children, so one pass is enough.
-    fn descend(&mut self, queues: &Queues) {
+    fn descend(&mut self, queues: &QueueTree) {
         for id in queues.ids() {
             let above = queues.get(id).parent.and_then(|parent| self.limits[parent.index()]);
             let (None, Some(above)) = (self.limits[id.index()], above) else {
@@ -71,11 +71,13 @@ impl Reach {
                 continue; // above the root of the search
             }
             self.limits[id.index()] = match (queues.get(id).priority, above) {
-                (PriorityRule::Fence(offset), _) if i64::from(offset) > above.value() => None,
-                (PriorityRule::Fence(_), _) => Some(Limit::Everybody(above.value())),
-                (PriorityRule::Offset(offset), Limit::UpTo(value)) => Some(Limit::UpTo(value - i64::from(offset))),
-                (PriorityRule::Offset(offset), Limit::Everybody(value)) => {
-                    Some(Limit::Everybody(value - i64::from(offset)))
+                (QueuePriority::Fence(offset), _) if i64::from(offset) > above.value() => None,
+                (QueuePriority::Fence(_), _) => Some(PriorityLimit::Everybody(above.value())),
+                (QueuePriority::Offset(offset), PriorityLimit::UpTo(value)) => {
+                    Some(PriorityLimit::UpTo(value - i64::from(offset)))
+                }
+                (QueuePriority::Offset(offset), PriorityLimit::Everybody(value)) => {
+                    Some(PriorityLimit::Everybody(value - i64::from(offset)))
                 }
             };
         }
@@ -94,8 +96,8 @@ impl Reach {
     /// Whether pods of this priority may be taken from the queue.
     pub fn yields(&self, queue: QueueId, priority: Priority) -> bool {
         match self.limits[queue.index()] {
-            Some(Limit::Everybody(_)) => true,
-            Some(Limit::UpTo(limit)) => i64::from(priority.0) <= limit,
+            Some(PriorityLimit::Everybody(_)) => true,
+            Some(PriorityLimit::UpTo(limit)) => i64::from(priority.0) <= limit,
             None => false,
         }
     }
@@ -107,15 +109,15 @@ impl Reach {
     }
 }
 
-pub(crate) fn spares(snapshot: &Snapshot, queue: QueueId, reach: &Reach) -> Option<Law> {
+pub(crate) fn spares(snapshot: &Snapshot, queue: QueueId, reach: &FenceScope) -> Option<Law> {
     let inside = reach.root.is_some_and(|root| snapshot.queues().path(queue).any(|id| id == root));
     (!inside).then_some(Law::Fence { root: reach.root })
 }
 
 /// Whether the use of the queue and the wants exceed the least ceiling of the queue and those above it.
-fn exceeds(queues: &Queues, id: QueueId, wants: &[i64]) -> bool {
+fn exceeds(queues: &QueueTree, id: QueueId, wants: &[i64]) -> bool {
     wants.iter().enumerate().filter(|(_, want)| **want > 0).any(|(at, want)| {
-        let ceiling = queues.path(id).map(|id| queues.get(id).ceiling[at]).min().unwrap_or(UNDEFINED);
+        let ceiling = queues.path(id).map(|id| queues.get(id).limit[at]).min().unwrap_or(UNDEFINED);
         ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
     })
 }

@@ -7,7 +7,7 @@ use crate::ids::{NodeId, PodId, QueueId, ResourceId, Timestamp};
 use crate::laws::{self, Law};
 use crate::queues::UNDEFINED;
 use crate::snapshot::Snapshot;
-use fence::Reach;
+use fence::FenceScope;
 
 /// A pod preempts only after it has waited as long as its queue says. A DaemonSet's pod need not wait. (Rules 3 and 17.)
 pub(super) fn delay(snapshot: &Snapshot, pod: PodId, now: Timestamp) -> Option<Law> {
@@ -16,19 +16,19 @@ pub(super) fn delay(snapshot: &Snapshot, pod: PodId, now: Timestamp) -> Option<L
         return None;
     }
     let until = pod.created.plus_micros(snapshot.queues().get(pod.queue?).delay_micros);
-    (now < until).then_some(Law::Delay { until })
+    (now < until).then_some(Law::PreemptionDelay { until })
 }
 
 /// Who is leaving already is not taken again, and a DaemonSet's pod is never taken. (Rules 7 and 17.)
 pub(super) fn leaving(snapshot: &Snapshot, pod: PodId) -> Option<Law> {
     let pod = snapshot.pod(pod);
-    pod.leaving.map(|_| Law::Leaving).or(pod.daemon.then_some(Law::DaemonSet))
+    pod.leaving.map(|_| Law::Terminating).or(pod.daemon.then_some(Law::DaemonSet))
 }
 
 /// Law 3: nobody is taken within one application; and, because preemption is between queues only, nobody within one queue. (Rule 7
 /// of YuniKorn.)
-pub(super) fn own_queue(queue: QueueId, reach: &Reach) -> Option<Law> {
-    reach.is_own(queue).then_some(Law::OwnQueue)
+pub(super) fn own_queue(queue: QueueId, reach: &FenceScope) -> Option<Law> {
+    reach.is_own(queue).then_some(Law::SameQueue)
 }
 
 /// Law 5: only a queue that is over its guarantee loses pods: it has no guarantee, or uses more than it in something that is asked
@@ -41,7 +41,7 @@ pub(super) fn over_guarantee(snapshot: &Snapshot, preemptor: PodId, queue: Queue
 
 /// Law 2: no queue is left with less than its guarantee: neither the victim's, nor one above it within the fence, unless the
 /// preemptor fills it again. Only what the victim uses counts. (Rule 9 of YuniKorn.)
-pub(super) fn keeps_guarantee(snapshot: &Snapshot, pod: PodId, reach: &Reach) -> Option<Law> {
+pub(super) fn keeps_guarantee(snapshot: &Snapshot, pod: PodId, reach: &FenceScope) -> Option<Law> {
     let queues = snapshot.queues();
     let takes = snapshot.requests(snapshot.pod(pod).shape);
     let path = queues.path(snapshot.pod(pod).queue?);
@@ -51,7 +51,7 @@ pub(super) fn keeps_guarantee(snapshot: &Snapshot, pod: PodId, reach: &Reach) ->
             let guarantee = queues.get(queue).guarantee[at];
             let after = queues.staying(queue, at) - take;
             let resource = ResourceId::new(at);
-            (guarantee != UNDEFINED && after < guarantee).then_some(Law::KeepsGuarantee {
+            (guarantee != UNDEFINED && after < guarantee).then_some(Law::WouldBreakGuarantee {
                 queue,
                 resource,
                 guarantee,
@@ -62,21 +62,21 @@ pub(super) fn keeps_guarantee(snapshot: &Snapshot, pod: PodId, reach: &Reach) ->
 }
 
 /// Law 6: only lower or equal priority is taken, compared through the priority rules of the queues in between. (Rule 6 of YuniKorn.)
-pub(super) fn priority(snapshot: &Snapshot, pod: PodId, queue: QueueId, reach: &Reach) -> Option<Law> {
+pub(super) fn priority(snapshot: &Snapshot, pod: PodId, queue: QueueId, reach: &FenceScope) -> Option<Law> {
     let candidate = snapshot.pod(pod).priority;
     (!reach.yields(queue, candidate)).then(|| Law::HigherPriority { candidate, limit: reach.limit(queue) })
 }
 
 /// While pods leave that may be leaving for the preemptor, it causes no second round. (Rule 3 of YuniKorn.)
 /// Who leaves the node that a pod is nominated to, or a queue that it may take from, may be leaving for it.
-pub(super) fn underway(snapshot: &Snapshot, node: Option<NodeId>, reach: &Reach) -> Option<Law> {
+pub(super) fn underway(snapshot: &Snapshot, node: Option<NodeId>, reach: &FenceScope) -> Option<Law> {
     let node = node?;
     let queues = snapshot.queues();
     let in_reach = |queue| reach.root().is_some_and(|root| queues.path(queue).any(|id| id == root));
     let leaving: Vec<PodId> = (0..snapshot.n_pods())
         .map(PodId::new)
         .filter(|&pod| snapshot.pod(pod).leaving.is_some())
-        .filter(|&pod| snapshot.home(pod) == Some(node) || snapshot.pod(pod).queue.is_some_and(in_reach))
+        .filter(|&pod| snapshot.bound_node(pod) == Some(node) || snapshot.pod(pod).queue.is_some_and(in_reach))
         .collect();
-    laws::underway::law(snapshot, leaving)
+    laws::in_progress::law(snapshot, leaving)
 }

@@ -3,12 +3,12 @@
 
 use crate::ids::PodId;
 use crate::laws::{Law, TooLittle};
-use crate::queues::{Left, UNDEFINED};
+use crate::queues::{Headroom, UNDEFINED};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
 
 /// What the guarantee says before anybody is taken.
-pub(crate) enum Look {
+pub(crate) enum GuaranteeCheck {
     /// The pod fits into what is left of it.
     Suffices,
     /// It does not, and no victim changes that: there is no guarantee, or the queue's own is short.
@@ -17,15 +17,15 @@ pub(crate) enum Look {
     Shared(Law),
 }
 
-pub(crate) fn look(snapshot: &Snapshot, preemptor: PodId) -> Look {
+pub(crate) fn check(snapshot: &Snapshot, preemptor: PodId) -> GuaranteeCheck {
     let Some(queue) = snapshot.pod(preemptor).queue else {
-        return Look::Short(Law::NoQueue);
+        return GuaranteeCheck::Short(Law::NoQueue);
     };
     let queues = snapshot.queues();
     let wants = snapshot.requests(snapshot.pod(preemptor).shape);
     let left = left(snapshot, preemptor);
     if left.as_ref().is_some_and(|left| left.fits(wants)) {
-        return Look::Suffices;
+        return GuaranteeCheck::Suffices;
     }
     let guarantee = &queues.get(queue).guarantee;
     let own_is_short = wants
@@ -34,11 +34,11 @@ pub(crate) fn look(snapshot: &Snapshot, preemptor: PodId) -> Look {
         .any(|(at, want)| *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want);
     let nobody_helps = left.is_none() || own_is_short;
     let law = Law::NotUnderGuarantee { queue, short: left.map_or_else(Vec::new, |left| too_little(&left, wants)) };
-    if nobody_helps { Look::Short(law) } else { Look::Shared(law) }
+    if nobody_helps { GuaranteeCheck::Short(law) } else { GuaranteeCheck::Shared(law) }
 }
 
 /// Whether the pod fits into a guarantee that it shares with these candidates, once all of them are gone.
-pub(crate) fn suffices_without(what_if: &mut WhatIf<'_>, preemptor: PodId, candidates: &[PodId]) -> bool {
+pub(crate) fn fits_after_removing(what_if: &mut WhatIf<'_>, preemptor: PodId, candidates: &[PodId]) -> bool {
     let pod = what_if.snapshot().pod(preemptor);
     let (Some(queue), shape) = (pod.queue, pod.shape) else {
         return false;
@@ -61,14 +61,14 @@ pub(crate) fn allows(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Re
     };
     let takes = snapshot.requests(snapshot.pod(victim).shape);
     match left(snapshot, preemptor) {
-        None => Err(Law::TooLarge { queue, short: Vec::new() }),
+        None => Err(Law::ExceedsGuaranteeHeadroom { queue, short: Vec::new() }),
         Some(left) if left.fits(takes) => Ok(()),
-        Some(left) => Err(Law::TooLarge { queue, short: too_little(&left, takes) }),
+        Some(left) => Err(Law::ExceedsGuaranteeHeadroom { queue, short: too_little(&left, takes) }),
     }
 }
 
 /// Every resource of which less is left than these amounts.
-fn too_little(left: &Left, amounts: &[i64]) -> Vec<TooLittle> {
+fn too_little(left: &Headroom, amounts: &[i64]) -> Vec<TooLittle> {
     let mut rest = amounts.to_vec();
     let mut all = Vec::new();
     while let Some((resource, left)) = left.short(&rest) {
@@ -79,11 +79,11 @@ fn too_little(left: &Left, amounts: &[i64]) -> Vec<TooLittle> {
 }
 
 /// Whether the victim has anything of what the preemptor's guarantee is about.
-pub(crate) fn uses_up(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
+pub(crate) fn counts_against_guarantee(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
     left(snapshot, preemptor).is_some_and(|left| left.is_about(snapshot.requests(snapshot.pod(victim).shape)))
 }
 
-fn left(snapshot: &Snapshot, preemptor: PodId) -> Option<Left> {
+fn left(snapshot: &Snapshot, preemptor: PodId) -> Option<Headroom> {
     let queue = snapshot.pod(preemptor).queue?;
     snapshot.queues().left(queue, queue)
 }

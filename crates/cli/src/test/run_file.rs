@@ -1,0 +1,245 @@
+//! One PreemptionTest file. On every case, beyond what it expects: the objects in another order give the same decision, deciding leaves
+//! the snapshot as it was, and the independent checker accepts the decision.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use globset::GlobMatcher;
+use reprieve_api::answer::Answer;
+use reprieve_api::object_set::ObjectSet;
+use reprieve_api::read::documents;
+use reprieve_api::source::{InputError, Sourced};
+use reprieve_api::test_file::{Expectation, PreemptionTest, VictimRef};
+use reprieve_checker::{self as checker, Claim};
+use reprieve_engine::fit::PreemptorId;
+use reprieve_engine::node_plans;
+use reprieve_engine::policy::Policy;
+use reprieve_loader::build::{Loaded, OnInvalid, load_as};
+use reprieve_loader::policy::{Question, policy};
+use reprieve_loader::time::time;
+use reprieve_report::answer::answer;
+use reprieve_report::decision::DecisionReport;
+use reprieve_report::report::report;
+use serde::Serialize;
+
+use crate::input;
+use crate::render::{self, Detail};
+
+/// What came of one file.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Case {
+    /// The test's name.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it passed.
+    pub verdict: TestResult,
+    /// What was wrong: differences from what is expected, or why the file cannot be used.
+    pub problems: Vec<String>,
+    /// The decision with its reasons, where there is one and it is not as expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Box<DecisionReport>>,
+    /// The same as a table.
+    #[serde(skip)]
+    pub table: String,
+    /// How long it took.
+    #[serde(skip)]
+    pub took: Duration,
+}
+
+/// Whether a test passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum TestResult {
+    /// It did.
+    Passed,
+    /// It did not.
+    Failed,
+    /// It could not be run.
+    BadInput,
+}
+
+/// What is in a file.
+pub enum Found {
+    /// The file is of another kind.
+    Nothing,
+    /// The test is not asked for.
+    OtherName,
+    /// What came of its test.
+    Case(Box<Case>),
+}
+
+/// Runs the test of a file, if it has one that is asked for.
+pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
+    let start = Instant::now();
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let case = |name: &str, verdict, problems, decision: Option<Box<DecisionReport>>| {
+        Found::Case(Box::new(Case {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            verdict,
+            problems,
+            table: decision.as_ref().map_or_else(String::new, |report| render::decision(report, Detail::Short)),
+            decision,
+            took: start.elapsed(),
+        }))
+    };
+    let bad = |name: &str, problem: String| case(name, TestResult::BadInput, vec![problem], None);
+    let text = match input::text_of(file) {
+        Ok(text) => text,
+        Err(error) => return bad(&stem, error.to_string()),
+    };
+    if !begins_with_test(file, &text) {
+        return Found::Nothing;
+    }
+    let (test, objects) = match read(file, &text) {
+        Ok(read) => read,
+        Err(error) => return bad(&stem, error.to_string()),
+    };
+    let name = test.object.metadata.name.clone();
+    if wanted.is_some_and(|wanted| !wanted.is_match(&name)) {
+        return Found::OtherName;
+    }
+    match judge(&test.object, &objects) {
+        Err(error) => {
+            let located = if error.source.is_some() { error } else { error.at(&test.source) };
+            bad(&name, located.to_string())
+        }
+        Ok((problems, _)) if problems.is_empty() => case(&name, TestResult::Passed, problems, None),
+        Ok((problems, report)) => case(&name, TestResult::Failed, problems, Some(report)),
+    }
+}
+
+/// Whether a text that cannot be read names itself a PreemptionTest. Other unreadable files of a folder are not reported.
+fn begins_with_test(file: &Path, text: &str) -> bool {
+    match documents(&file.display().to_string(), text).first() {
+        None => false,
+        Some(first) => first.kind().map_or_else(|_| text.contains("PreemptionTest"), |kind| kind.is_test()),
+    }
+}
+
+fn read(file: &Path, text: &str) -> Result<(Sourced<PreemptionTest>, ObjectSet), InputError> {
+    let mut objects = ObjectSet::default();
+    let mut found = None;
+    for document in documents(&file.display().to_string(), text) {
+        if let Some(test) = document.read(&mut objects)? {
+            if found.is_some() {
+                let problem = "a file holds one PreemptionTest; put this one into a file of its own";
+                return Err(InputError::new(problem).at(&test.source));
+            }
+            found = Some(test);
+        }
+    }
+    let test = found.ok_or_else(|| InputError::new(format!("{}: the PreemptionTest is missing", file.display())))?;
+    Ok((test, objects))
+}
+
+/// What is wrong with the decision, and the decision.
+fn judge(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, Box<DecisionReport>), InputError> {
+    let Some(expect) = &test.spec.expect else {
+        let problem = "is missing; a test says what it expects (reprieve plan -o test writes it)";
+        return Err(InputError::new(problem).field("spec.expect"));
+    };
+    let policy = policy(&test.spec.profile)?;
+    let scheduler_name = test.spec.profile.scheduler_name.as_deref();
+    let mut loaded = load_as(objects, OnInvalid::Test, &policy, scheduler_name)?;
+    let question = Question::new(&test.spec, &loaded)?;
+    let before = loaded.snapshot.clone();
+    let report = report(&question, &mut loaded);
+    let mut problems = differences(expect, &report.answer);
+    problems.extend(candidate_differences(expect, &question, &mut loaded));
+    if loaded.snapshot != before {
+        problems.push("deciding changed the snapshot".to_owned());
+    }
+    for round in 1..=2 {
+        let mut other = load_as(&objects.shuffled(round), OnInvalid::Test, &policy, scheduler_name)?;
+        let question = Question::new(&test.spec, &other)?;
+        let answer = answer(&question, &mut other);
+        if answer != report.answer {
+            problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
+        }
+    }
+    if let Policy::Kubernetes(kubernetes) = &question.policy {
+        let claim = Claim {
+            objects,
+            now: time(question.now).unwrap_or_default(),
+            preemptor: &test.spec.preemptor,
+            priority_cut: kubernetes.priority_cut,
+            max_preemption_priority_excess: kubernetes.max_preemption_priority_excess,
+            scheduler_name,
+            answer: &report.answer,
+        };
+        problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
+    }
+    Ok((problems, Box::new(report)))
+}
+
+/// Where the answer is not what is expected.
+fn differences(expect: &Expectation, answer: &Answer) -> Vec<String> {
+    let mut problems = Vec::new();
+    if expect.outcome != answer.outcome {
+        problems.push(format!("outcome: expected {:?}, decided {:?}", expect.outcome, answer.outcome));
+    }
+    let sets = expect.any_of.clone().or_else(|| expect.victims.clone().map(|victims| vec![victims]));
+    if let Some(sets) = sets
+        && !sets.iter().any(|set| same_victims(set, &answer.victims))
+    {
+        let wanted: Vec<String> = sets.iter().map(|set| list(set)).collect();
+        problems.push(format!("victims: expected {}, decided {}", wanted.join(" or "), list(&answer.victims)));
+    }
+    for (pod, node) in expect.nominated.iter().flatten() {
+        let decided = answer.nominated.get(pod).map_or("no node", String::as_str);
+        if decided != node {
+            problems.push(format!("nominated: expected {pod} on {node}, decided {decided}"));
+        }
+    }
+    problems
+}
+
+/// A reason is compared only where one is expected.
+fn same_victims(expected: &[VictimRef], decided: &[VictimRef]) -> bool {
+    let key = |victim: &VictimRef| (victim.pod.clone(), victim.workload.clone());
+    let decided: BTreeMap<_, _> = decided.iter().map(|victim| (key(victim), &victim.reason)).collect();
+    let matches = |victim: &VictimRef| {
+        decided.get(&key(victim)).is_some_and(|reason| victim.reason.is_none() || **reason == victim.reason)
+    };
+    expected.len() == decided.len() && expected.iter().all(matches)
+}
+
+fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut Loaded) -> Vec<String> {
+    let (Some(expected), PreemptorId::Pod(pod)) = (&expect.candidates, question.preemptor) else {
+        return Vec::new();
+    };
+    let plans = node_plans(&mut loaded.snapshot, &question.policy, pod, question.now);
+    let decided: BTreeMap<String, Vec<String>> = plans
+        .into_iter()
+        .map(|(node, plan)| {
+            let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+            let mut names: Vec<String> = pods.map(|&pod| loaded.names.pod(pod).to_string()).collect();
+            names.sort_unstable();
+            (loaded.names.node(node).to_owned(), names)
+        })
+        .collect();
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names
+    };
+    let expected: BTreeMap<String, Vec<String>> =
+        expected.iter().map(|(node, names)| (node.clone(), sorted(names))).collect();
+    if expected == decided {
+        return Vec::new();
+    }
+    vec![format!("candidates: expected {expected:?}, decided {decided:?}")]
+}
+
+fn list(victims: &[VictimRef]) -> String {
+    let name = |victim: &VictimRef| victim.pod.clone().or_else(|| victim.workload.clone()).unwrap_or_default();
+    let names: Vec<String> = victims.iter().map(name).collect();
+    if names.is_empty() { "no victim".to_owned() } else { names.join(", ") }
+}
+
+fn short(answer: &Answer) -> String {
+    format!("{:?}, {}", answer.outcome, list(&answer.victims))
+}

@@ -1,0 +1,337 @@
+//! What a pod minds of other pods: ports, spread, affinity and anti-affinity, both ways. Counts by domain are kept up as pods
+//! move, so that a check is a look at a few numbers. A shape that minds nothing costs nothing.
+
+use std::collections::BTreeSet;
+
+use crate::filters::{FilterFailure, node};
+use crate::ids::{NodeId, PodId, ShapeId, TopologyId};
+use crate::shape::{Shape, Spread, Term};
+use crate::snapshot::{Pod, Snapshot};
+
+/// The counts for every shape that asks.
+#[derive(Default)]
+pub(crate) struct InterPodCounts {
+    relations: Vec<ShapeCounts>,
+}
+
+/// What one shape minds.
+struct ShapeCounts {
+    shape: ShapeId,
+    ports: Option<Counter>,
+    spread: Vec<SpreadCounter>,
+    affinity: Option<AffinityCounter>,
+    anti_affinity: Vec<Counter>,
+    others_anti_affinity: Vec<Counter>,
+}
+
+/// How much is minded in each domain.
+struct Counter {
+    place: CountedBy,
+    /// By shape: how much a pod of it adds.
+    weights: Vec<i64>,
+    counts: Vec<i64>,
+}
+
+#[derive(Clone, Copy)]
+enum CountedBy {
+    Node,
+    Topology(TopologyId),
+}
+
+struct AffinityCounter {
+    terms: Vec<Counter>,
+    /// Whether the shape meets its own terms, so that the first of its kind may land.
+    meets_itself: bool,
+}
+
+struct SpreadCounter {
+    constraint: Spread,
+    counter: Counter,
+    /// By node: whether its pods count.
+    counted: Vec<bool>,
+    n_domains: usize,
+    /// By count: how many domains have it.
+    histogram: Vec<usize>,
+    minimum: usize,
+    meets_itself: bool,
+}
+
+impl InterPodCounts {
+    pub fn new(snapshot: &Snapshot, shapes: &[ShapeId]) -> Self {
+        let mut relations: Vec<ShapeCounts> = Vec::new();
+        for &shape in shapes {
+            if relations.iter().all(|relation| relation.shape != shape) {
+                relations.extend(ShapeCounts::new(snapshot, shape));
+            }
+        }
+        let mut relations = Self { relations };
+        if !relations.is_empty() {
+            for pod in (0..snapshot.n_pods()).map(PodId::new) {
+                relations.moved(snapshot, pod, None, snapshot.pod(pod).node);
+            }
+        }
+        relations
+    }
+
+    /// Whether no shape that asks minds any pod.
+    pub fn is_empty(&self) -> bool {
+        self.relations.is_empty()
+    }
+
+    /// Whether no shape that asks minds a pod on another node: host ports at most.
+    pub fn is_local(&self) -> bool {
+        self.relations.iter().all(ShapeCounts::is_local)
+    }
+
+    /// A pod went from one place to another.
+    pub fn moved(&mut self, snapshot: &Snapshot, pod: PodId, from: Option<NodeId>, to: Option<NodeId>) {
+        for relation in &mut self.relations {
+            let pod = snapshot.pod(pod);
+            if let Some(node) = from {
+                relation.count(snapshot, pod, node, -1);
+            }
+            if let Some(node) = to {
+                relation.count(snapshot, pod, node, 1);
+            }
+        }
+    }
+
+    pub fn ports_misfit(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
+        let ports = self.of(shape)?.ports.as_ref()?;
+        (ports.at(snapshot, node)? > 0).then_some(FilterFailure::Ports)
+    }
+
+    /// Spread first, then affinity, then anti-affinity, as kube-scheduler has it.
+    pub fn filter_failure(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
+        let relation = self.of(shape)?;
+        relation
+            .spread
+            .iter()
+            .find_map(|spread| spread.filter_failure(snapshot, node))
+            .or_else(|| relation.affinity.as_ref()?.filter_failure(snapshot, node))
+            .or_else(|| first_hit(snapshot, node, &relation.anti_affinity).map(FilterFailure::AntiAffinity))
+            .or_else(|| {
+                first_hit(snapshot, node, &relation.others_anti_affinity).map(FilterFailure::OthersAntiAffinity)
+            })
+    }
+
+    /// Whether a pod of this shape could be in the way of any shape that asks. A pod that only helps an affinity which others
+    /// meet already is not.
+    pub fn may_disturb(&self, shape: ShapeId) -> bool {
+        let weighs = |counter: &Counter| counter.weights[shape.index()] != 0;
+        self.relations.iter().any(|relation| {
+            relation.ports.iter().any(weighs)
+                || relation.spread.iter().any(|spread| weighs(&spread.counter))
+                || relation.anti_affinity.iter().any(weighs)
+                || relation.others_anti_affinity.iter().any(weighs)
+                || relation.affinity.iter().any(|affinity| affinity.meets_itself && affinity.terms.iter().any(weighs))
+        })
+    }
+
+    fn of(&self, shape: ShapeId) -> Option<&ShapeCounts> {
+        self.relations.iter().find(|relation| relation.shape == shape)
+    }
+}
+
+fn first_hit(snapshot: &Snapshot, node: NodeId, counters: &[Counter]) -> Option<TopologyId> {
+    let hit = counters.iter().find(|counter| counter.at(snapshot, node).is_some_and(|count| count > 0))?;
+    match hit.place {
+        CountedBy::Topology(topology) => Some(topology),
+        CountedBy::Node => unreachable!("anti-affinity has a topology"),
+    }
+}
+
+impl ShapeCounts {
+    /// `None` where the shape minds no pod and no pod minds it.
+    fn new(snapshot: &Snapshot, id: ShapeId) -> Option<Self> {
+        let shape = snapshot.shape(id);
+        let ports = (!shape.ports.is_empty()).then(|| {
+            Counter::new(snapshot, CountedBy::Node, |other| {
+                let conflict = |port: &_| other.ports.iter().any(|taken| taken.conflicts_with(port));
+                i64::from(shape.ports.iter().any(conflict))
+            })
+        });
+        let of_term = |term: &Term| {
+            Counter::new(snapshot, CountedBy::Topology(term.topology), |other| i64::from(term.selects(other)))
+        };
+        let meets_all = |other: &Shape| shape.affinity.iter().all(|term| term.selects(other));
+        let of_affinity = |term: &Term| {
+            Counter::new(snapshot, CountedBy::Topology(term.topology), |other| i64::from(meets_all(other)))
+        };
+        let affinity = (!shape.affinity.is_empty()).then(|| AffinityCounter {
+            terms: shape.affinity.iter().map(of_affinity).collect(),
+            meets_itself: meets_all(shape),
+        });
+        let relation = Self {
+            shape: id,
+            ports,
+            spread: shape.spread.iter().map(|spread| SpreadCounter::new(snapshot, shape, spread)).collect(),
+            affinity,
+            anti_affinity: shape.anti_affinity.iter().map(of_term).collect(),
+            others_anti_affinity: others_anti_affinity(snapshot, shape),
+        };
+        (relation.ports.is_some() || !relation.is_local()).then_some(relation)
+    }
+
+    /// Whether it minds no pod on another node.
+    fn is_local(&self) -> bool {
+        self.spread.is_empty()
+            && self.affinity.is_none()
+            && self.anti_affinity.is_empty()
+            && self.others_anti_affinity.is_empty()
+    }
+
+    fn count(&mut self, snapshot: &Snapshot, pod: &Pod, node: NodeId, sign: i64) {
+        let counters = self
+            .ports
+            .iter_mut()
+            .chain(self.affinity.iter_mut().flat_map(|affinity| &mut affinity.terms))
+            .chain(&mut self.anti_affinity)
+            .chain(&mut self.others_anti_affinity);
+        for counter in counters {
+            counter.count(snapshot, pod.shape, node, sign);
+        }
+        if pod.leaving.is_none() {
+            for spread in &mut self.spread {
+                spread.count(snapshot, pod.shape, node, sign);
+            }
+        }
+    }
+}
+
+/// For each topology, how many terms of other pods mean this shape.
+fn others_anti_affinity(snapshot: &Snapshot, shape: &Shape) -> Vec<Counter> {
+    let topologies: BTreeSet<TopologyId> = snapshot
+        .shapes_with_anti_affinity()
+        .iter()
+        .flat_map(|&other| &snapshot.shape(other).anti_affinity)
+        .filter(|term| term.selects(shape))
+        .map(|term| term.topology)
+        .collect();
+    let meaning = |other: &Shape, topology| {
+        other.anti_affinity.iter().filter(|term| term.topology == topology && term.selects(shape)).count() as i64
+    };
+    topologies
+        .into_iter()
+        .map(|topology| Counter::new(snapshot, CountedBy::Topology(topology), |other| meaning(other, topology)))
+        .collect()
+}
+
+impl Counter {
+    fn new(snapshot: &Snapshot, place: CountedBy, weight: impl Fn(&Shape) -> i64) -> Self {
+        let n_domains = match place {
+            CountedBy::Node => snapshot.node_ids().len(),
+            CountedBy::Topology(topology) => snapshot.topology(topology).n_domains,
+        };
+        let weights = (0..snapshot.n_shapes()).map(|shape| weight(snapshot.shape(ShapeId::new(shape)))).collect();
+        Self { place, weights, counts: vec![0; n_domains] }
+    }
+
+    fn domain(&self, snapshot: &Snapshot, node: NodeId) -> Option<usize> {
+        match self.place {
+            CountedBy::Node => Some(node.index()),
+            CountedBy::Topology(topology) => {
+                snapshot.topology(topology).domain[node.index()].map(|domain| domain as usize)
+            }
+        }
+    }
+
+    fn count(&mut self, snapshot: &Snapshot, shape: ShapeId, node: NodeId, sign: i64) {
+        let weight = self.weights[shape.index()];
+        if weight != 0
+            && let Some(domain) = self.domain(snapshot, node)
+        {
+            self.counts[domain] += sign * weight;
+        }
+    }
+
+    /// The count in the node's domain; `None` where the node lacks the label.
+    fn at(&self, snapshot: &Snapshot, node: NodeId) -> Option<i64> {
+        self.domain(snapshot, node).map(|domain| self.counts[domain])
+    }
+}
+
+impl AffinityCounter {
+    /// Every term's label must be there, and a pod that meets all terms in each domain; the first of its kind needs none.
+    fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
+        let mut met = true;
+        for term in &self.terms {
+            match term.at(snapshot, node) {
+                None => return Some(FilterFailure::Affinity),
+                Some(count) => met &= count > 0,
+            }
+        }
+        let first = || self.meets_itself && self.terms.iter().all(|term| term.counts.iter().all(|&count| count == 0));
+        (!met && !first()).then_some(FilterFailure::Affinity)
+    }
+}
+
+impl SpreadCounter {
+    fn new(snapshot: &Snapshot, shape: &Shape, constraint: &Spread) -> Self {
+        let topology = constraint.topology;
+        let counter = Counter::new(snapshot, CountedBy::Topology(topology), |other| {
+            let counts = other.namespace == shape.namespace
+                && !constraint.selector.is_empty()
+                && constraint.selector.matches(&other.labels);
+            i64::from(counts)
+        });
+        let labelled = |node: NodeId| {
+            shape.spread.iter().all(|spread| snapshot.topology(spread.topology).domain[node.index()].is_some())
+        };
+        let counted: Vec<bool> = snapshot
+            .node_ids()
+            .map(|id| {
+                let node = snapshot.node(id);
+                labelled(id)
+                    && (!constraint.honors_selection || node::selects(&shape.nodes, node, snapshot.numbers()))
+                    && (!constraint.honors_taints || node::untolerated(shape, node).is_none())
+            })
+            .collect();
+        let domains: BTreeSet<u32> = snapshot
+            .node_ids()
+            .filter(|node| counted[node.index()])
+            .filter_map(|node| snapshot.topology(topology).domain[node.index()])
+            .collect();
+        Self {
+            constraint: constraint.clone(),
+            counter,
+            counted,
+            n_domains: domains.len(),
+            histogram: vec![domains.len()],
+            minimum: 0,
+            meets_itself: constraint.selector.matches(&shape.labels),
+        }
+    }
+
+    fn count(&mut self, snapshot: &Snapshot, shape: ShapeId, node: NodeId, sign: i64) {
+        if self.counter.weights[shape.index()] == 0 || !self.counted[node.index()] {
+            return;
+        }
+        let domain = self.counter.domain(snapshot, node).expect("a counted node has the label");
+        let before = self.counter.counts[domain];
+        let after = before + sign;
+        self.counter.counts[domain] = after;
+        let (before, after) = (before as usize, usize::try_from(after).expect("what is taken away was counted"));
+        if self.histogram.len() <= after {
+            self.histogram.resize(after + 1, 0);
+        }
+        self.histogram[before] -= 1;
+        self.histogram[after] += 1;
+        if after < self.minimum || self.histogram[self.minimum] == 0 {
+            self.minimum = after.min(before);
+            while self.histogram[self.minimum] == 0 {
+                self.minimum += 1;
+            }
+        }
+    }
+
+    fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
+        let Spread { topology, max_skew, min_domains, .. } = self.constraint;
+        let Some(count) = self.counter.at(snapshot, node) else {
+            return Some(FilterFailure::SpreadLabel(topology));
+        };
+        let minimum = if self.n_domains < min_domains { 0 } else { self.minimum as i64 };
+        let skew = count + i64::from(self.meets_itself) - minimum;
+        (skew > max_skew).then_some(FilterFailure::Spread { topology, skew, max_skew })
+    }
+}

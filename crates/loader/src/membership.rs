@@ -1,0 +1,215 @@
+//! Which pods are a workload's, and the pods that it will have: what `placement: Joint` reads beyond quota.
+//!
+//! Kueue writes the workload's name as the annotation `kueue.x-k8s.io/workload` into the pods that it starts, and the pod set as the
+//! label `kueue.x-k8s.io/podset`. Pods without them are found by their owner: the workload has the same one, or they own the
+//! workload themselves. Pods that are not there yet are made from the pod set's template.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use reprieve_engine::snapshot::{Pod, Snapshot};
+use reprieve_engine::workloads::{FlavorNodes, Workload};
+use reprieve_engine::{PodId, WorkloadId};
+
+use crate::{Amounts, Defaults, Names, SnapshotBuilder, by_name, nth_rank};
+use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
+use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod as ApiPod, PodSpec, Sourced};
+
+/// More pods than this are in no cluster.
+const MOST_PODS: i64 = 1_000_000;
+
+/// By pod: its workload, and which of the workload's pod sets.
+pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
+
+/// Finds the workload of every pod that has one.
+pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
+    let workloads: BTreeMap<NamespacedName, &KueueWorkload> = objects
+        .kueue_workloads
+        .iter()
+        .map(|one| (NamespacedName::from_meta(&one.object.metadata), &*one.object))
+        .collect();
+    let mut owned: BTreeMap<(String, String, String), &NamespacedName> = BTreeMap::new();
+    for (name, workload) in &workloads {
+        for owner in workload.metadata.owner_references.iter().flatten() {
+            owned.insert((name.namespace.clone(), owner.kind.clone(), owner.name.clone()), name);
+        }
+    }
+    let owned_by = |namespace: &str, kind: &str, name: &str| {
+        owned.get(&(namespace.to_owned(), kind.to_owned(), name.to_owned())).map(|name| (*name).clone())
+    };
+    let mut membership = WorkloadMembership::new();
+    for pod in &objects.pods {
+        let metadata = &pod.object.metadata;
+        let name = NamespacedName::from_meta(metadata);
+        let written = metadata.annotations.as_ref().and_then(|annotations| annotations.get(WORKLOAD));
+        let named = written.map(|workload| NamespacedName::new(&name.namespace, workload));
+        let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let by_owner = |owner: &OwnerReference| owned_by(&name.namespace, &owner.kind, &owner.name);
+        let workload =
+            named.or_else(|| controller.and_then(by_owner)).or_else(|| owned_by(&name.namespace, "Pod", &name.name));
+        if let Some((workload, object)) = workload.and_then(|name| workloads.get_key_value(&name)) {
+            membership.insert(name, (workload.clone(), pod_set_of(metadata, object)));
+        }
+    }
+    membership
+}
+
+/// The bound pods of every admitted workload, found as [`membership`] does.
+pub fn bound_pods(objects: &ObjectSet, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
+    let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
+    for (pod, (workload, _)) in find_membership(objects) {
+        let Some((pod, workload)) = names.pod_id(&pod).zip(names.workload_id(&workload)) else { continue };
+        if snapshot.bound_node(pod).is_some() && snapshot.workload(workload).admission.is_some() {
+            pods.entry(workload).or_default().push(pod);
+        }
+    }
+    pods
+}
+
+fn pod_set_of(metadata: &ObjectMeta, workload: &KueueWorkload) -> usize {
+    let named = metadata.labels.as_ref().and_then(|labels| labels.get(POD_SET));
+    let position = |name: &String| workload.spec.pod_sets.iter().position(|set| set.name == *name);
+    named.and_then(position).unwrap_or_default()
+}
+
+/// A pod set of a pending workload, and how many pods of it are not there yet.
+struct SyntheticPods {
+    /// A pod of it; its name is filled in for each.
+    template: ApiPod,
+    workload: NamespacedName,
+    /// Which of the workload's pod sets, and its name.
+    set: (usize, String),
+    count: usize,
+}
+
+/// The pods that pending workloads lack. Of a pod set that has more than all nodes could hold none are made: it fits nowhere.
+fn missing(
+    objects: &ObjectSet,
+    membership: &WorkloadMembership,
+    pods: &[(NamespacedName, Pod)],
+    slots: i64,
+    defaults: &Defaults,
+) -> Result<Vec<SyntheticPods>, InputError> {
+    let mut there: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
+    for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
+        if let Some((workload, set)) = membership.get(name) {
+            *there.entry((workload, *set)).or_default() += 1;
+        }
+    }
+    let mut all = Vec::new();
+    let mut total = 0_i64;
+    for sourced in &objects.kueue_workloads {
+        let workload = &sourced.object;
+        let name = NamespacedName::from_meta(&workload.metadata);
+        if workload.status.as_ref().is_some_and(|status| status.admission.is_some()) {
+            continue;
+        }
+        for (at, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
+            let count = set.count - there.get(&(&name, at)).copied().unwrap_or_default();
+            total = total.saturating_add(count.max(0));
+            if total > MOST_PODS {
+                let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
+                return Err(sourced.locate(InputError::new(problem)));
+            }
+            let count = usize::try_from(count).unwrap_or_default();
+            let template = template(&name, set, defaults);
+            all.push(SyntheticPods { template, workload: name.clone(), set: (at, set.name.clone()), count });
+        }
+    }
+    Ok(all)
+}
+
+impl SyntheticPods {
+    /// Names that no object can have: `workload/set-0`.
+    fn names(&self) -> impl Iterator<Item = NamespacedName> + '_ {
+        let (NamespacedName { namespace, name }, (_, set)) = (&self.workload, &self.set);
+        (0..self.count).map(move |at| NamespacedName::new(namespace, &format!("{name}/{set}-{at}")))
+    }
+}
+
+/// The pod as the API server will complete it.
+fn template(workload: &NamespacedName, set: &PodSetSpec, defaults: &Defaults) -> ApiPod {
+    let mut metadata = set.template.metadata.clone().unwrap_or_default();
+    metadata.namespace = Some(workload.namespace.clone());
+    metadata.name = Some(format!("{}/{}", workload.name, set.name));
+    metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), set.name.clone());
+    metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
+    let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
+    defaults.admit_spec(&workload.namespace, &mut spec);
+    ApiPod { node_name: None, ..ApiPod::new(metadata, spec) }
+}
+
+impl SnapshotBuilder {
+    /// Adds the pods that pending workloads will have to those that exist, in the order of names. Returns whose each pod is.
+    pub fn add_synthetic_pods(
+        &mut self,
+        objects: &ObjectSet,
+        allocatable: &[Amounts],
+        pods: &mut Vec<(NamespacedName, Pod)>,
+    ) -> Result<WorkloadMembership, InputError> {
+        let mut membership = find_membership(objects);
+        let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
+        let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
+        for missing in missing(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
+            let made = self.pod(&missing.workload, &missing.template, None);
+            let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
+            if let Some(pod) = made {
+                for name in missing.names() {
+                    membership.entry(name.clone()).or_insert_with(|| (missing.workload.clone(), missing.set.0));
+                    pods.push((name, pod.clone()));
+                }
+            }
+        }
+        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (at, (_, pod)) in pods.iter_mut().enumerate() {
+            pod.rank = nth_rank(at);
+        }
+        Ok(membership)
+    }
+
+    /// By flavor, in the order of names: the nodes that have its labels, and what it tolerates.
+    pub fn flavors(
+        &mut self,
+        objects: &ObjectSet,
+        nodes: &BTreeMap<String, &Sourced<Node>>,
+    ) -> Result<Vec<FlavorNodes>, InputError> {
+        let named = by_name::<String, _>(&objects.resource_flavors)?;
+        let mut flavors = Vec::new();
+        for flavor in named.into_values() {
+            let spec = &flavor.object.spec;
+            let has_labels = |node: &&Sourced<Node>| {
+                let labels = node.object.metadata.labels.as_ref();
+                let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
+                spec.node_labels.iter().all(has)
+            };
+            let tolerations = spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
+            flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
+        }
+        Ok(flavors)
+    }
+}
+
+fn is_pending(pod: &Pod) -> bool {
+    pod.node.is_none() && pod.leaving.is_none()
+}
+
+/// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.
+pub fn assign_pods(
+    workloads: &mut [Workload],
+    names: &[NamespacedName],
+    membership: &WorkloadMembership,
+    pods: &[(NamespacedName, Pod)],
+) {
+    for (at, (name, pod)) in pods.iter().enumerate() {
+        let Some((workload, set)) = membership.get(name) else { continue };
+        let Ok(owner) = names.binary_search(workload) else { continue };
+        let admitted = workloads[owner].admission.is_some();
+        if let Some(set) = workloads[owner].pod_sets.get_mut(*set)
+            && (is_pending(pod) || admitted && pod.node.is_some())
+        {
+            set.pods.push(PodId::new(at));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What is asked: under which policy, at what time, by whom.
+
+use reprieve_engine::explanation::Explanation;
+use reprieve_engine::fit::{Preemptor, PreemptorId};
+use reprieve_engine::policy::Policy;
+use reprieve_engine::policy::koordinator::Koordinator;
+use reprieve_engine::policy::kubernetes::Kubernetes;
+use reprieve_engine::policy::kueue::{FairSharing, Kueue, PlacementMode, Strategy};
+use reprieve_engine::{Decision, Outcome, Timestamp, decide, decide_and_explain};
+use serde_json::Value;
+
+use crate::time::parse_time;
+use crate::{Loaded, timestamp};
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_api::{InputError, NamespacedName, Reader};
+
+/// The clock of a test that sets none.
+pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
+
+/// A question that can be decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Under which policy.
+    pub policy: Policy,
+    /// At what time.
+    pub now: Timestamp,
+    /// By whom.
+    pub preemptor: PreemptorId,
+}
+
+impl Question {
+    /// The question of a test.
+    pub fn new(spec: &TestSpec, loaded: &Loaded) -> Result<Self, InputError> {
+        let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW)).map_err(|error| error.field("spec.now"))?;
+        Ok(Self {
+            policy: policy(&spec.profile)?,
+            now: timestamp(now),
+            preemptor: preemptor(&spec.preemptor, &spec.profile.policy, loaded)?,
+        })
+    }
+
+    /// Decides it.
+    pub fn decide(&self, loaded: &mut Loaded) -> Outcome {
+        decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now).outcome
+    }
+
+    /// Decides it and says why.
+    pub fn decide_and_explain(&self, loaded: &mut Loaded) -> (Decision, Explanation) {
+        decide_and_explain(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
+    }
+
+    /// The preemptor as the search sees it.
+    pub fn ask(&self, loaded: &Loaded) -> Preemptor {
+        self.policy.ask(&loaded.snapshot, self.preemptor)
+    }
+}
+
+/// The policy that the profile of a test names, with its settings.
+pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
+    policy_of_profile(profile)
+        .map_err(|error| InputError { field: error.field.map(|field| format!("spec.profile.{field}")), ..error })
+}
+
+/// The policy that a profile names, with its settings. The field of an error is a field of the profile.
+pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
+    match profile.policy.to_ascii_lowercase().as_str() {
+        "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
+        "yunikorn" => match profile.args.keys().next() {
+            None => Ok(Policy::YuniKorn),
+            Some(argument) => {
+                let problem = "policy YuniKorn has no arguments; its settings are in the ConfigMap yunikorn-configs";
+                Err(InputError::new(problem).field(format!("args.{argument}")))
+            }
+        },
+        "kueue" => kueue(profile).map(Policy::Kueue),
+        "koordinator" => koordinator(profile).map(Policy::Koordinator),
+        _ => {
+            let problem =
+                format!("{:?} is not a policy; write Kubernetes, YuniKorn, Kueue or Koordinator", profile.policy);
+            Err(InputError::new(problem).field("policy"))
+        }
+    }
+}
+
+/// The policy as a reader of kinds.
+pub fn reader(policy: &Policy) -> Reader {
+    match policy {
+        Policy::Kubernetes(_) => Reader::Kubernetes,
+        Policy::YuniKorn => Reader::YuniKorn,
+        Policy::Kueue(_) => Reader::Kueue,
+        Policy::Koordinator(_) => Reader::Koordinator,
+    }
+}
+
+/// A policy's name.
+pub fn policy_name(policy: &Policy) -> &'static str {
+    match policy {
+        Policy::Kubernetes(_) => "Kubernetes",
+        Policy::YuniKorn => "YuniKorn",
+        Policy::Kueue(_) => "Kueue",
+        Policy::Koordinator(_) => "Koordinator",
+    }
+}
+
+fn koordinator(profile: &Profile) -> Result<Koordinator, InputError> {
+    let mut policy = Koordinator::default();
+    for (argument, value) in &profile.args {
+        let field = format!("args.{argument}");
+        let setting = match argument.as_str() {
+            "disableDefaultPreemptible" | "disableDefaultPreemptiable" => &mut policy.disable_default_preemptible,
+            "disableDefaultTriggerPreemption" => &mut policy.disable_default_trigger,
+            "podShouldBeDeletedWhenPreempted" => &mut policy.deletes_victims,
+            _ => {
+                let known =
+                    "disableDefaultPreemptible, disableDefaultTriggerPreemption and podShouldBeDeletedWhenPreempted";
+                return Err(unknown_argument("Koordinator", known, field));
+            }
+        };
+        *setting = boolean(value, field)?;
+    }
+    Ok(policy)
+}
+
+fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
+    let mut policy = Kueue::default();
+    for (argument, value) in &profile.args {
+        let field = format!("args.{argument}");
+        match argument.as_str() {
+            "placement" if value == "QuotaOnly" => policy.placement = PlacementMode::QuotaOnly,
+            "placement" if value == "Joint" => policy.placement = PlacementMode::Joint,
+            "placement" => {
+                let problem = format!("{value} is not understood; write QuotaOnly or Joint");
+                return Err(InputError::new(problem).field(field));
+            }
+            "fairSharing" => {
+                policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?
+            }
+            _ => return Err(unknown_argument("Kueue", "placement and fairSharing", field)),
+        }
+    }
+    Ok(policy)
+}
+
+fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Written {
+        #[serde(default)]
+        enable: bool,
+        #[serde(default)]
+        preemption_strategies: Vec<String>,
+    }
+    let written: Written = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let strategy = |name: &String| match name.as_str() {
+        "LessThanOrEqualToFinalShare" => Ok(Strategy::LessThanOrEqualToFinalShare),
+        "LessThanInitialShare" => Ok(Strategy::LessThanInitialShare),
+        other => Err(format!("{other:?} is not a strategy; write LessThanOrEqualToFinalShare or LessThanInitialShare")),
+    };
+    let strategies = written.preemption_strategies.iter().map(strategy).collect::<Result<Vec<_>, _>>()?;
+    let (first, second) = match strategies.as_slice() {
+        [] => (Strategy::LessThanOrEqualToFinalShare, Some(Strategy::LessThanInitialShare)),
+        [first, rest @ ..] => (*first, rest.first().copied()),
+    };
+    Ok(written.enable.then_some(FairSharing { first, second }))
+}
+
+fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
+    let mut policy = Kubernetes::default();
+    for (argument, value) in &profile.args {
+        let field = format!("args.{argument}");
+        match argument.as_str() {
+            "priorityCut" => policy.priority_cut = boolean(value, field)?,
+            "maxPreemptionPriorityExcess" => {
+                let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
+                let problem = format!("{value} is not a whole number from 0 to {}", u32::MAX);
+                let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
+                policy.max_preemption_priority_excess = Some(number);
+            }
+            _ => return Err(unknown_argument("Kubernetes", "priorityCut and maxPreemptionPriorityExcess", field)),
+        }
+    }
+    Ok(policy)
+}
+
+fn boolean(value: &Value, field: String) -> Result<bool, InputError> {
+    value.as_bool().ok_or_else(|| InputError::new(format!("{value} is neither true nor false")).field(field))
+}
+
+fn unknown_argument(policy: &str, known: &str, field: String) -> InputError {
+    InputError::new(format!("policy {policy} has no such argument; it has {known}")).field(field)
+}
+
+/// The preemptor by name: it is there, and it needs a place.
+pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<PreemptorId, InputError> {
+    let name = reference.full_name();
+    let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
+    let is = |name: &str| policy.eq_ignore_ascii_case(name);
+    match reference.kind.as_str() {
+        "Workload" if is("Kueue") => {
+            let Some(id) = loaded.names.workload_id(&name) else {
+                return error(format!("there is no workload {name}; add it to the input, or name another"));
+            };
+            if loaded.snapshot.workload(id).admission.is_some() {
+                return error(format!("workload {name} holds quota already; name one that is pending"));
+            }
+            Ok(PreemptorId::Workload(id))
+        }
+        "Pod" if !is("Kueue") => {
+            let Some(id) = loaded.names.pod_id(&name) else {
+                let same = |pod: &&NamespacedName| pod.name == name.name;
+                let elsewhere = loaded.names.pod_ids().map(|id| loaded.names.pod(id)).find(same);
+                let advice = elsewhere.map_or_else(
+                    || "add it to the input, or name another".to_owned(),
+                    |NamespacedName { namespace, .. }| {
+                        format!("there is one in namespace {namespace} (-n {namespace})")
+                    },
+                );
+                return error(format!("there is no pod {name} that runs or waits; {advice}"));
+            };
+            let pod = loaded.snapshot.pod(id);
+            match pod.node {
+                Some(node) if !pod.resizing => {
+                    let node = loaded.names.node(node);
+                    error(format!("pod {name} already runs on node {node}; name a pod that is pending"))
+                }
+                Some(_) | None => Ok(PreemptorId::Pod(id)),
+            }
+        }
+        "PodGroup" if is("Kubernetes") => {
+            let Some(id) = loaded.names.group_id(&name) else {
+                return error(format!("there is no pod group {name}; add it to the input, or name another"));
+            };
+            let members = &loaded.snapshot.group(id).members;
+            if !members.iter().any(|&pod| loaded.snapshot.pod(pod).node.is_none()) {
+                return error(format!("pod group {name} has no pending pod; name a group that needs a place"));
+            }
+            Ok(PreemptorId::Group(id))
+        }
+        other if is("Kueue") => error(format!(
+            "policy Kueue decides about Workloads, not about a {other}; Kueue makes a Workload of each Job that names a queue: add the \
+             output of kubectl get workloads.kueue.x-k8s.io -A -o yaml, and choose one with --for workload/NAME"
+        )),
+        "Workload" => error(format!(
+            "a Workload cannot preempt under policy {policy}, only under policy Kueue; add --policy Kueue"
+        )),
+        other => {
+            let known = "kind Pod, and under Kubernetes PodGroup";
+            error(format!("{other:?} cannot preempt under policy {policy}; it knows {known}"))
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Priority classes: what a pod's priority is, whether it may preempt, what it tolerates as a victim, and whether it opted out.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use reprieve_engine::Priority;
+use reprieve_engine::laws::toleration::Toleration;
+
+use crate::by_name;
+use reprieve_api::{InputError, Sourced};
+
+const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
+const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
+/// On a class or on a pod: whether it may be preempted.
+pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
+
+/// The classes by name.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    classes: BTreeMap<String, Class>,
+    global_default: Option<(i32, Option<String>)>,
+    /// How far a group's preemption priority may lie above its scheduling priority; `None` is no limit.
+    pub max_preemption_excess: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Class {
+    value: i32,
+    preemption_policy: Option<String>,
+    toleration: Option<Toleration>,
+    opted_out: bool,
+}
+
+impl Classes {
+    pub fn new(
+        objects: &[Sourced<PriorityClass>],
+        max_preemption_excess: Option<u32>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, InputError> {
+        let mut classes = BTreeMap::new();
+        for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
+            let class = Class { value, preemption_policy: None, toleration: None, opted_out: false };
+            classes.insert(name.to_owned(), class);
+        }
+        let mut global_default = None;
+        for (name, sourced) in by_name::<String, _>(objects)? {
+            let object = &sourced.object;
+            let value = object.value.unwrap_or_default();
+            let preemption_policy = object.preemption_policy.clone();
+            let toleration = toleration_of(object).unwrap_or_else(|problem| {
+                warnings.push(format!("PriorityClass {name}: {problem}; its toleration is void"));
+                None
+            });
+            let opted_out = annotation(object, ALLOW_PREEMPTION) == Some("false");
+            // The API server takes the lowest where a race made several.
+            let is_lower = |(lowest, _): &(i32, Option<String>)| value < *lowest;
+            if object.global_default == Some(true) && global_default.as_ref().is_none_or(is_lower) {
+                global_default = Some((value, preemption_policy.clone()));
+            }
+            classes.insert(name, Class { value, preemption_policy, toleration, opted_out });
+        }
+        Ok(Self { classes, global_default, max_preemption_excess })
+    }
+
+    /// The value of a class.
+    pub fn value(&self, name: &str) -> Option<Priority> {
+        self.classes.get(name).map(|class| Priority(class.value))
+    }
+
+    /// Whether a class that is named is defined nowhere.
+    pub fn is_undefined(&self, name: Option<&str>) -> bool {
+        named(name).is_some_and(|name| !self.classes.contains_key(name))
+    }
+
+    /// The priority: what is set, else the class's, else the default class's, else 0.
+    pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> Result<Priority, InputError> {
+        let from_class = || match named(class) {
+            Some(name) => self.value(name).map(|priority| priority.0).ok_or_else(|| {
+                let problem =
+                    format!("PriorityClass {name:?} is not defined; add it to the input, or set spec.priority");
+                InputError::new(problem).field("spec.priorityClassName")
+            }),
+            None => Ok(self.global_default.as_ref().map_or(0, |(value, _)| *value)),
+        };
+        set.map_or_else(from_class, Ok).map(Priority)
+    }
+
+    /// Whether it may preempt: its own word, else its class's.
+    pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
+        let from_class = || match named(class) {
+            Some(name) => self.classes.get(name).and_then(|class| class.preemption_policy.as_deref()),
+            None => self.global_default.as_ref().and_then(|(_, policy)| policy.as_deref()),
+        };
+        own.or_else(from_class) != Some("Never")
+    }
+
+    /// What a pod of the class tolerates. A pod that names none tolerates nothing, even where there is a default class.
+    pub fn toleration(&self, class: Option<&str>) -> Option<Toleration> {
+        self.classes.get(named(class)?)?.toleration
+    }
+
+    /// Whether a pod of the class opted out of being preempted.
+    pub fn opted_out(&self, class: Option<&str>) -> bool {
+        named(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
+    }
+}
+
+fn named(class: Option<&str>) -> Option<&str> {
+    class.filter(|name| !name.is_empty())
+}
+
+fn annotation<'o>(class: &'o PriorityClass, key: &str) -> Option<&'o str> {
+    class.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// The toleration that the annotations spell; an unreadable one voids it whole. (Rules 4 and 5 of the tolerations.)
+fn toleration_of(class: &PriorityClass) -> Result<Option<Toleration>, String> {
+    let (minimum, seconds) = (annotation(class, MINIMUM), annotation(class, SECONDS));
+    if minimum.is_none() && seconds.is_none() {
+        return Ok(None);
+    }
+    let unreadable = |key: &str, text: &str, kind: &str| format!("{key}: {text:?} is not {kind} in base 10");
+    let minimum = match minimum {
+        Some(text) => text.parse().map_err(|_| unreadable(MINIMUM, text, "a 32-bit integer"))?,
+        None => class.value.unwrap_or_default().saturating_add(1),
+    };
+    let seconds = match seconds {
+        Some(text) => text.parse().map_err(|_| unreadable(SECONDS, text, "a 64-bit integer"))?,
+        None => 0,
+    };
+    Ok(Some(Toleration { minimum: Priority(minimum), seconds }))
+}

@@ -1,0 +1,314 @@
+//! The controller of jobs: it makes the pods of those that were submitted, makes them anew when they are gone, and clears away what is
+//! done. Under Kueue it is that of `batch/v1` Jobs: one that is suspended has no pods, one that is not has those that it lacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::batch::v1::{Job as BatchJob, JobCondition, JobStatus};
+use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use reprieve_api::kinds::{Kind, Object, ObjectKey};
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::pod::Pod;
+use reprieve_engine::Timestamp;
+use reprieve_engine::policy::Policy;
+use reprieve_loader::time::time;
+use reprieve_scheduler::UnitRef;
+
+use super::run_config::SCHEDULER;
+use super::sim_event::{RESTART_MICROS, SimEvent};
+use crate::api::Api;
+use crate::job::Job;
+use crate::submission::Submission;
+use crate::timeline::Timeline;
+
+/// How long the controller takes to notice a change.
+const SYNC_MICROS: i64 = 100_000;
+/// How long a Job that is over is kept.
+const COLLECT_MICROS: i64 = 60_000_000;
+
+/// The controller, and the jobs that were submitted.
+pub(super) struct JobController {
+    policy: Policy,
+    pub jobs: Vec<Job>,
+    /// By pod: its job, and the part of it.
+    owners: BTreeMap<NamespacedName, (usize, usize)>,
+    /// By name.
+    names: BTreeMap<NamespacedName, usize>,
+    /// Those that it is about to look at.
+    syncing: BTreeSet<usize>,
+}
+
+/// What a pod has from the Job that owns it; nothing where none does.
+#[derive(Default)]
+struct Template {
+    owner: Option<OwnerReference>,
+    node_selector: Option<BTreeMap<String, String>>,
+    tolerations: Option<Vec<Toleration>>,
+}
+
+impl Template {
+    fn shape(&self, pod: &mut Pod) {
+        if let Some(owner) = &self.owner {
+            pod.metadata.owner_references = Some(vec![owner.clone()]);
+            let spec = pod.spec_mut();
+            spec.node_selector.clone_from(&self.node_selector);
+            spec.tolerations.clone_from(&self.tolerations);
+        }
+    }
+}
+
+impl JobController {
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, jobs: Vec::new(), owners: BTreeMap::new(), names: BTreeMap::new(), syncing: BTreeSet::new() }
+    }
+
+    /// A job is submitted.
+    pub fn arrive(&mut self, submission: Submission, api: &mut Api, now: Timestamp) {
+        if let Some(group) = submission.group(&self.policy) {
+            api.create(group, now);
+        }
+        let object = submission.job(&self.policy, SCHEDULER);
+        let job = Job::new(submission);
+        let (at, parts) = (self.jobs.len(), job.parts.len());
+        self.names.entry(job.submission.name.clone()).or_insert(at);
+        self.jobs.push(job);
+        if let Some(object) = object {
+            api.create(object, now);
+            return;
+        }
+        for part in 0..parts {
+            self.make_pods(api, at, part, now);
+        }
+    }
+
+    /// Makes the pods of a part, for the first time or anew.
+    pub fn make_pods(&mut self, api: &mut Api, job: usize, part: usize, now: Timestamp) {
+        let members = self.jobs[job].members(part);
+        let Some(template) = self.template(api, job, part) else { return };
+        let Job { submission, parts, .. } = &mut self.jobs[job];
+        let state = &mut parts[part];
+        state.broken = false;
+        for member in members {
+            let mut pod = submission.pod(&self.policy, SCHEDULER, member, state.turn);
+            template.shape(&mut pod);
+            let name = NamespacedName::from_meta(&pod.metadata);
+            state.pods.insert(name.clone(), false);
+            self.owners.insert(name, (job, part));
+            api.create(Object::from(pod), now);
+        }
+        state.turn += 1;
+    }
+
+    /// What the pods of a part have from their Job; `None` where none may be made, or they are there.
+    fn template(&self, api: &Api, job: usize, part: usize) -> Option<Template> {
+        if !self.has_batch_jobs() {
+            return Some(Template::default());
+        }
+        let job = &self.jobs[job];
+        let object = batch_job(api, &job.submission.name)?;
+        let spec = object.spec.as_ref()?;
+        if spec.suspend == Some(true) || !job.parts[part].pods.is_empty() {
+            return None;
+        }
+        let owner = OwnerReference {
+            api_version: "batch/v1".to_owned(),
+            kind: "Job".to_owned(),
+            name: object.metadata.name.clone()?,
+            uid: object.metadata.uid.clone()?,
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        let pod = spec.template.spec.as_ref();
+        Some(Template {
+            owner: Some(owner),
+            node_selector: pod.and_then(|pod| pod.node_selector.clone()),
+            tolerations: pod.and_then(|pod| pod.tolerations.clone()),
+        })
+    }
+
+    /// Whether pods are made for `batch/v1` Jobs.
+    fn has_batch_jobs(&self) -> bool {
+        matches!(self.policy, Policy::Kueue(_))
+    }
+
+    /// The job of a pod, and the part of it.
+    pub fn owner(&mut self, pod: &NamespacedName) -> Option<(&mut Job, usize)> {
+        let (job, part) = *self.owners.get(pod)?;
+        Some((&mut self.jobs[job], part))
+    }
+
+    /// The job of a unit, and the part of it.
+    pub fn part_of(&self, api: &Api, unit: &UnitRef) -> Option<(usize, usize)> {
+        match unit {
+            UnitRef::Pod(pod) => self.owners.get(pod).copied(),
+            UnitRef::Group(name) | UnitRef::Job(name) | UnitRef::BatchJob(name) => {
+                self.names.get(name).map(|job| (*job, 0))
+            }
+            UnitRef::Workload(name) => self.of_workload(api, name).map(|job| (job, 0)),
+        }
+    }
+
+    /// The job of a workload.
+    pub fn of_workload(&self, api: &Api, workload: &NamespacedName) -> Option<usize> {
+        let object = api.get(&ObjectKey::new(Kind::KueueWorkload, workload.clone()))?;
+        let owner = object.metadata().owner_references.as_ref()?.first()?;
+        let name = NamespacedName::new(&workload.namespace, &owner.name);
+        self.names.get(&name).copied()
+    }
+
+    /// A pod runs; its part may be done after a while.
+    pub fn started(&mut self, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
+        let Some(&(job, part)) = self.owners.get(pod) else { return };
+        if let Some(micros) = self.jobs[job].started(part, pod, timeline.now()) {
+            let turn = self.jobs[job].parts[part].turn;
+            timeline.after(micros.max(0), SimEvent::Finish { job, part, turn });
+        }
+    }
+
+    /// A part is done, unless it was interrupted in the meantime.
+    pub fn finish_part(
+        &mut self,
+        api: &mut Api,
+        timeline: &mut Timeline<SimEvent>,
+        job: usize,
+        part: usize,
+        turn: u32,
+    ) {
+        let state = &mut self.jobs[job].parts[part];
+        if state.turn != turn || state.broken || state.running_since.is_none() {
+            return;
+        }
+        let pods: Vec<NamespacedName> = state.pods.keys().cloned().collect();
+        self.jobs[job].finish(part, timeline.now());
+        if self.has_batch_jobs() && self.jobs[job].is_done() {
+            self.arrange_sync(timeline, job);
+            timeline.after(COLLECT_MICROS, SimEvent::Collect(job));
+        }
+        for pod in &pods {
+            api.change(pod, |pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
+        }
+        timeline.after(RESTART_MICROS, SimEvent::Sweep(pods));
+    }
+
+    /// Clears away pods that are done, and the group of a job that is.
+    pub fn sweep(&mut self, api: &mut Api, pods: &[NamespacedName]) {
+        for pod in pods {
+            let owner = self.owners.remove(pod);
+            api.remove(&ObjectKey::new(Kind::Pod, pod.clone()));
+            if let Some((job, _)) = owner.filter(|(job, _)| self.jobs[*job].is_done())
+                && let Some(group) = self.jobs[job].submission.group(&self.policy)
+            {
+                api.remove(&group.key());
+            }
+        }
+    }
+
+    /// A pod is gone before its part is done: the rest of its part goes too, and then all are made anew.
+    pub fn pod_gone(&mut self, api: &mut Api, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
+        let now = timeline.now();
+        let Some((at, part)) = self.owners.remove(pod) else { return };
+        let job = &mut self.jobs[at];
+        job.interrupt(part, now);
+        let state = &mut job.parts[part];
+        state.pods.remove(pod);
+        if state.done {
+            return;
+        }
+        if state.pods.is_empty() {
+            timeline.after(RESTART_MICROS, SimEvent::Renew { job: at, part });
+            return;
+        }
+        for other in state.pods.keys() {
+            api.delete(other, now);
+        }
+    }
+
+    /// Something about a Job changed.
+    pub fn sync_later(&mut self, timeline: &mut Timeline<SimEvent>, name: &NamespacedName) {
+        if let Some(&job) = self.names.get(name) {
+            self.arrange_sync(timeline, job);
+        }
+    }
+
+    /// Something about a pod changed.
+    pub fn sync_owner(&mut self, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
+        if let Some(&(job, _)) = self.owners.get(pod) {
+            self.arrange_sync(timeline, job);
+        }
+    }
+
+    fn arrange_sync(&mut self, timeline: &mut Timeline<SimEvent>, job: usize) {
+        if self.has_batch_jobs() && self.syncing.insert(job) {
+            timeline.after(SYNC_MICROS, SimEvent::Sync(job));
+        }
+    }
+
+    /// Makes the pods that a Job lacks, or deletes those of one that is suspended, and writes its status.
+    pub fn sync(&mut self, api: &mut Api, job: usize, now: Timestamp) {
+        self.syncing.remove(&job);
+        let name = self.jobs[job].submission.name.clone();
+        let Some(object) = batch_job(api, &name).cloned() else { return };
+        let suspended = object.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+        if suspended {
+            for pod in self.jobs[job].parts.iter().flat_map(|part| part.pods.keys()) {
+                api.delete(pod, now);
+            }
+        } else {
+            for part in 0..self.jobs[job].parts.len() {
+                if !self.jobs[job].parts[part].done {
+                    self.make_pods(api, job, part, now);
+                }
+            }
+        }
+        let status = job_status(api, &self.jobs[job], &object, suspended, now);
+        if object.status.as_ref() != Some(&status) {
+            api.store(Object::from(BatchJob { status: Some(status), ..object }));
+        }
+    }
+
+    /// What is over goes, with all that it owns.
+    pub fn collect(&self, api: &mut Api, job: usize) {
+        let name = self.jobs[job].submission.name.clone();
+        let Some(uid) = batch_job(api, &name).and_then(|job| job.metadata.uid.clone()) else { return };
+        let owned: Vec<ObjectKey> = api.owned_by(&uid).cloned().collect();
+        api.remove(&ObjectKey::new(Kind::Job, name));
+        for key in owned {
+            api.remove(&key);
+        }
+    }
+}
+
+fn batch_job<'a>(api: &'a Api, name: &NamespacedName) -> Option<&'a BatchJob> {
+    match api.get(&ObjectKey::new(Kind::Job, name.clone()))? {
+        Object::Job(job) => Some(job),
+        _ => None,
+    }
+}
+
+fn job_status(api: &Api, job: &Job, object: &BatchJob, suspended: bool, now: Timestamp) -> JobStatus {
+    let pods = job.parts.iter().flat_map(|part| part.pods.keys()).filter_map(|pod| api.pod(pod));
+    let (leaving, active): (Vec<_>, Vec<_>) =
+        pods.filter(|pod| !pod.is_finished()).partition(|pod| pod.metadata.deletion_timestamp.is_some());
+    let before = object.status.clone().unwrap_or_default();
+    let count = |pods: &[_]| i32::try_from(pods.len()).ok();
+    let condition = |type_: &str, is: bool| {
+        let status = if is { "True" } else { "False" };
+        let known = before.conditions.iter().flatten().find(|one| one.type_ == type_ && one.status == status);
+        known.cloned().unwrap_or_else(|| JobCondition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            last_transition_time: time(now).map(Time),
+            ..JobCondition::default()
+        })
+    };
+    let mut conditions = vec![condition("Suspended", suspended)];
+    if job.is_done() {
+        conditions.push(condition("Complete", true));
+    }
+    JobStatus {
+        active: count(&active),
+        terminating: count(&leaving),
+        conditions: Some(conditions),
+        ..JobStatus::default()
+    }
+}
