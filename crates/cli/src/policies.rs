@@ -83,7 +83,7 @@ impl EvictionCost {
 }
 
 /// The words for whoever no law spares, and yet nobody takes.
-const NO_LAW: [&str; 3] = ["Reprieved", "InVain", "NotReached"];
+const NO_LAW: [&str; 3] = ["Reprieved", "NotEnough", "NotReached"];
 
 /// A way to ask: a policy, and whose accounts it needs, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]

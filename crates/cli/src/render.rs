@@ -74,7 +74,7 @@ pub fn parts(report: &DecisionReport, detail: Detail) -> Vec<Rows> {
     let explanation = &report.explanation;
     let mut parts = vec![victims(report), placed(report, detail), flavors(&explanation.flavors)];
     if detail == Detail::Wide {
-        parts.push(carry_out(&explanation.carry_out));
+        parts.push(actions(&explanation.actions));
     }
     parts.push(spared(&explanation.spared, detail));
     parts.extend(places("NODE", &explanation.nodes, detail));
@@ -146,7 +146,7 @@ fn placed(report: &DecisionReport, detail: Detail) -> Rows {
     Rows::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
-fn carry_out(actions: &[ActionReport]) -> Rows {
+fn actions(actions: &[ActionReport]) -> Rows {
     let row = |action: &ActionReport| {
         let named = [&action.pod, &action.workload, &action.group].into_iter().find(|name| !name.is_empty());
         let whom = named.cloned().unwrap_or_default();
@@ -204,13 +204,12 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     Rows::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
 }
 
-/// The verdict as the table shows it: a place of equal cost is in a row of its own.
 fn verdict(place: &PlacementReport) -> &'static str {
     match place.verdict {
-        _ if place.equal_cost => "Equal",
         PlaceResult::Chosen => "Chosen",
-        PlaceResult::HigherCost => "Dearer",
-        PlaceResult::Infeasible => "Refused",
+        PlaceResult::HigherCost => "HigherCost",
+        PlaceResult::EqualCost => "EqualCost",
+        PlaceResult::Infeasible => "Infeasible",
     }
 }
 

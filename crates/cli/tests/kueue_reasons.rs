@@ -32,14 +32,14 @@ fn a_strategy_of_fair_sharing_that_refuses_is_named_with_the_shares() {
     let compared = "the preemptor's share in thousandths, 500, is";
     assert_eq!(law(&spared, "b1"), ("FairShare", &*format!("{compared} not below that of b, 500")));
     assert_eq!(law(&spared, "b2"), ("FairShare", &*format!("{compared} above that of b without it, 0")));
-    assert_eq!(law(&spared, "a1").0, "KeepsPeace");
+    assert_eq!(law(&spared, "a1").0, "QueuePolicyNever");
 }
 
 #[test]
 fn a_queue_that_the_search_took_back_to_its_nominal_quota_is_within_it() {
     let spared = spared("kueue-classical/borrower-preempted-only-down-to-nominal.yaml");
     let laws: Vec<&str> = spared.values().map(|(law, _)| law.as_str()).collect();
-    assert_eq!(laws, ["Priority", "InVain", "WithinQuota"], "{spared:?}");
+    assert_eq!(laws, ["Priority", "NotEnough", "WithinQuota"], "{spared:?}");
     let text = "c2 uses no more than its own quota once other workloads of it are taken";
     assert_eq!(law(&spared, "c2-low-2"), ("WithinQuota", text));
 }

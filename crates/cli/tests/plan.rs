@@ -299,7 +299,8 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
     let text = text(&output);
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
     assert!(
-        line.contains("TooLarge") && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
+        line.contains("ExceedsGuaranteeHeadroom")
+            && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
         "{text}"
     );
 }

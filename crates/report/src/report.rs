@@ -62,7 +62,7 @@ pub fn explained(
                 }
                 _ => Vec::new(),
             },
-            carry_out: planned_actions::carry_out(loaded, &question.policy, &ask, outcome),
+            actions: planned_actions::carry_out(loaded, &question.policy, &ask, outcome),
             ..explained
         },
         preemptor,

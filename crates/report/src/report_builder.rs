@@ -122,11 +122,12 @@ impl ReportBuilder<'_> {
         let &SparedUnit { unit, ref spared, decisive } = entry;
         let of_reprieved = "the preemptor fits without taking them";
         let ReasonText { name, text, of_many } = match spared {
-            Spared::Law(Law::PreemptionDelay { until }) => {
-                reason_text("Delay", format!("the preemptor may preempt from {} on", reasons::format_time(*until)))
-            }
+            Spared::Law(Law::PreemptionDelay { until }) => reason_text(
+                "PreemptionDelay",
+                format!("the preemptor may preempt from {} on", reasons::format_time(*until)),
+            ),
             Spared::Law(law) => reasons::law(law, &self.loaded.names),
-            Spared::NotEnough => reason_text("InVain", "nobody is taken for a preemptor that would still not fit"),
+            Spared::NotEnough => reason_text("NotEnough", "nobody is taken for a preemptor that would still not fit"),
             Spared::Reprieved => reason_text("Reprieved", "the preemptor fits without taking it").of_many(of_reprieved),
             Spared::NotReached => reason_text("NotReached", "the search ended before it looked at it")
                 .of_many("the search ended before it looked at them"),

@@ -103,7 +103,7 @@ fn whoever_borrows_least_comes_first_then_the_higher_then_the_older() {
     let world = world.pending("old", "c", 1, 1);
     let old = "name: old, creationTimestamp: \"2026";
     let world = World(world.0.replace(old, &old.replace("2026", "2025")));
-    assert_eq!(world.heads(), ["high Schedule", "old Schedule", "low Schedule", "borrows Skipped BorrowingStopped"]);
+    assert_eq!(world.heads(), ["high Schedule", "old Schedule", "low Schedule", "borrows Skipped BorrowingBlocked"]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn the_cohort_may_borrow_where_nobody_needs_its_own() {
 fn what_is_given_is_not_given_twice() {
     let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
     let world = world.pending("first", "b", 3, 2).pending("second", "c", 2, 1);
-    assert_eq!(world.heads(), ["first Schedule", "second Skipped RoomTaken"]);
+    assert_eq!(world.heads(), ["first Schedule", "second Skipped QuotaTaken"]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_preemptor_that_needs_no_borrowing_stops_the_borrowing_of_others() {
     let world = World::new().queue("a", 4, RECLAIMS).queue("b", 2, "").queue("c", 0, "");
     let world = world.running("loan", "b", 4, 0).pending("owner", "a", 3, 0).pending("borrower", "c", 1, 100);
     let report = world.cycle();
-    assert_eq!(world.heads(), ["owner Preempt", "borrower Skipped BorrowingStopped"]);
+    assert_eq!(world.heads(), ["owner Preempt", "borrower Skipped BorrowingBlocked"]);
     assert_eq!(report.heads[0].victims[0].workload.as_deref(), Some("default/loan"));
 }
 
@@ -152,7 +152,7 @@ fn the_head_of_a_strict_queue_keeps_what_there_is_while_it_waits() {
         let world = World::new().queue("a", 4, strategy).queue("b", 0, "").running("runs", "a", 2, 0);
         world.pending("large", "a", 4, 10).pending("borrower", "b", 1, 5).heads()
     };
-    assert!(borrower_gets(STRICT).contains(&"borrower Skipped RoomTaken".to_owned()), "{:?}", borrower_gets(STRICT));
+    assert!(borrower_gets(STRICT).contains(&"borrower Skipped QuotaTaken".to_owned()), "{:?}", borrower_gets(STRICT));
     assert!(borrower_gets("").contains(&"borrower Schedule".to_owned()));
 }
 
@@ -210,7 +210,7 @@ fn nodes_are_not_given_twice_either_where_they_play_a_part() {
     let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
     assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
-    assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped RoomTaken"]);
+    assert_eq!(world.heads_under(joint), ["first Schedule", "second Skipped QuotaTaken"]);
     let more = world.node("other", 2);
     assert_eq!(more.heads_under(joint), ["first Schedule", "second Schedule"]);
 }

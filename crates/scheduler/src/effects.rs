@@ -404,8 +404,8 @@ mod tests {
 
     #[test]
     fn every_condition_has_a_transition_time() {
-        let message = "NoPlan: no node has room for it".to_owned();
-        let subject = "NoPlan".into();
+        let message = "NoFeasiblePlan: no node has room for it".to_owned();
+        let subject = "NoFeasiblePlan".into();
         let said = ConditionUpdate {
             type_: "PodScheduled",
             holds: false,
@@ -418,7 +418,7 @@ mod tests {
             let patch = patch(&Action::SetCondition { kind, object: target(), said: said.clone() }).unwrap();
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-                "message": "NoPlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",
+                "message": "NoFeasiblePlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",
             });
             assert_eq!(patch["status"]["conditions"], json!([condition]));
         }

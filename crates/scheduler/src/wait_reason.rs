@@ -60,19 +60,19 @@ impl WaitReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Law(name) => name,
-            Self::NoFeasiblePlan => "NoPlan",
-            Self::GangIncomplete => "Incomplete",
-            Self::AwaitingApiState => "Unsettled",
-            Self::ActionInFlight => "Underway",
-            Self::WaitingForOlderUnit => "HeldBack",
-            Self::BehindQueueHead => "NotFirst",
-            Self::InvalidObject => "Misunderstood",
-            Self::InternalError => "Fault",
+            Self::NoFeasiblePlan => "NoFeasiblePlan",
+            Self::GangIncomplete => "GangIncomplete",
+            Self::AwaitingApiState => "AwaitingApiState",
+            Self::ActionInFlight => "ActionInFlight",
+            Self::WaitingForOlderUnit => "WaitingForOlderUnit",
+            Self::BehindQueueHead => "BehindQueueHead",
+            Self::InvalidObject => "InvalidObject",
+            Self::InternalError => "InternalError",
             Self::Backoff => "Backoff",
-            Self::Queued => "Active",
-            Self::BorrowingBlocked => "BorrowingStopped",
+            Self::Queued => "Queued",
+            Self::BorrowingBlocked => "BorrowingBlocked",
             Self::VictimTaken => "VictimTaken",
-            Self::QuotaTaken => "RoomTaken",
+            Self::QuotaTaken => "QuotaTaken",
         }
     }
 }
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_message_is_about_what_it_begins_with() {
-        assert!(is_about("NoPlan: no node has room for it", "NoPlan"));
-        assert!(is_about("NoPlan", "NoPlan"));
-        assert!(!is_about("NoPlanet: far away", "NoPlan"));
-        assert!(!is_about("Never: NoPlan: x", "NoPlan"));
+        assert!(is_about("NoFeasiblePlan: no node has room for it", "NoFeasiblePlan"));
+        assert!(is_about("NoFeasiblePlan", "NoFeasiblePlan"));
+        assert!(!is_about("NoPlanet: far away", "NoFeasiblePlan"));
+        assert!(!is_about("Never: NoFeasiblePlan: x", "NoFeasiblePlan"));
     }
 }

@@ -227,8 +227,8 @@ fn every_workload_that_holds_quota_is_a_victim_or_spared_for_one_reason() {
     for reason in [
         "AboveThreshold",
         "FairShare",
-        "InVain",
-        "KeepsPeace",
+        "NotEnough",
+        "QueuePolicyNever",
         "NotContested",
         "NotReached",
         "OtherCohort",

@@ -147,8 +147,8 @@ fn as_json(blueprint: &SimulationInput, broken: &SkippedLines, simulated: &[Poli
         "start": moment(blueprint.start),
         "end": moment(blueprint.end),
         "nodes": nodes,
-        "madeUp": blueprint.made_up,
-        "brokenLines": broken.lines,
+        "assumptions": blueprint.made_up,
+        "skippedLines": broken.lines,
         "policies": policies.collect::<Vec<Value>>(),
     })
 }
@@ -173,9 +173,9 @@ fn as_csv(blueprint: &SimulationInput, broken: &SkippedLines, summaries: &[&Summ
             }
         }
     }
-    rows.extend(blueprint.made_up.iter().map(|note| [String::new(), "madeUp".to_owned(), note.clone()]));
+    rows.extend(blueprint.made_up.iter().map(|note| [String::new(), "assumptions".to_owned(), note.clone()]));
     if broken.lines > 0 {
-        rows.push([String::new(), "brokenLines".to_owned(), broken.lines.to_string()]);
+        rows.push([String::new(), "skippedLines".to_owned(), broken.lines.to_string()]);
     }
     let unwritable = |error: String| Error::Input(InputError::new(format!("the figures cannot be written: {error}")));
     for row in rows {

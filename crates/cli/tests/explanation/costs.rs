@@ -33,8 +33,8 @@ fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
     assert_eq!(decision.other("node-2"), format!("{one}; {higher} a victim opted out of being preempted"));
     assert_eq!(decision.other("node-3"), format!("{}; {higher} 2 pods instead of 1", takes("2 pods")));
     assert_eq!(decision.other("node-5"), format!("equal cost, first by name is node-4; {one}"));
-    assert_eq!(decision.node("node-5")["equalCost"], true);
-    assert_eq!(decision.node("node-3").get("equalCost"), None);
+    assert_eq!(decision.node("node-5")["verdict"], "EqualCost");
+    assert_eq!(decision.node("node-3")["verdict"], "HigherCost");
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn equal_cost_on_two_nodes_is_said_as_such() {
     for equal in ["node-3", "node-4"] {
         let text = "equal cost, first by name is node-2; would take 1 pod of priority up to 10";
         assert_eq!(decision.other(equal), text);
-        assert_eq!(decision.node(equal)["equalCost"], true);
+        assert_eq!(decision.node(equal)["verdict"], "EqualCost");
     }
-    assert_eq!(decision.node("node-1").get("equalCost"), None);
+    assert_eq!(decision.node("node-1")["verdict"], "HigherCost");
     let row: Vec<&str> = decision.line("node-3, node-4").split_whitespace().take(3).collect();
-    assert_eq!(row, ["node-3,", "node-4", "Equal"]);
+    assert_eq!(row, ["node-3,", "node-4", "EqualCost"]);
     let row: Vec<&str> = decision.line("node-1").split_whitespace().take(2).collect();
-    assert_eq!(row, ["node-1", "Dearer"]);
+    assert_eq!(row, ["node-1", "HigherCost"]);
     let wide = text(&reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "wide"], &cluster.join("\n---\n")));
     let rows = wide.lines().filter(|line| line.starts_with("node-") && line.contains("Equal"));
     assert_eq!(rows.count(), 2, "{wide}");

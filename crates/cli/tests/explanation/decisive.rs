@@ -29,8 +29,13 @@ fn yunikorn_says_what_is_too_large_after_others_were_taken() {
     assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
     let newer = decision.entry("default/newer");
     let text = "it is larger than what queue root.a has left of its guarantee: 2Gi memory";
-    assert_eq!((&newer["law"], &newer["text"]), (&"TooLarge".into(), &text.into()), "{}", decision.table);
-    assert_eq!(decision.entry("default/newest")["law"], "InVain", "{}", decision.table);
+    assert_eq!(
+        (&newer["law"], &newer["text"]),
+        (&"ExceedsGuaranteeHeadroom".into(), &text.into()),
+        "{}",
+        decision.table
+    );
+    assert_eq!(decision.entry("default/newest")["law"], "NotEnough", "{}", decision.table);
     for behind in ["default/older", "default/oldest", "default/elsewhere"] {
         assert_eq!(decision.entry(behind)["law"], "NotReached", "{}", decision.table);
     }
@@ -104,7 +109,7 @@ fn actions_say_why_and_leave_out_what_is_done() {
         pending("daemon", 50, "cpu: 1", &queue("a", &daemon), &on_node),
     ];
     let decision = Decision::new(&cluster, "pod/daemon", &["--policy", "YuniKorn"]);
-    let actions = decision.explanation()["carryOut"].to_string();
+    let actions = decision.explanation()["actions"].to_string();
     assert!(actions.contains("a pod of a DaemonSet needs its node"), "{}", decision.table);
     assert!(!actions.contains("is guaranteed"), "{actions}");
 }

@@ -74,7 +74,7 @@ impl Decision {
     /// The text of a node that could be used, but was not chosen.
     fn other(&self, name: &str) -> &str {
         let place = self.node(name);
-        assert_eq!(place["verdict"], "Dearer", "{place}");
+        assert_eq!(place["verdict"], "HigherCost", "{place}");
         place["text"].as_str().expect("a place has a text")
     }
 }

@@ -80,7 +80,7 @@ fn koordinator_names_every_resource_over_a_limit() {
     let decision = Decision::new(&cluster(false), "pod/urgent", &["--policy", "Koordinator"]);
     let victim = decision.victim("default/low");
     let text = "default/urgent would not fit on node-1: queue q would be over its maximum by 1 cpu and 2Gi memory";
-    assert_eq!((&victim["filter"], &victim["text"]), (&"Ceiling".into(), &text.into()));
+    assert_eq!((&victim["filter"], &victim["text"]), (&"QueueLimit".into(), &text.into()));
     assert_eq!(victim.get("short"), None, "the node is short of nothing");
 }
 
@@ -236,7 +236,7 @@ fn a_domain_names_every_resource_that_each_node_lacks() {
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
     let domain = |name: &str| decision.place("domains", name);
     assert_eq!(domain("c")["text"], "costs least; equal cost, first by name", "{}", decision.table);
-    assert_eq!(domain("d")["equalCost"], true);
+    assert_eq!(domain("d")["verdict"], "EqualCost");
     assert_eq!(domain("d")["text"], "equal cost, first by name is c; would take 2 pods of priority up to 10");
     let lacks = format!("short of 1 cpu {BEYOND} and 4 nvidia.com/gpu {BEYOND}");
     assert_eq!(domain("a")["nodes"]["a-2"], lacks.as_str());

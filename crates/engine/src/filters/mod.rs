@@ -21,7 +21,7 @@ pub enum FilterFailure {
     /// A port of the node that the pod wants is taken.
     Ports,
     /// A queue would be over its ceiling.
-    Ceiling {
+    QueueLimit {
         /// The queue.
         queue: QueueId,
         /// The first resource that it would have too much of.
@@ -68,7 +68,7 @@ impl FilterFailure {
             | Self::SpreadLabel(_)
             | Self::Affinity => false,
             Self::Resource { beyond, .. } => !beyond,
-            Self::Ceiling { .. }
+            Self::QueueLimit { .. }
             | Self::Ports
             | Self::Spread { .. }
             | Self::AntiAffinity(_)

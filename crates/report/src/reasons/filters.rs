@@ -26,9 +26,9 @@ pub fn misfit(misfit: &FilterFailure, shortages: &[Shortage], names: &Names) -> 
             let short = if shortages.is_empty() { amount(resource, short, names) } else { all() };
             reason_text("Resources", format!("short of {short}"))
         }
-        FilterFailure::Ceiling { queue, resource, over } => {
+        FilterFailure::QueueLimit { queue, resource, over } => {
             let over = if shortages.is_empty() { amount(resource, over, names) } else { all() };
-            reason_text("Ceiling", format!("queue {} would be over its maximum by {over}", names.queue(queue)))
+            reason_text("QueueLimit", format!("queue {} would be over its maximum by {over}", names.queue(queue)))
         }
         FilterFailure::SpreadLabel(topology) => {
             reason_text("SpreadLabel", format!("the node lacks the label {} to spread by", names.topology(topology)))

@@ -5,7 +5,10 @@ use reprieve_engine::{Priority, ShareMilli};
 use super::{ReasonText, reason_text};
 
 pub fn namespace(queue: &str) -> ReasonText {
-    reason_text("Namespace", format!("the namespaceSelector of ClusterQueue {queue} does not take its namespace"))
+    reason_text(
+        "NamespaceNotSelected",
+        format!("the namespaceSelector of ClusterQueue {queue} does not take its namespace"),
+    )
 }
 
 pub fn invalid_resources() -> ReasonText {
@@ -19,7 +22,7 @@ pub fn other_cohort() -> ReasonText {
 }
 
 pub fn keeps_peace() -> ReasonText {
-    reason_text("KeepsPeace", "the preemptor's queue has the policy Never for it")
+    reason_text("QueuePolicyNever", "the preemptor's queue has the policy Never for it")
         .of_many("the preemptor's queue has the policy Never for them")
 }
 

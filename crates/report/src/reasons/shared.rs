@@ -19,7 +19,7 @@ pub fn toleration(pod: &NamespacedName, until: Option<Timestamp>) -> ReasonText 
 
 pub fn unknown_class(pod: &NamespacedName) -> ReasonText {
     let text = format!("{pod} names a PriorityClass that is not defined, so its rights are unknown");
-    reason_text("UnknownClass", text).of_many("their PriorityClass is not defined, so their rights are unknown")
+    reason_text("UnknownPriorityClass", text).of_many("their PriorityClass is not defined, so their rights are unknown")
 }
 
 pub fn scheduling_gates(pod: PodId, gates: &[TextId], gated: usize, names: &Names) -> ReasonText {
@@ -52,7 +52,7 @@ pub fn underway(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &N
         pods => format!("{} pods", pods.len()),
     };
     let text = format!("{pods} preempted for it must leave {} first, until {}", nodes.join(", "), format_time(until));
-    reason_text("Underway", text)
+    reason_text("PreemptionInProgress", text)
 }
 
 pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) -> ReasonText {
@@ -70,5 +70,5 @@ pub fn disagreement(member: &NamespacedName, about: &Mismatch) -> ReasonText {
             format!("{member} has preemptionPolicy {}, but its group has {}", policy(*own), policy(*group))
         }
     };
-    reason_text("Disagreement", text)
+    reason_text("GroupMismatch", text)
 }

@@ -20,11 +20,11 @@ pub fn not_under_guarantee(queue: QueueId, short: &[TooLittle], names: &Names) -
 pub fn too_large(queue: QueueId, short: &[TooLittle], names: &Names) -> ReasonText {
     let queue = names.queue(queue);
     if short.is_empty() {
-        return reason_text("TooLarge", format!("queue {queue} has no guarantee by which to take it"));
+        return reason_text("ExceedsGuaranteeHeadroom", format!("queue {queue} has no guarantee by which to take it"));
     }
     let left = list(short.iter().map(|one| amount(one.resource, one.left, names)));
     let than = format!("larger than what queue {queue} has left of its guarantee: {left}");
-    reason_text("TooLarge", format!("it is {than}")).of_many(format!("they are {than}"))
+    reason_text("ExceedsGuaranteeHeadroom", format!("it is {than}")).of_many(format!("they are {than}"))
 }
 
 pub fn not_over_guarantee(queue: QueueId, left: Option<(ResourceId, i64)>, names: &Names) -> ReasonText {
@@ -38,7 +38,7 @@ pub fn keeps_guarantee(queue: QueueId, resource: ResourceId, guarantee: i64, aft
     let (queue, name) = (names.queue(queue), names.resource(resource));
     let (after, guarantee) = (format(name, after), format(name, guarantee));
     let text = format!("queue {queue} would be left with {after} of the {guarantee} {} it is guaranteed", unit(name));
-    reason_text("KeepsGuarantee", text).of_many("their queues would be left with less than their guarantees")
+    reason_text("WouldBreakGuarantee", text).of_many("their queues would be left with less than their guarantees")
 }
 
 pub fn higher_priority(candidate: Priority, limit: Option<Priority>) -> ReasonText {

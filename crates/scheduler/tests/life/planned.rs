@@ -183,7 +183,7 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     let pod = names.pod_id(&high).map(PreemptorId::Pod);
     let preemptor = workload.or(group).or(pod).expect("it is there");
     let question = Question { policy, now: life.now, preemptor };
-    let mut planned: Vec<String> = report(&question, &mut loaded).explanation.carry_out.iter().map(shown).collect();
+    let mut planned: Vec<String> = report(&question, &mut loaded).explanation.actions.iter().map(shown).collect();
     let mut done_by_run: Vec<String> = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
         if let StepOutcome::Wait { .. } = step.verdict {

@@ -47,15 +47,19 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     let pods = vec![pod("full", 10, 4, Some("node")), pod("one", 0, 2, None), pod("two", 0, 2, None)];
     let mut life = Life::new(with(pods));
     let step = life.step();
-    assert_eq!(said(&step), ["one PodScheduled=false Unschedulable NoPlan"]);
+    assert_eq!(said(&step), ["one PodScheduled=false Unschedulable NoFeasiblePlan"]);
     life.works(&step);
     let step = life.step();
-    assert_eq!(said(&step), ["two PodScheduled=false Unschedulable NoPlan"], "one that is like it waits for the same");
+    assert_eq!(
+        said(&step),
+        ["two PodScheduled=false Unschedulable NoFeasiblePlan"],
+        "one that is like it waits for the same"
+    );
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none(), "what it said is no change that could help");
-    assert_eq!(life.failed, ["one NoPlan", "two NoPlan"], "it is recorded, too");
+    assert_eq!(life.failed, ["one NoFeasiblePlan", "two NoFeasiblePlan"], "it is recorded, too");
     let reasons: Vec<_> = life.scheduler.waiting_by_queue().map(|(_, reason)| reason.as_str()).collect();
-    assert_eq!(reasons, ["NoPlan", "NoPlan"]);
+    assert_eq!(reasons, ["NoFeasiblePlan", "NoFeasiblePlan"]);
     life.change("full", |pod| pod.spec_mut().priority = Some(11));
     let node = read(&NODE.replace("pods: 10", "pods: 11")).remove(0);
     let node = life.store(node);
@@ -135,7 +139,7 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
     let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("Disagreement"), .. }),
+        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("GroupMismatch"), .. }),
         "{:?}",
         step.verdict
     );

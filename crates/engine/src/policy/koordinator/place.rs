@@ -172,7 +172,7 @@ impl Search<'_, '_, '_> {
                     let (asking, node) = placement[0];
                     trial.keep(|snapshot| {
                         let shortages = match misfit {
-                            FilterFailure::Ceiling { queue, .. } => over_quota(snapshot, pod, queue),
+                            FilterFailure::QueueLimit { queue, .. } => over_quota(snapshot, pod, queue),
                             _ => Vec::new(),
                         };
                         VictimReason { unit, pod: asking, node, misfit, shortages }

@@ -131,5 +131,5 @@ pub(super) fn quota_misfit(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> 
     let requests = snapshot.requests(snapshot.pod(pod).shape);
     let shared = tree.path(snapshot.pod(pod).queue?).find(|queue| own.contains(queue))?;
     let (queue, resource, over) = tree.over_ceiling(shared, requests)?;
-    Some(FilterFailure::Ceiling { queue, resource, over })
+    Some(FilterFailure::QueueLimit { queue, resource, over })
 }

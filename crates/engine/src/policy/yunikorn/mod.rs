@@ -115,7 +115,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// The queue that the pod would take over its ceiling, if any.
     fn over_ceiling(&self) -> Option<FilterFailure> {
         let (queue, resource, over) = self.snapshot().queues().over_ceiling(self.queue?, self.wants())?;
-        Some(FilterFailure::Ceiling { queue, resource, over })
+        Some(FilterFailure::QueueLimit { queue, resource, over })
     }
 
     /// Why the pod does not fit on the node as things are.
@@ -159,7 +159,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// The best plan, or the law by which there is none.
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
-            if let Some(FilterFailure::Ceiling { queue, .. }) = self.over_ceiling() {
+            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_ceiling() {
                 return Err(Some(Law::QueueLimit { queue }));
             }
         } else if let Some(law) = self.not_under_guarantee(recorder) {

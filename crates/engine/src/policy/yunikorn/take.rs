@@ -161,7 +161,7 @@ impl Search<'_, '_, '_> {
     /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
     fn every_shortage(&self, node: NodeId, misfit: FilterFailure) -> Vec<Shortage> {
         match misfit {
-            FilterFailure::Ceiling { queue, .. } => {
+            FilterFailure::QueueLimit { queue, .. } => {
                 fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
             }
             misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
