@@ -362,7 +362,7 @@ fn kind_of(event: &Event) -> Kind {
 fn log(profile: &ProfileRuntime, step: &Step) {
     let Some(unit) = &step.unit else { return };
     let profile = &profile.name;
-    match &step.verdict {
+    match &step.outcome {
         StepOutcome::Housekeeping => {}
         StepOutcome::Bind { placement } => info!(%profile, %unit, pods = placement.len(), "scheduled"),
         StepOutcome::MarkVictims { victims, .. } => {

@@ -95,7 +95,7 @@ pub enum Action {
         /// The object; its uid must be the same.
         object: Target,
         /// What is said.
-        said: ConditionUpdate,
+        condition: ConditionUpdate,
     },
     /// Delete a victim with its own grace.
     Evict {
@@ -160,7 +160,7 @@ pub enum Action {
         /// The Job.
         job: Target,
         /// How.
-        launch: JobPodSettings,
+        settings: JobPodSettings,
     },
     /// Suspend a Job: its controller deletes its pods.
     SuspendJob {
@@ -172,7 +172,7 @@ pub enum Action {
         /// The Job.
         job: Target,
         /// What that was.
-        launch: JobPodSettings,
+        settings: JobPodSettings,
     },
     /// Record an event about one object that names another.
     EmitEvent {

@@ -17,13 +17,13 @@ pub(crate) struct Request {
     /// Of an eviction: the preemptor, and the message of the event that is recorded on the victim once it has worked.
     pub preempts: Option<(ObjectKey, String)>,
     /// Of a reading: the action whose outcome it finds out.
-    pub settles: Option<ActionId>,
+    pub confirms: Option<ActionId>,
 }
 
 impl Request {
     /// A request that no unit waits for.
     pub fn new(action: Action) -> Self {
-        Self { action, unit: None, preempts: None, settles: None }
+        Self { action, unit: None, preempts: None, confirms: None }
     }
 
     /// A request that a unit waits for.
@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-/// All actions that were sent and not answered yet.
+/// All actions that were sent and not decide_question yet.
 #[derive(Default)]
 pub(crate) struct ActionLog {
     next: u64,

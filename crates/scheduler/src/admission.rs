@@ -38,7 +38,7 @@ pub(crate) struct Admission {
     workload_of: BTreeMap<String, NamespacedName>,
     /// By the uid of a Job: its pods that are not over.
     pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
-    claims: QuotaLines,
+    lines: QuotaLines,
     /// Steps of a cycle that were decided and not handed out yet.
     pub steps: VecDeque<Step>,
 }
@@ -64,21 +64,21 @@ impl Admission {
     pub fn object_changed(&mut self, key: &ObjectKey, update: &ObjectUpdate, queue: &mut PendingQueue) {
         let ObjectUpdate { before, after, .. } = update;
         if key.kind == Kind::Job {
-            return look_after(&key.name, queue);
+            return queue_job(&key.name, queue);
         }
         for workload in [before, after] {
             if let Some((job, _)) = workload.as_ref().and_then(|workload| owner(workload.metadata())) {
-                look_after(&NamespacedName::new(&key.name.namespace, job), queue);
+                queue_job(&NamespacedName::new(&key.name.namespace, job), queue);
             }
         }
-        self.reconsider_claim(&key.name, after.as_ref(), queue);
-        if !matters_alike(before, after) {
+        self.update_pending(&key.name, after.as_ref(), queue);
+        if !is_same_for_others(before, after) {
             queue.wake_workloads();
         }
     }
 
     /// A workload waits for quota, or does not.
-    fn reconsider_claim(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
+    fn update_pending(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
         let unit = UnitRef::Workload(name.clone());
         let claims = |workload: &KueueWorkload| {
             let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
@@ -92,11 +92,11 @@ impl Admission {
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
                 queue.upsert(&unit, PendingSummary { priority, since, count: 1 });
-                self.claims.put(name);
+                self.lines.put(name);
             }
             _ => {
                 queue.remove(&unit);
-                self.claims.remove(name);
+                self.lines.remove(name);
             }
         }
     }
@@ -121,7 +121,7 @@ impl Admission {
             if pods.is_empty() {
                 self.pods_of.remove(uid);
             }
-            look_after(&NamespacedName::new(&name.namespace, job), queue);
+            queue_job(&NamespacedName::new(&name.namespace, job), queue);
         }
     }
 
@@ -141,29 +141,29 @@ impl Admission {
             Some(Object::KueueWorkload(workload)) => Some(workload),
             _ => None,
         };
-        let standing = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
+        let state = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
         let of_workload = || view.target(workload.as_ref()?);
         let of_job = || view.target(key);
         let about = || workload.clone().unwrap_or_else(|| key.clone());
-        let (action, event) = match next_job_step(&standing, |name| flavor(name, view))? {
+        let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
             JobStep::Create => {
                 let made = job_workload::workload(job, priority_of(job, view));
                 let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&made.metadata));
-                if view.unsettled.contains(&about) || view.observed(&about).is_some() {
+                if view.unconfirmed.contains(&about) || view.observed(&about).is_some() {
                     return None;
                 }
                 let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));
                 (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
             }
-            JobStep::Start(launch) => {
+            JobStep::Start(settings) => {
                 let event = (key.clone(), STARTED.0, STARTED.1.to_owned());
-                (Action::StartJob { job: of_job()?, launch }, Some(event))
+                (Action::StartJob { job: of_job()?, settings }, Some(event))
             }
             JobStep::Suspend => {
                 let event = (key.clone(), STOPPED.0, STOPPED.1.to_owned());
                 (Action::SuspendJob { job: of_job()? }, Some(event))
             }
-            JobStep::Restore(launch) => (Action::RestoreJob { job: of_job()?, launch }, None),
+            JobStep::Restore(settings) => (Action::RestoreJob { job: of_job()?, settings }, None),
             JobStep::Requeue => {
                 let event = (about(), "Requeued", "its pods are gone, and it waits for quota again".to_owned());
                 (Action::RequeueWorkload { workload: of_workload()? }, Some(event))
@@ -179,7 +179,7 @@ impl Admission {
 }
 
 /// Something about a Job changed: it is looked at in the next step.
-fn look_after(job: &NamespacedName, queue: &mut PendingQueue) {
+fn queue_job(job: &NamespacedName, queue: &mut PendingQueue) {
     let unit = UnitRef::BatchJob(job.clone());
     queue.upsert(&unit, PendingSummary { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
     queue.wake(&unit);
@@ -219,7 +219,7 @@ fn default_priority(view: &ClusterView) -> Option<i32> {
 }
 
 /// Whether two states of a workload are the same to others. Since when it knows that it has no quota is its own business.
-fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
+fn is_same_for_others(before: &Option<Object>, after: &Option<Object>) -> bool {
     let (Some(Object::KueueWorkload(before)), Some(Object::KueueWorkload(after))) = (before, after) else {
         return before.is_none() && after.is_none();
     };

@@ -96,8 +96,8 @@ impl PodChange {
                 Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
-            Action::SetCondition { said, .. } => {
-                let ConditionUpdate { type_, holds, reason, message, since, .. } = said;
+            Action::SetCondition { condition, .. } => {
+                let ConditionUpdate { type_, holds, reason, message, since, .. } = condition;
                 let condition = ConditionChange::set(type_, *holds, reason, message, *since);
                 Some(Self { condition: Some(condition), ..Self::default() })
             }
@@ -194,10 +194,10 @@ fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
 }
 
 fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
-    let Action::SetCondition { said, .. } = action else { return false };
-    let Some(since) = time(whole_seconds(said.since)).map(Time) else { return false };
+    let Action::SetCondition { condition, .. } = action else { return false };
+    let Some(since) = time(whole_seconds(condition.since)).map(Time) else { return false };
     let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
-    replace_condition(conditions, said.type_, said.holds, said.reason, said.message.clone(), since);
+    replace_condition(conditions, condition.type_, condition.holds, condition.reason, condition.message.clone(), since);
     true
 }
 
@@ -290,21 +290,21 @@ pub(crate) fn apply_to_job(action: &Action, job: &mut Job) -> bool {
             spec.suspend = Some(true);
             true
         }
-        Action::StartJob { launch, .. } if suspended => {
+        Action::StartJob { settings, .. } if suspended => {
             spec.suspend = Some(false);
-            set_launch(job, launch);
+            set_pod_settings(job, settings);
             true
         }
-        Action::RestoreJob { launch, .. } if suspended => {
-            set_launch(job, launch);
+        Action::RestoreJob { settings, .. } if suspended => {
+            set_pod_settings(job, settings);
             true
         }
         _ => false,
     }
 }
 
-fn set_launch(job: &mut Job, launch: &JobPodSettings) {
-    let JobPodSettings { parallelism, node_selector, tolerations } = launch.clone();
+fn set_pod_settings(job: &mut Job, settings: &JobPodSettings) {
+    let JobPodSettings { parallelism, node_selector, tolerations } = settings.clone();
     let spec = job.spec.get_or_insert_default();
     spec.parallelism = Some(parallelism);
     let pod = spec.template.spec.get_or_insert_default();
@@ -406,7 +406,7 @@ mod tests {
     fn every_condition_has_a_transition_time() {
         let message = "NoFeasiblePlan: no node has room for it".to_owned();
         let subject = "NoFeasiblePlan".into();
-        let said = ConditionUpdate {
+        let condition = ConditionUpdate {
             type_: "PodScheduled",
             holds: false,
             reason: "Unschedulable",
@@ -415,7 +415,7 @@ mod tests {
             since: AT,
         };
         for kind in [Kind::Pod, Kind::PodGroup] {
-            let patch = patch(&Action::SetCondition { kind, object: target(), said: said.clone() }).unwrap();
+            let patch = patch(&Action::SetCondition { kind, object: target(), condition: condition.clone() }).unwrap();
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "NoFeasiblePlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",

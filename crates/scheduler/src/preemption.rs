@@ -154,7 +154,7 @@ impl Preemption<'_> {
 
     /// The phase of the preemption of a unit by a plan, and what is to be sent in it.
     pub fn advance(&self, plan: &[PlannedAction]) -> (PreemptionPhase, Vec<Request>) {
-        if victims(plan).any(|victim| self.view.unsettled.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
+        if victims(plan).any(|victim| self.view.unconfirmed.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
             return (PreemptionPhase::AwaitingApiState, Vec::new());
         }
         let mut preparations = nominate(self.unit, plan, self.view);
@@ -364,7 +364,7 @@ mod tests {
         view.assumed.add(ActionId(0), &Action::Evict { pod: target }, Timestamp(0));
         view.update_pod(&key.name, Bugs::default());
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Evicting, 0));
-        view.unsettled.insert(key);
+        view.unconfirmed.insert(key);
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::AwaitingApiState, 0));
     }
 }

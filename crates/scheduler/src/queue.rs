@@ -5,7 +5,7 @@
 //! has waited for [`PATIENCE_SECONDS`], and would fit were nobody there but those above it, holds back those behind it for as long
 //! again; then it gives way for as long, and so on.
 //!
-//! Units that are alike stand in a crowd once one of them was refused: the first speaks for all.
+//! Units that are alike stand in a class once one of them was refused: the first speaks for all.
 
 mod class_key;
 mod classes;
@@ -43,17 +43,17 @@ pub(crate) struct PendingQueue {
     units: BTreeMap<UnitRef, PendingUnit>,
     active: BTreeSet<QueuePosition>,
     /// Those that wait for a change, each for itself, and where they are to land, if that is known; workloads do not.
-    alone: BTreeMap<UnitRef, Option<Arc<LandingNodes>>>,
+    ungrouped: BTreeMap<UnitRef, Option<Arc<LandingNodes>>>,
     /// Whether quota is used or free since workloads were last looked at.
-    quota_news: bool,
-    crowds: EquivalenceClasses,
+    quota_changed: bool,
+    classes: EquivalenceClasses,
     /// Units of several pods that would fit, were nobody there but those above them.
-    holders: BTreeSet<QueuePosition>,
+    starving: BTreeSet<QueuePosition>,
     /// Times at which somebody is to be woken.
     timers: BTreeSet<(Timestamp, UnitRef)>,
-    /// The pods of units of several that need a place.
-    roll: PendingMembers,
-    looks: ShapeClasses,
+    /// The pods of units of several that need a position.
+    pending_members: PendingMembers,
+    shape_classes: ShapeClasses,
     fair_order: FairOrder,
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum WaitState {
     /// The world to change, or a moment, whichever is first.
     ForChange { until: Option<Timestamp>, why: Arc<str> },
     /// Others to leave from where it is to land.
-    ForVictims { footing: Arc<LandingNodes>, why: Arc<str> },
+    ForVictims { landing: Arc<LandingNodes>, why: Arc<str> },
     /// The same as others that are like it.
     InClass(ClassId),
     /// A moment.
@@ -95,13 +95,13 @@ pub(crate) enum WaitState {
 
 impl PendingQueue {
     /// A unit that is there, or has changed. A new one is active.
-    pub fn upsert(&mut self, unit: &UnitRef, needy: PendingSummary) {
-        let PendingSummary { priority, since, count } = needy;
+    pub fn upsert(&mut self, unit: &UnitRef, pending: PendingSummary) {
+        let PendingSummary { priority, since, count } = pending;
         if let Some(known) = self.units.get_mut(unit).filter(|known| (known.priority, known.since) == (priority, since))
         {
             known.size = count;
             if known.could_fit.take().is_some() {
-                self.holders.remove(&known.place(unit));
+                self.starving.remove(&known.position(unit));
             }
             if matches!(known.state, WaitState::InClass(_)) {
                 self.set(unit, WaitState::Ready);
@@ -123,9 +123,9 @@ impl PendingQueue {
 
     pub fn remove(&mut self, unit: &UnitRef) -> Option<PendingUnit> {
         let waiting = self.units.remove(unit)?;
-        let place = waiting.place(unit);
-        self.leave(unit, &waiting.state, &place);
-        self.holders.remove(&place);
+        let position = waiting.position(unit);
+        self.leave(unit, &waiting.state, &position);
+        self.starving.remove(&position);
         Some(waiting)
     }
 
@@ -142,7 +142,7 @@ impl PendingQueue {
         match state {
             WaitState::Ready => "its turn is near",
             WaitState::ForChange { why, .. } | WaitState::ForVictims { why, .. } => why,
-            WaitState::InClass(crowd) => self.crowds.waits(*crowd).map_or("its turn is near", |waits| &waits.why),
+            WaitState::InClass(class) => self.classes.waits(*class).map_or("its turn is near", |waits| &waits.why),
             WaitState::Backoff { .. } => "what it asked for failed; it will ask again",
             WaitState::AfterError { .. } => "the decision failed by a fault of the scheduler; its log says more",
             WaitState::ForActions(_) => "what it asked for is being done",
@@ -174,101 +174,101 @@ impl PendingQueue {
     /// What the unit waits for from now on.
     pub fn set(&mut self, unit: &UnitRef, state: WaitState) {
         let Some(waiting) = self.units.get_mut(unit) else { return };
-        let place = waiting.place(unit);
+        let position = waiting.position(unit);
         let before = std::mem::replace(&mut waiting.state, state.clone());
         if before != state {
-            self.leave(unit, &before, &place);
+            self.leave(unit, &before, &position);
         }
         if let Some(until) = state.until() {
             self.timers.insert((until, unit.clone()));
         }
         match state {
             WaitState::Ready => {
-                self.active.insert(place);
+                self.active.insert(position);
             }
             WaitState::ForChange { .. } if matches!(unit, UnitRef::Workload(_)) => {}
             WaitState::ForChange { .. } => {
-                self.alone.insert(unit.clone(), None);
+                self.ungrouped.insert(unit.clone(), None);
             }
-            WaitState::ForVictims { footing, .. } => {
-                self.alone.insert(unit.clone(), Some(footing));
+            WaitState::ForVictims { landing, .. } => {
+                self.ungrouped.insert(unit.clone(), Some(landing));
             }
-            WaitState::InClass(crowd) => self.crowds.join(crowd, place),
+            WaitState::InClass(class) => self.classes.join(class, position),
             WaitState::Backoff { .. } | WaitState::AfterError { .. } | WaitState::ForActions(_) => {}
         }
     }
 
-    fn leave(&mut self, unit: &UnitRef, state: &WaitState, place: &QueuePosition) {
+    fn leave(&mut self, unit: &UnitRef, state: &WaitState, position: &QueuePosition) {
         if let Some(until) = state.until() {
             self.timers.remove(&(until, unit.clone()));
         }
         match state {
             WaitState::Ready => {
-                self.active.remove(place);
+                self.active.remove(position);
             }
             WaitState::ForChange { .. } | WaitState::ForVictims { .. } => {
-                self.alone.remove(unit);
+                self.ungrouped.remove(unit);
             }
-            WaitState::InClass(crowd) => self.crowds.leave(*crowd, place),
+            WaitState::InClass(class) => self.classes.leave(*class, position),
             WaitState::Backoff { .. } | WaitState::AfterError { .. } | WaitState::ForActions(_) => {}
         }
     }
 
-    /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be told.
+    /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be last_reported.
     fn park_with_class(
         &mut self,
         unit: &UnitRef,
-        likeness: ClassKey,
+        class_key: ClassKey,
         waits: ParkedFor,
         now: Timestamp,
     ) -> Vec<UnitRef> {
-        let crowd = self.crowds.of(likeness);
-        let untold = self.crowds.park(crowd, waits, now);
-        self.set(unit, WaitState::InClass(crowd));
-        untold
+        let class = self.classes.of(class_key);
+        let unreported = self.classes.park(class, waits, now);
+        self.set(unit, WaitState::InClass(class));
+        unreported
     }
 
     /// The reason for which others that are like it wait for a change; then it does so with them.
-    fn join_parked_class(&mut self, unit: &UnitRef, likeness: &ClassKey) -> Option<(WaitReason, Arc<str>)> {
-        let crowd = self.crowds.find_parked(likeness)?;
-        self.set(unit, WaitState::InClass(crowd));
-        self.crowds.waits(crowd).map(|waits| (waits.reason, Arc::clone(&waits.why)))
+    fn join_parked_class(&mut self, unit: &UnitRef, class_key: &ClassKey) -> Option<(WaitReason, Arc<str>)> {
+        let class = self.classes.find_parked(class_key)?;
+        self.set(unit, WaitState::InClass(class));
+        self.classes.waits(class).map(|waits| (waits.reason, Arc::clone(&waits.why)))
     }
 
     /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
     fn dissolve_classes(&mut self) {
-        self.wake_alone(|footing| footing.is_some());
-        for unit in self.crowds.members() {
+        self.wake_ungrouped(|landing| landing.is_some());
+        for unit in self.classes.members() {
             self.set(&unit, WaitState::Ready);
         }
     }
 
     /// The world changed: whoever waits for that is active.
     pub fn requeue_all(&mut self) {
-        self.wake_alone(|_| true);
-        self.crowds.wake(|_, _| true);
-        self.quota_news = true;
+        self.wake_ungrouped(|_| true);
+        self.classes.wake(|_, _| true);
+        self.quota_changed = true;
     }
 
-    /// Nodes have more or less room: whoever needs a node is active, except for crowds that this is no help to, and those who do not mind
+    /// Nodes have more or less room: whoever needs a node is active, except for classes that this is no help to, and those who do not mind
     /// while they wait for others to leave.
     fn requeue_on_room_change(&mut self, helps: impl Fn(&ClassKey) -> bool, touches: impl Fn(&LandingNodes) -> bool) {
-        self.wake_alone(|footing| footing.is_none_or(&touches));
-        self.crowds.wake(|likeness, waits| waits.held_back || helps(likeness));
+        self.wake_ungrouped(|landing| landing.is_none_or(&touches));
+        self.classes.wake(|class_key, waits| waits.held_back || helps(class_key));
     }
 
     /// Quota is used or free: workloads are looked at.
     pub fn wake_workloads(&mut self) {
-        self.quota_news = true;
+        self.quota_changed = true;
     }
 
     /// Whether workloads are to be looked at; then they are.
     pub fn take_quota_changed(&mut self) -> bool {
-        std::mem::take(&mut self.quota_news)
+        std::mem::take(&mut self.quota_changed)
     }
 
-    fn wake_alone(&mut self, is_meant: impl Fn(Option<&LandingNodes>) -> bool) {
-        let meant = self.alone.iter().filter(|(_, footing)| is_meant(footing.as_deref()));
+    fn wake_ungrouped(&mut self, wakes: impl Fn(Option<&LandingNodes>) -> bool) {
+        let meant = self.ungrouped.iter().filter(|(_, landing)| wakes(landing.as_deref()));
         let units: Vec<UnitRef> = meant.map(|(unit, _)| unit.clone()).collect();
         for unit in units {
             self.set(&unit, WaitState::Ready);
@@ -290,13 +290,13 @@ impl PendingQueue {
         while let Some((_, unit)) = self.timers.first().filter(|(until, _)| *until <= now).cloned() {
             self.set(&unit, WaitState::Ready);
         }
-        self.crowds.wake_due(now);
+        self.classes.wake_due(now);
     }
 
     /// The next moment at which somebody is to be woken.
     pub fn next_timer(&self) -> Option<Timestamp> {
         let first = self.timers.first().map(|(until, _)| *until);
-        first.into_iter().chain(self.crowds.next_timer()).min()
+        first.into_iter().chain(self.classes.next_timer()).min()
     }
 
     /// Counts a failure, and backs off: a second, then twice as long each time, up to a minute.
@@ -311,7 +311,7 @@ impl PendingQueue {
     /// Why a unit waits; `None` before the first decision about it.
     pub fn reason(&self, waiting: &PendingUnit) -> Option<WaitReason> {
         match waiting.state {
-            WaitState::InClass(crowd) => self.crowds.waits(crowd).map(|waits| waits.reason),
+            WaitState::InClass(class) => self.classes.waits(class).map(|waits| waits.reason),
             _ => waiting.reason,
         }
     }
@@ -337,33 +337,33 @@ impl PendingQueue {
 
     /// Whether a unit waits, and its turn is before another's.
     pub fn is_before(&self, unit: &UnitRef, other: &UnitRef) -> bool {
-        let place = |unit: &UnitRef| Some(self.units.get(unit)?.place(unit));
-        place(unit).is_some_and(|first| place(other).is_none_or(|second| first < second))
+        let position = |unit: &UnitRef| Some(self.units.get(unit)?.position(unit));
+        position(unit).is_some_and(|first| position(other).is_none_or(|second| first < second))
     }
 
-    /// The unit whose turn it is: the first of those that are active each for itself, and of the crowds that are.
+    /// The unit whose turn it is: the first of those that are active each for itself, and of the classes that are.
     fn first(&self) -> Option<(UnitRef, Option<ClassId>)> {
-        let alone = self.active.first().map(|place| (place, None));
-        let (place, crowd) =
-            alone.into_iter().chain(self.crowds.ready_heads().next()).min_by_key(|(place, _)| *place)?;
-        Some((place.2.clone(), crowd))
+        let ungrouped = self.active.first().map(|position| (position, None));
+        let (position, class) =
+            ungrouped.into_iter().chain(self.classes.ready_heads().next()).min_by_key(|(position, _)| *position)?;
+        Some((position.2.clone(), class))
     }
 
     /// The unit that holds this one back, and until when.
     fn blocked_by_older(&self, unit: &UnitRef, now: Timestamp) -> Option<(&UnitRef, Timestamp)> {
         let waiting = self.units.get(unit)?;
-        let place = waiting.place(unit);
-        self.holders.range(..place).find_map(|(_, _, other)| {
-            let holder = self.units.get(other)?;
-            let waits = match holder.state {
+        let position = waiting.position(unit);
+        self.starving.range(..position).find_map(|(_, _, other)| {
+            let older = self.units.get(other)?;
+            let waits = match older.state {
                 WaitState::ForChange { .. } | WaitState::ForVictims { .. } => true,
-                WaitState::InClass(crowd) => self.crowds.waits(crowd).is_some(),
+                WaitState::InClass(class) => self.classes.waits(class).is_some(),
                 WaitState::Ready
                 | WaitState::Backoff { .. }
                 | WaitState::AfterError { .. }
                 | WaitState::ForActions(_) => false,
             };
-            Some((other, holder.holds_until(now).filter(|_| waits)?))
+            Some((other, older.holds_until(now).filter(|_| waits)?))
         })
     }
 
@@ -385,10 +385,10 @@ impl PendingQueue {
     pub fn set_fits_above_lower(&mut self, unit: &UnitRef, could_fit: bool) {
         if let Some(waiting) = self.units.get_mut(unit) {
             waiting.could_fit = Some(could_fit);
-            let place = waiting.place(unit);
+            let position = waiting.position(unit);
             match could_fit && waiting.size > 1 {
-                true => self.holders.insert(place),
-                false => self.holders.remove(&place),
+                true => self.starving.insert(position),
+                false => self.starving.remove(&position),
             };
         }
     }
@@ -406,7 +406,7 @@ impl WaitState {
 }
 
 impl PendingUnit {
-    fn place(&self, unit: &UnitRef) -> QueuePosition {
+    fn position(&self, unit: &UnitRef) -> QueuePosition {
         (Reverse(self.priority), self.since, unit.clone())
     }
 

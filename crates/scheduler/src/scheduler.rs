@@ -48,12 +48,12 @@ pub struct Scheduler {
     status: StatusUpdates,
     /// Workloads that wait for quota, and their Jobs (policy Kueue).
     admission: Admission,
-    /// Actions that were sent and not answered yet.
+    /// Actions that were sent and not decide_question yet.
     actions: ActionLog,
     /// The unit that is being decided, so that a panic can be attributed to it.
     deciding: Option<UnitRef>,
     /// How the policy is written where every decision is recorded.
-    recorded_as: Option<Profile>,
+    recorded_profile: Option<Profile>,
     bugs: Bugs,
 }
 
@@ -69,7 +69,7 @@ impl Scheduler {
             admission: Admission::default(),
             actions: ActionLog::default(),
             deciding: None,
-            recorded_as: None,
+            recorded_profile: None,
             bugs: Bugs::default(),
         }
     }
@@ -164,7 +164,7 @@ impl Scheduler {
         self.deciding = Some(unit.clone());
         let decided = self.decide(&unit, now);
         self.deciding = None;
-        if let StepOutcome::Wait { reason, why } | StepOutcome::Unschedulable { reason, why } = &decided.verdict {
+        if let StepOutcome::Wait { reason, why } | StepOutcome::Unschedulable { reason, why } = &decided.outcome {
             self.report_waiting(&unit, *reason, why, now);
         }
         self.set_timer(now);
@@ -173,8 +173,8 @@ impl Scheduler {
 
     /// The object that an error names; the namespace `default` stands for those that are not known.
     fn object_of(&self, error: &InputError) -> ObjectKey {
-        let is_meant = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.is(key));
-        let known = self.view.live.all().map(|(key, _)| key).find(is_meant).cloned();
+        let wakes = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.is(key));
+        let known = self.view.live.all().map(|(key, _)| key).find(wakes).cloned();
         known.unwrap_or_else(|| ObjectKey::new(Kind::Namespace, NamespacedName::new("", "default")))
     }
 
@@ -196,13 +196,13 @@ impl Scheduler {
         }
         self.inject_panic(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
-        let (outcome, report) = self.answered(&question);
-        let record = self.recorded(unit, &question, &outcome);
+        let (outcome, report) = self.decide_question(&question);
+        let record = self.record_decision(unit, &question, &outcome);
         Step { record, ..self.act_on(unit, &question, outcome, report, now) }
     }
 
     /// Decides, once; with the report of a preemption where every preemption is explained.
-    fn answered(&mut self, question: &Question) -> (Outcome, Option<Box<DecisionReport>>) {
+    fn decide_question(&mut self, question: &Question) -> (Outcome, Option<Box<DecisionReport>>) {
         let loaded = self.view.live.loaded_mut();
         if !self.explains {
             return (question.decide(loaded), None);
@@ -248,8 +248,8 @@ impl Scheduler {
         self.evict_rest_of_broken_gangs(unit, now);
         match law {
             // Those that are like it came later, and wait for longer.
-            Law::PreemptionDelay { until } => self.wait_alike(unit, Some(*until), (reason, &why), now),
-            Law::PreemptionInProgress { .. } => self.queue.wait_to_land(unit, &why, &self.view),
+            Law::PreemptionDelay { until } => self.wait_with_class(unit, Some(*until), (reason, &why), now),
+            Law::PreemptionInProgress { .. } => self.queue.wait_for_victims(unit, &why, &self.view),
             _ => self.queue.wait(unit, WaitState::ForChange { until: None, why: why.as_str().into() }),
         }
         StepOutcome::Wait { reason, why }
@@ -278,7 +278,7 @@ impl Scheduler {
         // 3. It needs neither nominations nor victims.
         self.send_all(nominate(unit, &[], &self.view), now);
         self.preemptions.release(unit.clone());
-        self.wait_alike(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
+        self.wait_with_class(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
         StepOutcome::Unschedulable { reason, why }
     }
 
@@ -311,7 +311,7 @@ impl Scheduler {
         if let Some((kind, target)) = action.changes() {
             self.view.assumed.add(id, &action, now);
             if !matches!(action, Action::SetCondition { .. }) {
-                self.reconsider_any(&ObjectKey::new(kind, target.name.clone()), now);
+                self.update_changed(&ObjectKey::new(kind, target.name.clone()), now);
             }
         }
         if let Some(unit) = unit {
@@ -353,7 +353,7 @@ impl Scheduler {
 
     fn wait_for_victims(&mut self, unit: &UnitRef) -> StepOutcome {
         let why = "its victims are leaving".to_owned();
-        self.queue.wait_to_land(unit, &why, &self.view);
+        self.queue.wait_for_victims(unit, &why, &self.view);
         StepOutcome::Wait { reason: WaitReason::ActionInFlight, why }
     }
 
@@ -394,7 +394,7 @@ impl Scheduler {
     }
 
     /// The unit waits with all that are like it, unless it waits for what it asked for already.
-    fn wait_alike(
+    fn wait_with_class(
         &mut self,
         unit: &UnitRef,
         until: Option<Timestamp>,
@@ -402,7 +402,7 @@ impl Scheduler {
         now: Timestamp,
     ) {
         let waits = ParkedFor { until, reason, why: why.into(), held_back: false };
-        for other in self.queue.wait_alike(unit, (waits, self.preemptions.has_victims(unit)), &self.view, now) {
+        for other in self.queue.wait_with_class(unit, (waits, self.preemptions.has_victims(unit)), &self.view, now) {
             self.report_waiting(&other, reason, why, now);
         }
     }

@@ -106,9 +106,9 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
         return None;
     }
     let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
-    let said =
+    let condition =
         ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, subject: reason.into(), message, since: now };
-    update(key.clone(), said, view)
+    update(key.clone(), condition, view)
 }
 
 /// Writes on a group that a pod of it has another priority, or no longer has.
@@ -116,7 +116,7 @@ fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Reque
     let loaded = view.loaded();
     let group = loaded.names.group_id(&key.name).map(|group| loaded.snapshot.group(group))?;
     let other = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
-    let said = match other {
+    let condition = match other {
         Some(&pod) => {
             let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
             let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
@@ -142,7 +142,7 @@ fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Reque
         }
         None => return None,
     };
-    update(key.clone(), said, view)
+    update(key.clone(), condition, view)
 }
 
 /// Writes on a group that the preemption priority that it asks for is refused, or no longer is; the former is recorded as an event, too.
@@ -151,30 +151,30 @@ fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<
         Some(refused) => {
             let (reason, message) = (refused.reason(), refused.to_string());
             let (type_, subject) = (REFUSED_PRIORITY, message.clone().into());
-            let said = ConditionUpdate { type_, holds: true, reason, subject, message: message.clone(), since: now };
-            let Some(request) = update(key.clone(), said, view) else { return Vec::new() };
+            let condition = ConditionUpdate { type_, holds: true, reason, subject, message: message.clone(), since: now };
+            let Some(request) = update(key.clone(), condition, view) else { return Vec::new() };
             vec![request, Request::record(key.clone(), None, REFUSED_PRIORITY, message)]
         }
         None if holds(key, REFUSED_PRIORITY, view) => {
             let allowed = "what it asks for is allowed";
             let (type_, subject, message) = (REFUSED_PRIORITY, allowed.into(), allowed.to_owned());
-            let said = ConditionUpdate { type_, holds: false, reason: "Accepted", subject, message, since: now };
-            update(key.clone(), said, view).into_iter().collect()
+            let condition = ConditionUpdate { type_, holds: false, reason: "Accepted", subject, message, since: now };
+            update(key.clone(), condition, view).into_iter().collect()
         }
         None => Vec::new(),
     }
 }
 
 /// The condition as a request, unless the object has it already.
-fn update(key: ObjectKey, said: ConditionUpdate, view: &ClusterView) -> Option<Request> {
-    let written = written(&key, said.type_, view);
-    if written.as_ref().is_some_and(|written| written.says(&said)) {
+fn update(key: ObjectKey, condition: ConditionUpdate, view: &ClusterView) -> Option<Request> {
+    let written = written(&key, condition.type_, view);
+    if written.as_ref().is_some_and(|written| written.says(&condition)) {
         return None;
     }
-    let same = written.filter(|written| written.holds == said.holds);
-    let since = same.and_then(|written| written.since).unwrap_or(said.since);
+    let same = written.filter(|written| written.holds == condition.holds);
+    let since = same.and_then(|written| written.since).unwrap_or(condition.since);
     let (kind, object) = (key.kind, view.target_as_known(&key)?);
-    Some(Request::new(Action::SetCondition { kind, object, said: ConditionUpdate { since, ..said } }))
+    Some(Request::new(Action::SetCondition { kind, object, condition: ConditionUpdate { since, ..condition } }))
 }
 
 /// Whether the object has a condition of this type that holds.
@@ -191,14 +191,14 @@ struct Written<'v> {
 }
 
 impl Written<'_> {
-    fn says(&self, said: &ConditionUpdate) -> bool {
-        (self.holds, self.reason) == (said.holds, said.reason) && is_about(self.message, &said.subject)
+    fn says(&self, condition: &ConditionUpdate) -> bool {
+        (self.holds, self.reason) == (condition.holds, condition.reason) && is_about(self.message, &condition.subject)
     }
 }
 
 /// The condition of this type that the object has, or will have.
 fn written<'v>(key: &ObjectKey, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
-    if let Some(ConditionUpdate { holds, reason, message, since, .. }) = view.assumed.said(key, type_) {
+    if let Some(ConditionUpdate { holds, reason, message, since, .. }) = view.assumed.condition(key, type_) {
         return Some(Written { holds: *holds, reason, message, since: Some(*since) });
     }
     if key.kind == Kind::Pod {
@@ -250,8 +250,8 @@ mod tests {
             let requests = waits(&unit, (reason, why), &view, Timestamp(at));
             assert_eq!(!requests.is_empty(), written, "{reason}: {why}");
             for Request { action, .. } in requests {
-                let Action::SetCondition { said, .. } = &action else { panic!("{action:?}") };
-                assert_eq!(said.since, Timestamp(1), "it has not been scheduled since then");
+                let Action::SetCondition { condition, .. } = &action else { panic!("{action:?}") };
+                assert_eq!(condition.since, Timestamp(1), "it has not been scheduled since then");
                 view.assumed.add(ActionId(u64::try_from(at).expect("it is positive")), &action, Timestamp(at));
             }
         }

@@ -13,7 +13,7 @@ pub struct Step {
     /// Who was decided; `None` where the step only follows up on others.
     pub unit: Option<UnitRef>,
     /// What came of it.
-    pub verdict: StepOutcome,
+    pub outcome: StepOutcome,
     /// What is to be done, in parallel.
     pub actions: Vec<(ActionId, Action)>,
     /// Why, if that was asked for and somebody has to yield.
@@ -25,8 +25,8 @@ pub struct Step {
 }
 
 impl From<StepOutcome> for Step {
-    fn from(verdict: StepOutcome) -> Self {
-        Self { unit: None, verdict, actions: Vec::new(), report: None, record: None, violations: 0 }
+    fn from(outcome: StepOutcome) -> Self {
+        Self { unit: None, outcome, actions: Vec::new(), report: None, record: None, violations: 0 }
     }
 }
 

@@ -31,7 +31,7 @@ use crate::effects::{is_true, unmark};
 use crate::test_bugs::{Bug, Bugs};
 use assumed::Assumed;
 pub(crate) use pod_state::{SCHEDULED, condition, needs_place, preemptor_of};
-use pod_state::{is_evicted, is_finished, says_otherwise};
+use pod_state::{is_evicted, is_finished, differs_only_in_wait_reason};
 pub(crate) use room::RoomChange;
 use sync::SyncState;
 use versions::SeenVersions;
@@ -51,7 +51,7 @@ pub(crate) struct ClusterView {
     /// What the actions that were sent will change.
     pub assumed: Assumed,
     /// Objects that are read again, because the outcome of an action on them is not known.
-    pub unsettled: BTreeSet<ObjectKey>,
+    pub unconfirmed: BTreeSet<ObjectKey>,
     pub sync: SyncState,
     /// Counts changes of the cluster.
     pub generation: u64,
@@ -85,7 +85,7 @@ impl ClusterView {
             others: BTreeMap::new(),
             versions: SeenVersions::default(),
             assumed: Assumed::default(),
-            unsettled: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             sync: SyncState::new(),
             generation: 0,
         }
@@ -132,7 +132,7 @@ impl ClusterView {
 
     /// What an action on an object says of it; `None` while the object is read again.
     pub fn target(&self, key: &ObjectKey) -> Option<Target> {
-        if self.unsettled.contains(key) { None } else { self.target_as_known(key) }
+        if self.unconfirmed.contains(key) { None } else { self.target_as_known(key) }
     }
 
     /// What an action says of an object whose version does not matter.
@@ -236,17 +236,17 @@ impl ClusterView {
 
     /// Whether it is not known if a pod was bound, or what became of it otherwise.
     pub fn is_unknown(&self, pod: &NamespacedName) -> bool {
-        self.unsettled.contains(&ObjectKey::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
+        self.unconfirmed.contains(&ObjectKey::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
     }
 
     /// Whether nothing is assumed of an object, and it is not read again.
     pub fn is_seen(&self, key: &ObjectKey) -> bool {
-        self.assumed.is_seen(key) && !self.unsettled.contains(key)
+        self.assumed.is_seen(key) && !self.unconfirmed.contains(key)
     }
 
     /// Whether nothing is assumed of any object, but for conditions, and no pod is read again.
     pub fn is_quiet(&self) -> bool {
-        self.assumed.is_empty() && !self.unsettled.iter().any(|key| key.kind == Kind::Pod)
+        self.assumed.is_empty() && !self.unconfirmed.iter().any(|key| key.kind == Kind::Pod)
     }
 
     /// Puts an object into the snapshot; an error says why it is left out.
@@ -301,7 +301,7 @@ impl ClusterView {
         if before == after {
             return None;
         }
-        if let Some(pod) = after.as_ref().filter(|after| says_otherwise(before.as_deref(), Some(after))) {
+        if let Some(pod) = after.as_ref().filter(|after| differs_only_in_wait_reason(before.as_deref(), Some(after))) {
             self.live.replace_unread_fields(name, Arc::clone(pod));
             return None;
         }
@@ -375,9 +375,9 @@ mod tests {
         assert!(view.update_pod(&name, bugs).is_some());
         assert!(!view.is_leaving(&name) && view.is_quiet());
 
-        view.unsettled.insert(key.clone());
+        view.unconfirmed.insert(key.clone());
         assert_eq!(view.target(&key), None, "it is read again");
-        view.unsettled.remove(&key);
+        view.unconfirmed.remove(&key);
         assert!(view.target(&key).is_some());
     }
 }

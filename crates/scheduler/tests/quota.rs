@@ -127,7 +127,7 @@ fn who_was_preempted_is_held_out_of_the_cycle_while_its_preemptor_waits() {
         {type: Requeued, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}]}";
     let text = [
         CLUSTER,
-        &workload("holder", "team", 100, 2, &admitted(2)),
+        &workload("older", "team", 100, 2, &admitted(2)),
         &workload("high", "team", 10, 4, "{}"),
         &workload("low", "team", 0, 2, preempted),
         &workload("other", "team", 0, 3, "{}"),

@@ -270,7 +270,7 @@ impl VirtualCluster {
 
     /// Carries out what a step asks for.
     fn execute_step(&mut self, step: Step) {
-        if let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.verdict) {
+        if let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) {
             let Statistics { run, reports, .. } = &mut self.statistics;
             reports.extend(step.report.map(|report| (run.preemptions.len(), report)));
             run.preemptions.push(Preemption {

@@ -52,7 +52,7 @@ pub(crate) struct Entrants {
     /// Those that are held back: the victim that they wait for, and until when.
     held: BTreeMap<UnitRef, (UnitRef, Timestamp)>,
     /// Those that cannot be understood, and why.
-    misunderstood: Vec<(UnitRef, String)>,
+    invalid: Vec<(UnitRef, String)>,
 }
 
 impl Admission {
@@ -63,20 +63,20 @@ impl Admission {
         if !queue.take_quota_changed() && woken.is_empty() {
             return None;
         }
-        let is_aside = |name: &NamespacedName| {
+        let has_failed = |name: &NamespacedName| {
             let one = queue.get(&UnitRef::Workload(name.clone()));
             one.is_some_and(|one| matches!(one.state, WaitState::AfterError { .. }))
         };
-        let unknown = self.claims.regroup(&view.live, policy, is_aside).into_iter().map(UnitRef::Workload);
-        let next: Vec<UnitRef> = self.claims.heads().cloned().map(UnitRef::Workload).collect();
+        let unknown = self.lines.regroup(&view.live, policy, has_failed).into_iter().map(UnitRef::Workload);
+        let next: Vec<UnitRef> = self.lines.heads().cloned().map(UnitRef::Workload).collect();
         let held = self.held_back(&next, view, queue, now);
         let free = next.iter().filter(|unit| !held.contains_key(unit)).map(|unit| unit.key().name);
-        let ids = free.filter(|name| !is_aside(name)).filter_map(|name| view.loaded().names.workload_id(&name));
+        let ids = free.filter(|name| !has_failed(name)).filter_map(|name| view.loaded().names.workload_id(&name));
         let why = |unit: &UnitRef| {
             Some(format!("it cannot be understood: {}", view.live.quarantine_reason(&unit.key())?.problem))
         };
-        let misunderstood = unknown.filter_map(|unit| why(&unit).map(|why| (unit, why))).collect();
-        Some(Entrants { ids: ids.collect(), woken, held, misunderstood })
+        let invalid = unknown.filter_map(|unit| why(&unit).map(|why| (unit, why))).collect();
+        Some(Entrants { ids: ids.collect(), woken, held, invalid })
     }
 
     /// What those wait for that did not take part in a cycle, and those that were not first.
@@ -88,14 +88,14 @@ impl Admission {
             let why = format!("{victim} was preempted for a workload that has yet to get its quota");
             wait_for_quota(unit, WaitReason::WaitingForOlderUnit, Some(*until), &why, queue);
         }
-        for (unit, why) in &entrants.misunderstood {
+        for (unit, why) in &entrants.invalid {
             wait_for_quota(unit, WaitReason::InvalidObject, None, why, queue);
         }
     }
 
     /// Writes on workloads that cannot be understood that they have no quota.
-    pub fn refuse_misunderstood(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
-        let refused = entrants.misunderstood.iter();
+    pub fn report_invalid(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
+        let refused = entrants.invalid.iter();
         refused
             .filter_map(|(unit, why)| refuse(unit, view.target(&unit.key())?, (WaitReason::InvalidObject, why), view))
             .collect()
@@ -112,7 +112,7 @@ impl Admission {
     ) -> BTreeMap<UnitRef, (UnitRef, Timestamp)> {
         let loaded = view.loaded();
         let mut held = BTreeMap::new();
-        for unit in &self.claims.ungrouped().cloned().map(UnitRef::Workload).collect::<Vec<_>>() {
+        for unit in &self.lines.ungrouped().cloned().map(UnitRef::Workload).collect::<Vec<_>>() {
             let Some(Object::KueueWorkload(workload)) = view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preemptor_recorded_on(workload) else { continue };
             let until = since.plus_seconds(STARVATION_SECONDS);
@@ -145,7 +145,7 @@ impl Admission {
     ) -> (StepOutcome, Vec<Request>) {
         let key = unit.key();
         let Some(target) = view.target(&key) else {
-            return unsettled(unit, queue);
+            return unconfirmed(unit, queue);
         };
         match head {
             HeadResult::Admit(admission) => {
@@ -158,11 +158,11 @@ impl Admission {
             HeadResult::Wait { reason, why, until, for_all } => {
                 let mut requests: Vec<Request> = refuse(unit, target, (reason, &why), view).into_iter().collect();
                 wait_for_quota(unit, reason, until, &why, queue);
-                let others = if for_all { self.claims.take_unreported(&key.name) } else { BTreeSet::new() };
+                let others = if for_all { self.lines.take_unreported(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitRef::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
                         Some(target) => requests.extend(refuse(&other, target, (reason, &why), view)),
-                        None => self.claims.put(&other.key().name),
+                        None => self.lines.put(&other.key().name),
                     }
                 }
                 (StepOutcome::Wait { reason, why }, requests)
@@ -246,7 +246,7 @@ fn evict(
         }
         let (key, ground) = (ObjectKey::new(Kind::KueueWorkload, victim.clone()), *ground);
         let Some(workload) = view.target(&key).filter(|_| view.assumed.is_settled(&key)) else {
-            return unsettled(unit, queue);
+            return unconfirmed(unit, queue);
         };
         let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };
         requests.push(Request::of(unit, action));
@@ -259,7 +259,7 @@ fn evict(
     (StepOutcome::Evict { placement: Vec::new(), victims }, requests)
 }
 
-fn unsettled(unit: &UnitRef, queue: &mut PendingQueue) -> (StepOutcome, Vec<Request>) {
+fn unconfirmed(unit: &UnitRef, queue: &mut PendingQueue) -> (StepOutcome, Vec<Request>) {
     let why = "waits to know what became of it, or of its victims".to_owned();
     wait_for_quota(unit, WaitReason::AwaitingApiState, None, &why, queue);
     (StepOutcome::Wait { reason: WaitReason::AwaitingApiState, why }, Vec::new())

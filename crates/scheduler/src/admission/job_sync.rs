@@ -29,11 +29,11 @@ pub(super) enum JobStep {
 
 /// What is to be done next; `None` where nothing is, or something has to happen first.
 pub(super) fn next_job_step<'f>(
-    standing: &JobState<'_>,
+    state: &JobState<'_>,
     flavor: impl Fn(&str) -> Option<&'f FlavorSpec>,
 ) -> Option<JobStep> {
-    let job = standing.job;
-    let Some(workload) = standing.workload else {
+    let job = state.job;
+    let Some(workload) = state.workload else {
         let labels = job.metadata.labels.as_ref();
         let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && is_over(job).is_none();
         return is_ours.then(|| if is_suspended(job) { JobStep::Create } else { JobStep::Suspend });
@@ -53,7 +53,7 @@ pub(super) fn next_job_step<'f>(
             true => {
                 let given = admission.pod_set_assignments.first()?;
                 let flavors = given.flavors.values().filter_map(|name| flavor(name));
-                Some(JobStep::Start(launch(job, set, given.count, flavors)))
+                Some(JobStep::Start(settings(job, set, given.count, flavors)))
             }
             false => None,
         };
@@ -61,10 +61,10 @@ pub(super) fn next_job_step<'f>(
     if !is_suspended(job) {
         return Some(JobStep::Suspend);
     }
-    if standing.has_pods || !is_stopped(job) {
+    if state.has_pods || !is_stopped(job) {
         return None;
     }
-    let original = launch(job, set, None, std::iter::empty());
+    let original = settings(job, set, None, std::iter::empty());
     if original != current(job) {
         return Some(JobStep::Restore(original));
     }
@@ -73,7 +73,7 @@ pub(super) fn next_job_step<'f>(
 }
 
 /// How a Job's pods are made: as it was submitted, on the nodes of its flavors.
-fn launch<'f>(
+fn settings<'f>(
     job: &Job,
     set: &PodSetSpec,
     count: Option<i64>,
@@ -81,25 +81,25 @@ fn launch<'f>(
 ) -> JobPodSettings {
     let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
-    let mut launch = launch_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
+    let mut settings = settings_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
     for flavor in flavors {
-        launch.node_selector.extend(flavor.node_labels.clone());
+        settings.node_selector.extend(flavor.node_labels.clone());
         for toleration in &flavor.tolerations {
-            if !launch.tolerations.contains(toleration) {
-                launch.tolerations.push(toleration.clone());
+            if !settings.tolerations.contains(toleration) {
+                settings.tolerations.push(toleration.clone());
             }
         }
     }
-    launch
+    settings
 }
 
 fn current(job: &Job) -> JobPodSettings {
     let spec = job.spec.as_ref();
     let parallelism = spec.and_then(|spec| spec.parallelism).unwrap_or(1);
-    launch_of(parallelism, spec.and_then(|spec| spec.template.spec.as_ref()))
+    settings_of(parallelism, spec.and_then(|spec| spec.template.spec.as_ref()))
 }
 
-fn launch_of(parallelism: i32, pod: Option<&PodSpec>) -> JobPodSettings {
+fn settings_of(parallelism: i32, pod: Option<&PodSpec>) -> JobPodSettings {
     JobPodSettings {
         parallelism,
         node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
@@ -187,10 +187,10 @@ mod tests {
         let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![given] };
         let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
         assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
-        let Some(JobStep::Start(launch)) = next(&job, Some(&workload), false) else { panic!("it is not started") };
-        assert_eq!(launch.node_selector["gpu"], "new");
-        assert_eq!(launch.node_selector["zone"], "a");
-        assert!(apply_to_job(&Action::StartJob { job: target(), launch }, &mut job));
+        let Some(JobStep::Start(settings)) = next(&job, Some(&workload), false) else { panic!("it is not started") };
+        assert_eq!(settings.node_selector["gpu"], "new");
+        assert_eq!(settings.node_selector["zone"], "a");
+        assert!(apply_to_job(&Action::StartJob { job: target(), settings }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "it runs");
 
         let preemptor = NamespacedName::new("default", "other");
@@ -205,9 +205,9 @@ mod tests {
         assert!(apply_to_job(&Action::SuspendJob { job: target() }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "its pods are still there");
 
-        let Some(JobStep::Restore(launch)) = next(&job, Some(&workload), false) else { panic!("it is not put back") };
-        assert_eq!(launch.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
-        assert!(apply_to_job(&Action::RestoreJob { job: target(), launch }, &mut job));
+        let Some(JobStep::Restore(settings)) = next(&job, Some(&workload), false) else { panic!("it is not put back") };
+        assert_eq!(settings.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
+        assert!(apply_to_job(&Action::RestoreJob { job: target(), settings }, &mut job));
         assert_eq!(next(&job, Some(&workload), false), Some(JobStep::Requeue));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, Timestamp(2)));
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota again");

@@ -1,5 +1,5 @@
 //! Who waits for quota. Workloads that ask for the same stand in a line: as long as the first gets nothing, neither do those behind it, so a
-//! cycle looks at the first alone.
+//! cycle shape_classes at the first ungrouped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::effects::preemptor_recorded_on;
 pub(super) struct QuotaLines {
     lines: BTreeMap<Arc<WorkloadClassKey>, QuotaLine>,
     /// Where each stands, if it stands in a line.
-    places: BTreeMap<NamespacedName, Option<Place>>,
+    positions: BTreeMap<NamespacedName, Option<Position>>,
     /// Those that stand in none: they were preempted lately, stepped aside, or their pods matter, too.
-    alone: BTreeSet<NamespacedName>,
+    ungrouped: BTreeSet<NamespacedName>,
     /// Those that are new, or have changed.
     unsorted: BTreeSet<NamespacedName>,
     /// For which tables the lines are good.
-    made: u64,
+    rebuild_count: u64,
 }
 
-type Place = (Arc<WorkloadClassKey>, Timestamp, u64);
+type Position = (Arc<WorkloadClassKey>, Timestamp, u64);
 
 #[derive(Default)]
 struct QuotaLine {
     /// The first is next.
     members: BTreeSet<(Timestamp, u64, NamespacedName)>,
     /// Those who do not know yet why they wait.
-    untold: BTreeSet<NamespacedName>,
+    unreported: BTreeSet<NamespacedName>,
 }
 
 impl QuotaLines {
@@ -48,78 +48,78 @@ impl QuotaLines {
     }
 
     fn leave(&mut self, workload: &NamespacedName) {
-        self.alone.remove(workload);
-        let Some(Some((likeness, created, rank))) = self.places.remove(workload) else { return };
-        let Some(line) = self.lines.get_mut(&likeness) else { return };
+        self.ungrouped.remove(workload);
+        let Some(Some((class_key, created, rank))) = self.positions.remove(workload) else { return };
+        let Some(line) = self.lines.get_mut(&class_key) else { return };
         line.members.remove(&(created, rank, workload.clone()));
-        line.untold.remove(workload);
+        line.unreported.remove(workload);
         if line.members.is_empty() {
-            self.lines.remove(&likeness);
+            self.lines.remove(&class_key);
         }
     }
 
-    /// Gives those who are new, or have changed, their places; those who step aside stand alone. Returns those that the tables do not know.
+    /// Gives those who are new, or have changed, their positions; those who step aside stand ungrouped. Returns those that the tables do not know.
     pub fn regroup(
         &mut self,
         live: &SnapshotCache,
         policy: &Kueue,
-        is_aside: impl Fn(&NamespacedName) -> bool,
+        has_failed: impl Fn(&NamespacedName) -> bool,
     ) -> Vec<NamespacedName> {
-        if self.made != live.rebuild_count() {
-            self.made = live.rebuild_count();
-            self.unsorted.extend(std::mem::take(&mut self.places).into_keys());
+        if self.rebuild_count != live.rebuild_count() {
+            self.rebuild_count = live.rebuild_count();
+            self.unsorted.extend(std::mem::take(&mut self.positions).into_keys());
             self.lines.clear();
-            self.alone.clear();
+            self.ungrouped.clear();
         }
         let loaded = live.loaded();
         let mut unknown = Vec::new();
         for name in std::mem::take(&mut self.unsorted) {
             self.leave(&name);
-            let place = match loaded.names.workload_id(&name) {
+            let position = match loaded.names.workload_id(&name) {
                 None => {
                     unknown.push(name.clone());
                     None
                 }
                 Some(id) => {
-                    let stands_alone = was_preempted(live, &name) || is_aside(&name);
-                    let likeness = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !stands_alone);
+                    let stands_alone = was_preempted(live, &name) || has_failed(&name);
+                    let class_key = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !stands_alone);
                     let workload = loaded.snapshot.workload(id);
-                    let place = likeness.map(|likeness| self.join(likeness, workload.created, workload.rank, &name));
-                    if place.is_none() {
-                        self.alone.insert(name.clone());
+                    let position = class_key.map(|class_key| self.join(class_key, workload.created, workload.rank, &name));
+                    if position.is_none() {
+                        self.ungrouped.insert(name.clone());
                     }
-                    place
+                    position
                 }
             };
-            self.places.insert(name, place);
+            self.positions.insert(name, position);
         }
         unknown
     }
 
-    fn join(&mut self, likeness: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Place {
-        let known = self.lines.get_key_value(&likeness).map(|(likeness, _)| Arc::clone(likeness));
-        let likeness = known.unwrap_or_else(|| Arc::new(likeness));
-        let line = self.lines.entry(Arc::clone(&likeness)).or_default();
+    fn join(&mut self, class_key: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Position {
+        let known = self.lines.get_key_value(&class_key).map(|(class_key, _)| Arc::clone(class_key));
+        let class_key = known.unwrap_or_else(|| Arc::new(class_key));
+        let line = self.lines.entry(Arc::clone(&class_key)).or_default();
         line.members.insert((created, rank, name.clone()));
-        line.untold.insert(name.clone());
-        (likeness, created, rank)
+        line.unreported.insert(name.clone());
+        (class_key, created, rank)
     }
 
-    /// Those who are next: the first of each line, and whoever stands alone.
+    /// Those who are next: the first of each line, and whoever stands ungrouped.
     pub fn heads(&self) -> impl Iterator<Item = &NamespacedName> {
         let firsts = self.lines.values().filter_map(|line| line.members.first()).map(|(_, _, name)| name);
-        firsts.chain(&self.alone)
+        firsts.chain(&self.ungrouped)
     }
 
     /// Whoever stands in no line; who was preempted is among them.
     pub fn ungrouped(&self) -> impl Iterator<Item = &NamespacedName> {
-        self.alone.iter()
+        self.ungrouped.iter()
     }
 
     /// Those who stand in line with a workload that is told why it waits, and were not told before.
     pub fn take_unreported(&mut self, workload: &NamespacedName) -> BTreeSet<NamespacedName> {
-        let Some(Some((likeness, ..))) = self.places.get(workload) else { return BTreeSet::new() };
-        self.lines.get_mut(likeness).map(|line| std::mem::take(&mut line.untold)).unwrap_or_default()
+        let Some(Some((class_key, ..))) = self.positions.get(workload) else { return BTreeSet::new() };
+        self.lines.get_mut(class_key).map(|line| std::mem::take(&mut line.unreported)).unwrap_or_default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What tells a unit from others, where nothing but resources, nodes, priorities and queues matters. Units of one likeness get one
+//! What tells a unit from others, where nothing but resources, nodes, priorities and queues matters. Units of one class_key get one
 //! answer, as long as the cluster does not change.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub(super) struct ClassKey {
 /// What tells a pod from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MemberKey {
-    look: ShapeClass,
+    shape_class: ShapeClass,
     priority: Priority,
     preempts: bool,
     queue: Option<QueueId>,
@@ -52,56 +52,56 @@ enum Grouping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
-/// What shapes look like, but for labels and namespace. Good as long as the tables are not made anew.
+/// What shapes shape_class like, but for labels and namespace. Good as long as the tables are not rebuild_count anew.
 #[derive(Default)]
 pub(super) struct ShapeClasses {
     /// For which tables they are good.
-    made: u64,
+    rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
     known: BTreeMap<Shape, ShapeClass>,
-    /// By look: a shape that has it.
+    /// By shape_class: a shape that has it.
     shapes: Vec<ShapeId>,
 }
 
 impl ShapeClasses {
-    /// No looks, for the tables as they are.
+    /// No shape_classes, for the tables as they are.
     pub fn new(live: &SnapshotCache) -> Self {
-        Self { made: live.rebuild_count(), ..Self::default() }
+        Self { rebuild_count: live.rebuild_count(), ..Self::default() }
     }
 
     /// Whether they are good for the tables.
     pub fn are_of(&self, live: &SnapshotCache) -> bool {
-        self.made == live.rebuild_count()
+        self.rebuild_count == live.rebuild_count()
     }
 
     fn of(&mut self, snapshot: &Snapshot, shape: ShapeId) -> ShapeClass {
         if self.by_shape.len() <= shape.index() {
             self.by_shape.resize(snapshot.n_shapes(), None);
         }
-        if let Some(look) = self.by_shape[shape.index()] {
-            return look;
+        if let Some(shape_class) = self.by_shape[shape.index()] {
+            return shape_class;
         }
         let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
-        let look = *self.known.entry(bare).or_insert(next);
-        if look == next {
+        let shape_class = *self.known.entry(bare).or_insert(next);
+        if shape_class == next {
             self.shapes.push(shape);
         }
-        self.by_shape[shape.index()] = Some(look);
-        look
+        self.by_shape[shape.index()] = Some(shape_class);
+        shape_class
     }
 
-    /// The shape of a likeness whose pods all have one.
-    fn only(&self, likeness: &ClassKey) -> Option<ShapeId> {
-        let (first, rest) = likeness.members.split_first()?;
-        rest.iter().all(|member| member.look == first.look).then(|| self.shapes[first.look.0])
+    /// The shape of a class_key whose pods all have one.
+    fn only(&self, class_key: &ClassKey) -> Option<ShapeId> {
+        let (first, rest) = class_key.members.split_first()?;
+        rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
 }
 
 impl ClassKey {
     /// Of a preemptor with these pods; `None` where other things matter, too.
     pub fn of(
-        looks: &mut ShapeClasses,
+        shape_classes: &mut ShapeClasses,
         snapshot: &Snapshot,
         policy: &Policy,
         (preemptor, pods): (PreemptorId, &[PodId]),
@@ -110,12 +110,12 @@ impl ClassKey {
         if snapshot.has_anti_affinity() {
             return None;
         }
-        let (ask, preempts, gang) = ask_of(snapshot, policy, preemptor)?;
+        let (ask, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
         if pods.len() != ask.members.len() {
             return None;
         }
         let members: Vec<MemberKey> =
-            ask.members.iter().map(|&pod| MemberKey::of(looks, snapshot, pod)).collect::<Option<_>>()?;
+            ask.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
@@ -132,7 +132,7 @@ impl ClassKey {
 
     /// Whether a change could help units that were refused. Where room is all that matters, less of it does not; nor does it that
     /// somebody went whom they could have taken, or from where there is no room for any of their pods all the same.
-    pub fn is_helped(&self, looks: &ShapeClasses, snapshot: &Snapshot, policy: &Policy, room: RoomChange) -> bool {
+    pub fn is_helped(&self, shape_classes: &ShapeClasses, snapshot: &Snapshot, policy: &Policy, room: RoomChange) -> bool {
         if self.members.iter().any(|member| member.unsupported.is_some()) {
             return false;
         }
@@ -141,7 +141,7 @@ impl ClassKey {
             Policy::Kueue(_) => false,
             Policy::YuniKorn | Policy::Koordinator(_) => return true,
         };
-        let Some(shape) = looks.only(self) else { return true };
+        let Some(shape) = shape_classes.only(self) else { return true };
         match room {
             RoomChange::Taken(_) | RoomChange::Unmarked => false,
             RoomChange::Changed => true,
@@ -152,7 +152,7 @@ impl ClassKey {
 }
 
 /// What a preemptor asks for, whether it preempts, and whether its pods belong together; `None` where other things matter, too.
-fn ask_of(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Option<(Preemptor, bool, Grouping)> {
+fn preemptor_and_grouping(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Option<(Preemptor, bool, Grouping)> {
     match preemptor {
         PreemptorId::Group(id) => {
             let group = snapshot.group(id);
@@ -176,15 +176,15 @@ fn ask_of(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Optio
 
 impl MemberKey {
     /// Of a pod; `None` where other things matter, too.
-    fn of(looks: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
-        let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if minds || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
             return None;
         }
         Some(Self {
-            look: looks.of(snapshot, pod.shape),
+            shape_class: shape_classes.of(snapshot, pod.shape),
             priority: pod.priority,
             preempts: pod.preempts,
             queue: pod.queue,

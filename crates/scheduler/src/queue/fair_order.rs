@@ -9,7 +9,7 @@ use reprieve_report::unit_ref::UnitRef;
 use super::{ClassId, PendingQueue, QueuePosition, WaitState};
 use crate::view::ClusterView;
 
-/// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
+/// The units whose turn it is, each with the position of its queue. It holds until the cluster changes.
 #[derive(Default)]
 pub(super) struct FairOrder {
     generation: u64,
@@ -23,20 +23,20 @@ impl PendingQueue {
             if self.fair_order.generation != view.generation || self.fair_order.turns.is_empty() {
                 self.fair_order = FairOrder { generation: view.generation, turns: self.by_queue(view) };
             }
-            let (queue, place, crowd) = self.fair_order.turns.pop_first()?;
-            let is_next = match crowd {
-                None => self.get(&place.2).is_some_and(|waiting| waiting.state == WaitState::Ready),
-                Some(crowd) => {
-                    let mut turns = self.crowds.ready_members(crowd);
-                    let is_next = turns.next() == Some(&place);
-                    // The next of the crowd has its turn after this one, if the crowd still has it then.
+            let (queue, position, class) = self.fair_order.turns.pop_first()?;
+            let is_next = match class {
+                None => self.get(&position.2).is_some_and(|waiting| waiting.state == WaitState::Ready),
+                Some(class) => {
+                    let mut turns = self.classes.ready_members(class);
+                    let is_next = turns.next() == Some(&position);
+                    // The next of the class has its turn after this one, if the class still has it then.
                     let next = turns.next().filter(|_| is_next).cloned();
-                    self.fair_order.turns.extend(next.map(|next| (queue, next, Some(crowd))));
+                    self.fair_order.turns.extend(next.map(|next| (queue, next, Some(class))));
                     is_next
                 }
             };
             if is_next {
-                return Some((place.2, crowd));
+                return Some((position.2, class));
             }
         }
     }
@@ -45,14 +45,14 @@ impl PendingQueue {
         let Loaded { snapshot, names, .. } = view.loaded();
         let queues = snapshot.queues();
         let mut by_queue: BTreeMap<Option<QueueId>, Vec<(QueuePosition, Option<ClassId>)>> = BTreeMap::new();
-        let turns = self.active.iter().map(|place| (place, None)).chain(self.crowds.ready_heads());
-        for (place, crowd) in turns {
-            let queue = match (crowd, &place.2) {
-                (Some(crowd), _) => self.crowds.likeness(crowd).queue(),
+        let turns = self.active.iter().map(|position| (position, None)).chain(self.classes.ready_heads());
+        for (position, class) in turns {
+            let queue = match (class, &position.2) {
+                (Some(class), _) => self.classes.class_key(class).queue(),
                 (None, UnitRef::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
                 (None, UnitRef::Group(_) | UnitRef::Job(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_)) => None,
             };
-            by_queue.entry(queue).or_default().push((place.clone(), crowd));
+            by_queue.entry(queue).or_default().push((position.clone(), class));
         }
         let mut order: Vec<_> = by_queue.into_iter().collect();
         order.sort_by_cached_key(|(queue, _)| {
@@ -61,6 +61,6 @@ impl PendingQueue {
             path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
         });
         let numbered = order.into_iter().enumerate();
-        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(place, crowd)| (at, place, crowd))).collect()
+        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(position, class)| (at, position, class))).collect()
     }
 }

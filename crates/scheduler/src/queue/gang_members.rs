@@ -34,7 +34,7 @@ impl PendingSummary {
 }
 
 impl PendingMembers {
-    /// A pod of the unit needs a place. One that is alone is not on the roll.
+    /// A pod of the unit needs a place. One that is alone is not on the pending_members.
     pub fn add(&mut self, unit: &UnitRef, pod: &Pod) {
         if matches!(unit, UnitRef::Pod(_)) {
             return;
@@ -83,17 +83,17 @@ mod tests {
             serde_json::from_value(pod).expect("a pod")
         };
         let unit = UnitRef::Group(NamespacedName::new("", "gang"));
-        let mut roll = PendingMembers::default();
+        let mut pending_members = PendingMembers::default();
         let (first, urgent) = (pod(1, 1), pod(5, 3));
         for pod in [&first, &first, &urgent] {
-            roll.add(&unit, pod);
+            pending_members.add(&unit, pod);
         }
         let all = PendingSummary { priority: Priority(5), since: PendingSummary::one(&first).since, count: 3 };
-        assert_eq!(roll.summary(&unit), Some(all));
-        roll.remove(&unit, &urgent);
-        assert_eq!(roll.summary(&unit), Some(PendingSummary { priority: Priority(1), count: 2, ..all }));
-        roll.remove(&unit, &first);
-        roll.remove(&unit, &first);
-        assert_eq!(roll.summary(&unit), None);
+        assert_eq!(pending_members.summary(&unit), Some(all));
+        pending_members.remove(&unit, &urgent);
+        assert_eq!(pending_members.summary(&unit), Some(PendingSummary { priority: Priority(1), count: 2, ..all }));
+        pending_members.remove(&unit, &first);
+        pending_members.remove(&unit, &first);
+        assert_eq!(pending_members.summary(&unit), None);
     }
 }

@@ -21,8 +21,8 @@ impl LandingNodes {
         let landing = |&pod| {
             let pod = snapshot.pod(pod);
             let shape = snapshot.shape(pod.shape);
-            let minds = !shape.affinity.is_empty() || !shape.spread.is_empty();
-            pod.nominated.filter(|_| !minds).map(|node| (pod.shape, node))
+            let has_constraints = !shape.affinity.is_empty() || !shape.spread.is_empty();
+            pod.nominated.filter(|_| !has_constraints).map(|node| (pod.shape, node))
         };
         let pods = ask.members.iter().map(landing).collect::<Option<Vec<_>>>()?;
         (!pods.is_empty() && !snapshot.has_anti_affinity()).then_some(Self { pods, priority: ask.priority })

@@ -61,13 +61,13 @@ impl Scheduler {
                     *text = text.replace("fence", "default");
                 }
                 self.put(Object::ConfigMap(map), now);
-                self.world_changed();
+                self.cluster_changed();
             }
             Object::Pod(_) => {
                 self.view.seen(&object);
                 self.update_view(&key.name, now);
             }
-            Object::KueueWorkload(_) | Object::Job(_) => self.work_seen(&object, now),
+            Object::KueueWorkload(_) | Object::Job(_) => self.workload_or_job_upserted(&object, now),
             Object::PodGroup(group) => {
                 let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
@@ -76,13 +76,13 @@ impl Scheduler {
                 self.put(group, now);
                 if !is_same {
                     self.status.group_changed(key.name);
-                    self.world_changed();
+                    self.cluster_changed();
                 }
             }
             other => {
                 self.put(other, now);
-                self.judge_anew(key.kind);
-                self.world_changed();
+                self.update_group_status(key.kind);
+                self.cluster_changed();
             }
         }
     }
@@ -101,23 +101,23 @@ impl Scheduler {
         let gone = self.view.gone(key);
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
-            Kind::KueueWorkload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
+            Kind::KueueWorkload | Kind::Job => self.workload_or_job_deleted(key, gone.as_ref(), now),
             _ => {
                 self.view.live.remove(key);
-                self.judge_anew(key.kind);
-                self.world_changed();
+                self.update_group_status(key.kind);
+                self.cluster_changed();
             }
         }
     }
 
     /// What the priority classes say changed: so may what groups ask for.
-    fn judge_anew(&mut self, kind: Kind) {
+    fn update_group_status(&mut self, kind: Kind) {
         if kind == Kind::PriorityClass {
             self.status.classes_changed(&self.view);
         }
     }
 
-    fn world_changed(&mut self) {
+    fn cluster_changed(&mut self) {
         self.view.generation += 1;
         self.queue.requeue_all();
     }
@@ -157,10 +157,10 @@ impl Scheduler {
     }
 
     /// An object that the scheduler changes, or what is assumed of it, changed.
-    pub(super) fn reconsider_any(&mut self, key: &ObjectKey, now: Timestamp) {
+    pub(super) fn update_changed(&mut self, key: &ObjectKey, now: Timestamp) {
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
-            _ => self.reconsider_work(key, now),
+            _ => self.update_workload_or_job(key, now),
         }
     }
 
@@ -170,7 +170,7 @@ impl Scheduler {
         let unit = request.unit.clone();
         let changed = request.action.changes().map(|(kind, target)| ObjectKey::new(kind, target.name.clone()));
         let failed = match (&request.action, changed) {
-            (Action::SetCondition { said, .. }, Some(key)) => return self.condition_done(id, &key, said, &result, now),
+            (Action::SetCondition { condition, .. }, Some(key)) => return self.condition_done(id, &key, condition, &result, now),
             (_, Some(key)) => self.change_done(id, &key, request, result, now),
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
@@ -181,7 +181,7 @@ impl Scheduler {
                 forbidden
             }
             (Action::GetObject { key }, None) => {
-                self.read_done(key, request.settles, &unit, result, now);
+                self.read_done(key, request.confirms, &unit, result, now);
                 false
             }
             (_, None) => false,
@@ -195,15 +195,15 @@ impl Scheduler {
         &mut self,
         id: ActionId,
         key: &ObjectKey,
-        said: &ConditionUpdate,
+        condition: &ConditionUpdate,
         result: &ActionResult,
         now: Timestamp,
     ) {
         match result {
             ActionResult::Ok { version } => {
                 self.view.worked(id, key, *version);
-                if said.reason == UNSCHEDULABLE {
-                    self.record(key.clone(), None, FAILED, said.message.clone(), now);
+                if condition.reason == UNSCHEDULABLE {
+                    self.record(key.clone(), None, FAILED, condition.message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {}
@@ -230,7 +230,7 @@ impl Scheduler {
         match result {
             ActionResult::Ok { version } => {
                 self.view.worked(id, key, version);
-                self.reconsider_any(key, now);
+                self.update_changed(key, now);
                 if let Some((preemptor, why)) = preempts {
                     self.record(key.clone(), Some(preemptor), PREEMPTED, why, now);
                 } else if let Action::SetQuotaPending { message, .. } = &action {
@@ -239,7 +239,7 @@ impl Scheduler {
             }
             ActionResult::Forbidden(_) => {
                 self.view.assumed.failed(id, key);
-                self.reconsider_any(key, now);
+                self.update_changed(key, now);
             }
             ActionResult::Read(object) => self.changed(object, now),
             ActionResult::Conflict | ActionResult::NotFound | ActionResult::Unknown => {
@@ -259,7 +259,7 @@ impl Scheduler {
     fn read_done(
         &mut self,
         key: &ObjectKey,
-        settles: Option<ActionId>,
+        confirms: Option<ActionId>,
         unit: &Option<UnitRef>,
         result: ActionResult,
         now: Timestamp,
@@ -269,19 +269,19 @@ impl Scheduler {
             ActionResult::NotFound => self.gone(key, self.view.versions.last(key), now),
             ActionResult::Ok { .. } => {}
             ActionResult::Unknown | ActionResult::Conflict | ActionResult::Forbidden(_) => {
-                return self.reread(key.clone(), settles, unit.clone());
+                return self.reread(key.clone(), confirms, unit.clone());
             }
         }
-        if let Some(settled) = settles {
+        if let Some(settled) = confirms {
             self.view.assumed.failed(settled, key);
         }
-        self.view.unsettled.remove(key);
+        self.view.unconfirmed.remove(key);
         if key.kind != Kind::Pod {
-            self.reconsider_work(key, now);
+            self.update_workload_or_job(key, now);
             self.queue.wake_workloads();
             return;
         }
-        if settles.is_some() {
+        if confirms.is_some() {
             self.update_view(&key.name, now);
         }
         self.preemptions.release_without_preemptor(self.view.pod(&key.name), &self.queue);
@@ -289,14 +289,14 @@ impl Scheduler {
     }
 
     /// Reads an object anew: whether an action on it worked is not known.
-    fn reread(&mut self, key: ObjectKey, settles: Option<ActionId>, unit: Option<UnitRef>) {
+    fn reread(&mut self, key: ObjectKey, confirms: Option<ActionId>, unit: Option<UnitRef>) {
         let busy = unit.clone().filter(|unit| self.queue.is_busy(unit));
         let action = Action::GetObject { key: key.clone() };
-        let id = self.actions.send(Request { action, unit, settles, preempts: None });
+        let id = self.actions.send(Request { action, unit, confirms, preempts: None });
         if let Some(unit) = busy {
             self.queue.add_action(&unit, id);
         }
-        self.view.unsettled.insert(key);
+        self.view.unconfirmed.insert(key);
     }
 
     /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.

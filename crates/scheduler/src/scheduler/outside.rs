@@ -21,7 +21,7 @@ const PANIC_BACKOFF_SECONDS: i64 = 60;
 impl Scheduler {
     /// The same, which records every decision; the profile says how its policy is written.
     pub fn recording(mut self, profile: Profile) -> Self {
-        self.recorded_as = Some(profile);
+        self.recorded_profile = Some(profile);
         self
     }
 
@@ -68,8 +68,8 @@ impl Scheduler {
     }
 
     /// The question and its answer as they stand, before anything comes of it.
-    pub(super) fn recorded(&self, unit: &UnitRef, question: &Question, outcome: &Outcome) -> Option<RecordedDecision> {
-        let profile = self.recorded_as.clone()?;
+    pub(super) fn record_decision(&self, unit: &UnitRef, question: &Question, outcome: &Outcome) -> Option<RecordedDecision> {
+        let profile = self.recorded_profile.clone()?;
         let at = time(question.now)?;
         let key = unit.key();
         let kind = match unit {

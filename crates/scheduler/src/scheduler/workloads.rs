@@ -24,20 +24,20 @@ struct Considered {
 
 impl Scheduler {
     /// A workload or a Job was seen.
-    pub(super) fn work_seen(&mut self, object: &Object, now: Timestamp) {
+    pub(super) fn workload_or_job_upserted(&mut self, object: &Object, now: Timestamp) {
         self.view.seen(object);
         self.admission.seen(object);
-        self.reconsider_work(&object.key(), now);
+        self.update_workload_or_job(&object.key(), now);
     }
 
     /// A workload or a Job is gone.
-    pub(super) fn work_gone(&mut self, key: &ObjectKey, gone: Option<&Object>, now: Timestamp) {
+    pub(super) fn workload_or_job_deleted(&mut self, key: &ObjectKey, gone: Option<&Object>, now: Timestamp) {
         self.admission.gone(key, gone);
-        self.reconsider_work(key, now);
+        self.update_workload_or_job(key, now);
     }
 
     /// A workload or a Job, or what is assumed of it, changed.
-    pub(super) fn reconsider_work(&mut self, key: &ObjectKey, now: Timestamp) {
+    pub(super) fn update_workload_or_job(&mut self, key: &ObjectKey, now: Timestamp) {
         let update = self.view.update_object(key, self.bugs);
         if let Some(error) = &update.refused {
             self.record(key.clone(), None, "Refused", error.to_string(), now);
@@ -87,13 +87,13 @@ impl Scheduler {
             self.queue_step(one, now);
         }
         self.deciding = None;
-        self.send_all(self.admission.refuse_misunderstood(&entrants, &self.view), now);
+        self.send_all(self.admission.report_invalid(&entrants, &self.view), now);
     }
 
     fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> Considered {
         self.deciding = Some(unit.clone());
         let explains = self.explains && matches!(head, HeadResult::Preempt { .. });
-        if !explains && self.recorded_as.is_none() {
+        if !explains && self.recorded_profile.is_none() {
             return Considered { unit, head, report: None, record: None };
         }
         // The cycle decided about all heads together. A report and a record are about this workload alone, so that anybody can ask the
@@ -102,7 +102,7 @@ impl Scheduler {
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
         let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
         let report = explains.then(report);
-        let record = self.recorded(&unit, &question, &decision.outcome);
+        let record = self.record_decision(&unit, &question, &decision.outcome);
         Considered { unit, head, report, record }
     }
 
@@ -113,11 +113,11 @@ impl Scheduler {
             return;
         }
         self.deciding = Some(unit.clone());
-        let (verdict, requests) = self.admission.carry_out(&unit, head, &self.view, &mut self.queue);
+        let (outcome, requests) = self.admission.carry_out(&unit, head, &self.view, &mut self.queue);
         self.send_all(requests, now);
         let actions = self.actions.take_outbox();
         if !actions.is_empty() {
-            let step = Step { unit: Some(unit), verdict, actions, report, record, violations: 0 };
+            let step = Step { unit: Some(unit), outcome, actions, report, record, violations: 0 };
             self.admission.steps.push_back(step);
         }
     }

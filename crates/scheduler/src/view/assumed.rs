@@ -75,16 +75,16 @@ impl Assumed {
         self.of(&ObjectKey::new(Kind::Pod, pod.clone())).iter().any(binds)
     }
 
-    /// Whether nothing is assumed of anything, but for what is said of it.
+    /// Whether nothing is assumed of anything, but for what is condition of it.
     pub fn is_empty(&self) -> bool {
         let is_said = |assumption: &Assumption| matches!(assumption.action, Action::SetCondition { .. });
         self.0.values().flatten().all(is_said)
     }
 
-    /// What was said last of the object in a condition of this type.
-    pub fn said(&self, key: &ObjectKey, type_: &str) -> Option<&ConditionUpdate> {
+    /// What was condition last of the object in a condition of this type.
+    pub fn condition(&self, key: &ObjectKey, type_: &str) -> Option<&ConditionUpdate> {
         self.of(key).iter().rev().find_map(|assumption| match &assumption.action {
-            Action::SetCondition { said, .. } if said.type_ == type_ => Some(said),
+            Action::SetCondition { condition, .. } if condition.type_ == type_ => Some(condition),
             _ => None,
         })
     }
@@ -107,7 +107,7 @@ impl Assumed {
         }
     }
 
-    /// The pod as it will be, but for what is said of it: nobody decides by that.
+    /// The pod as it will be, but for what is condition of it: nobody decides by that.
     pub fn apply(&self, name: &NamespacedName, pod: &Arc<Pod>) -> Arc<Pod> {
         let assumptions = self.of(&ObjectKey::new(Kind::Pod, name.clone()));
         if assumptions.iter().all(|assumption| matches!(assumption.action, Action::SetCondition { .. })) {

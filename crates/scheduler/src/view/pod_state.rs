@@ -39,7 +39,7 @@ pub(crate) fn condition<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodConditio
 }
 
 /// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
-pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
+pub(super) fn differs_only_in_wait_reason(before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
     let is_bound = condition(after, SCHEDULED).is_some_and(|one| one.status == "True");
     if is_bound || before.node_name != after.node_name || before.spec != after.spec {

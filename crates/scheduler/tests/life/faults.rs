@@ -17,7 +17,7 @@ use crate::harness::*;
 #[test]
 fn a_fault_in_one_decision_leaves_the_others_alone() {
     let pods =
-        [("holder", 10, 3, Some("node")), ("fatal", 1000, 1, None), ("other", 6, 1, None), ("third", 5, 1, None)];
+        [("older", 10, 3, Some("node")), ("fatal", 1000, 1, None), ("other", 6, 1, None), ("third", 5, 1, None)];
     let objects = pods.map(|(name, priority, cpu, node)| pod(name, priority, cpu, node));
     let mut life = Life::of(fresh().with_bug(Some(Bug::Panic)), with(objects.to_vec()));
     let fails = |life: &mut Life| catch_unwind(AssertUnwindSafe(|| life.scheduler.step(life.now))).is_err();
@@ -33,13 +33,13 @@ fn a_fault_in_one_decision_leaves_the_others_alone() {
     life.works(&step);
     let step = life.step();
     assert_eq!(step.unit, Some(UnitRef::Pod(NamespacedName::new("default", "other"))));
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
     life.works(&step);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "the node is full: {:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "the node is full: {:?}", step.outcome);
     life.works(&step);
 
-    life.change("holder", |pod| pod.spec_mut().priority = Some(11));
+    life.change("older", |pod| pod.spec_mut().priority = Some(11));
     let node = life.store(read(&NODE.replace("name: node", "name: node, labels: {a: b}")).remove(0));
     life.scheduler.observe(Event::Upserted(node), life.now);
     while let Some(step) = life.scheduler.step(life.now) {

@@ -18,12 +18,12 @@ fn a_gang_enters_when_its_minimum_is_there() {
     let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::GangIncomplete, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::GangIncomplete, .. }), "{:?}", step.outcome);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
     life.scheduler.observe(Event::Upserted(second), life.now);
     let step = life.step();
-    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 2), "{:?}", step.verdict);
+    assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 2), "{:?}", step.outcome);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let objects = with(read(GANG).into_iter().chain(["one", "two"].map(member)).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
     life.goes("one");
     let third = life.store(member("three"));
     life.scheduler.observe(Event::Upserted(third), life.now);
@@ -61,13 +61,13 @@ fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
     let (bind, _) = second.expect("it was to be bound");
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::AwaitingApiState, .. }),
+        matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::AwaitingApiState, .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
     life.answer(*bind, ActionResult::Ok { version });
     let step = life.step();
-    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.verdict);
+    assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.outcome);
 }

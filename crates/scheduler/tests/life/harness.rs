@@ -192,7 +192,7 @@ pub fn evicted(step: &Step) -> Vec<&str> {
 }
 
 /// What a step records about which object and another, and with which words.
-pub fn recorded(step: &Step) -> Vec<(String, String)> {
+pub fn record_decision(step: &Step) -> Vec<(String, String)> {
     let records = step.actions.iter().filter_map(|(_, action)| match action {
         Action::EmitEvent { about, related: Some(related), message, .. } => {
             Some((format!("{} {}", about.name.name, related.name.name), message.clone()))

@@ -21,7 +21,7 @@ use crate::harness::*;
 fn what_fits_is_bound() {
     let mut life = Life::new(with(vec![pod("a", 0, 4, None)]));
     let step = life.step();
-    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 1));
+    assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 1));
     life.works(&step);
     assert!(life.scheduler.step(life.now).is_none());
     assert_eq!(life.scheduler.waiting().count(), 0);
@@ -31,19 +31,19 @@ fn what_fits_is_bound() {
 fn victims_are_told_before_they_are_evicted_and_waited_for_after() {
     let mut life = Life::new(with(vec![pod("low", 0, 3, Some("node")), pod("high", 10, 3, None)]));
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::MarkVictims { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::MarkVictims { .. }), "{:?}", step.outcome);
     assert_eq!(evicted(&step), [""; 0]);
     life.works(&step);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Evict { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Evict { .. }), "{:?}", step.outcome);
     assert_eq!(evicted(&step), ["low"]);
     life.works(&step);
     assert_eq!(recorded(&life.step()).len(), 1, "it worked");
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.outcome);
     life.goes("low");
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn one_that_is_started_anew_goes_on_without_a_second_victim() {
     }
     life.restart();
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.outcome);
     assert_eq!(evicted(&step), [""; 0]);
 }
 
@@ -95,9 +95,9 @@ fn what_is_late_or_comes_twice_changes_nothing() {
 fn who_cannot_be_scheduled_does_not_block_those_behind() {
     let mut life = Life::new(with(vec![pod("huge", 10, 40, None), pod("small", 0, 1, None)]));
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn one_speaks_for_all_that_are_like_it() {
     let mut life = Life::new(with([high, low].into_iter().chain(waiting).collect()));
     let decided = |life: &mut Life| {
         let step = life.step();
-        (step.unit.as_ref().map(ToString::to_string), matches!(step.verdict, StepOutcome::Unschedulable { .. }))
+        (step.unit.as_ref().map(ToString::to_string), matches!(step.outcome, StepOutcome::Unschedulable { .. }))
     };
     assert_eq!(decided(&mut life), (Some("Pod default/a".to_owned()), true));
     let others = life.scheduler.step(life.now).expect("b and c are told");
@@ -142,15 +142,15 @@ fn who_waits_to_land_minds_only_what_happens_there() {
     }
     assert_eq!(recorded(&life.step()).len(), 1, "low yields");
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.outcome);
     life.goes("small");
     assert!(life.scheduler.step(life.now).is_none(), "there is no room for it there");
     life.goes("high");
     let step = life.step();
     assert!(
-        matches!(&step.verdict, StepOutcome::Bind { placement } if placement[0].1 == "other"),
+        matches!(&step.outcome, StepOutcome::Bind { placement } if placement[0].1 == "other"),
         "{:?}",
-        step.verdict
+        step.outcome
     );
 }
 
@@ -159,12 +159,12 @@ fn nobody_is_evicted_on_a_word_that_was_given_to_another() {
     let pods = vec![pod("low", 0, 4, Some("node")), pod("first", 10, 2, None), pod("second", 10, 2, None)];
     let mut life = Life::new(with(pods));
     let first = life.step();
-    assert!(matches!(first.verdict, StepOutcome::MarkVictims { .. }), "{:?}", first.verdict);
+    assert!(matches!(first.outcome, StepOutcome::MarkVictims { .. }), "{:?}", first.outcome);
     let second = life.step();
-    assert!(matches!(second.verdict, StepOutcome::MarkVictims { .. }), "{:?}", second.verdict);
+    assert!(matches!(second.outcome, StepOutcome::MarkVictims { .. }), "{:?}", second.outcome);
     life.works(&second);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::ActionInFlight, .. }), "{:?}", step.outcome);
     life.works(&first);
     let step = life.step();
     assert_eq!(step.unit.as_ref().map(ToString::to_string).as_deref(), Some("Pod default/first"));
@@ -177,16 +177,16 @@ fn who_waits_for_somebody_who_leaves_anyway_takes_nobody_for_a_later_one() {
     let mut life = Life::new(with(pods));
     life.change("low-1", |pod| pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone());
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::MarkVictims { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::MarkVictims { .. }), "{:?}", step.outcome);
     assert!(!step.actions.iter().any(|(_, action)| matches!(action, Action::Mark { .. })), "{:?}", step.actions);
     life.works(&step);
     life.step();
     let later = life.store(pod("later", 10, 2, None));
     life.scheduler.observe(Event::Upserted(later), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::MarkVictims { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::MarkVictims { .. }), "{:?}", step.outcome);
     while let Some(step) = life.scheduler.step(life.now) {
-        assert!(matches!(step.verdict, StepOutcome::Wait { .. } | StepOutcome::Housekeeping), "{:?}", step.verdict);
+        assert!(matches!(step.outcome, StepOutcome::Wait { .. } | StepOutcome::Housekeeping), "{:?}", step.outcome);
     }
 }
 
@@ -206,7 +206,7 @@ value: 1
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: holder, namespace: default, uid: holder, creationTimestamp: 2026-01-01T00:00:00Z}
+metadata: {name: older, namespace: default, uid: older, creationTimestamp: 2026-01-01T00:00:00Z}
 spec:
   schedulerName: reprieve
   priority: 1
@@ -219,14 +219,14 @@ status:
 ",
     );
     let mut life = Life::new(with(tolerant));
-    life.scheduler.observe(Event::Upserted(life.objects[&key("holder")].clone()), life.now);
+    life.scheduler.observe(Event::Upserted(life.objects[&key("older")].clone()), life.now);
     let urgent = life.store(pod("urgent", 1000, 4, None));
     life.scheduler.observe(Event::Upserted(urgent), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
     life.works(&step);
     life.now = Timestamp(1_767_225_600_000_000).plus_seconds(4000);
     life.scheduler.observe(Event::TimerFired, life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::MarkVictims { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::MarkVictims { .. }), "{:?}", step.outcome);
 }

@@ -64,9 +64,9 @@ fn a_gang_with_a_gated_member_evicts_binds_and_nominates_nothing() {
     let mut life = gang_with_a_gated_member();
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
+        matches!(step.outcome, StepOutcome::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     life.works(&step);
     assert_eq!(run(&mut life), [""; 0]);
@@ -87,7 +87,7 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
     let mut life =
         Life::new(with(vec![low, with_claim(pod("high", 10, 3, None)), with_claim(pod("fits", 10, 1, None))]));
     let step = life.step();
-    let StepOutcome::Unschedulable { reason, why } = &step.verdict else { panic!("{:?}", step.verdict) };
+    let StepOutcome::Unschedulable { reason, why } = &step.outcome else { panic!("{:?}", step.outcome) };
     assert_eq!(*reason, WaitReason::Law("Unsupported"));
     assert!(why.contains("spec.volumes[0].persistentVolumeClaim"), "{why}");
     life.works(&step);
@@ -107,9 +107,9 @@ fn a_member_of_another_scheduler_is_neither_placed_nor_changed() {
     let mut life = Life::new(with(read(GANG).into_iter().chain([member("one"), other]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
+        matches!(step.outcome, StepOutcome::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     let touches_other =
         |(_, action): &(_, Action)| action.changes().is_some_and(|(_, target)| target.name.name == "other");

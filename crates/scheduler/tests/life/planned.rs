@@ -186,12 +186,12 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     let mut planned: Vec<String> = report(&question, &mut loaded).explanation.actions.iter().map(shown).collect();
     let mut done_by_run: Vec<String> = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
-        if let StepOutcome::Wait { .. } = step.verdict {
+        if let StepOutcome::Wait { .. } = step.outcome {
             break;
         }
         done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
         life.works(&step);
-        if let StepOutcome::Unschedulable { .. } = step.verdict {
+        if let StepOutcome::Unschedulable { .. } = step.outcome {
             break;
         }
     }

@@ -65,7 +65,7 @@ fn it_is_said_on_a_pod_why_it_waits_once_for_each_law() {
     let node = life.store(node);
     life.scheduler.observe(Event::Upserted(node), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
     assert_eq!(said(&step), [""; 0], "it says so already");
     life.restart();
     while let Some(step) = life.scheduler.step(life.now) {
@@ -83,7 +83,7 @@ fn what_may_not_be_said_is_not_tried_again() {
     let node = life.store(read(&NODE.replace("pods: 10", "pods: 11")).remove(0));
     life.scheduler.observe(Event::Upserted(node), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Unschedulable { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Unschedulable { .. }), "{:?}", step.outcome);
     assert_eq!(said(&step), [""; 0]);
 }
 
@@ -98,7 +98,7 @@ fn it_is_said_on_a_group_whether_it_was_scheduled() {
     let second = life.store(member("two"));
     life.scheduler.observe(Event::Upserted(second), life.now);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
     assert_eq!(said(&step), [""; 0], "nothing is taken to have worked");
     life.works(&step);
     let step = life.step();
@@ -139,9 +139,9 @@ spec: {priority: 5, schedulingPolicy: {gang: {minCount: 1}}}
     let mut life = Life::new(with(read(group).into_iter().chain([member("one")]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("GroupMismatch"), .. }),
+        matches!(step.outcome, StepOutcome::Unschedulable { reason: WaitReason::Law("GroupMismatch"), .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     let mismatch = "gang PodsNotMatchingPriority=true PodsNotMatchingPriority PodsNotMatchingPriority";
     assert!(said(&step).iter().any(|said| said == mismatch), "{:?}", said(&step));

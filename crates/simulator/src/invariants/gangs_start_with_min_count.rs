@@ -9,7 +9,7 @@ use crate::run::Gang;
 use crate::virtual_cluster::VirtualCluster;
 
 pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
-    let (Some(unit), StepOutcome::Bind { .. }) = (&step.unit, &step.verdict) else { return Ok(()) };
+    let (Some(unit), StepOutcome::Bind { .. }) = (&step.unit, &step.outcome) else { return Ok(()) };
     let (UnitRef::Group(name) | UnitRef::Job(name)) = unit else { return Ok(()) };
     if matches!(world.setup.policy, Policy::YuniKorn) {
         return Ok(());

@@ -18,7 +18,7 @@ pub(super) fn check(world: &VirtualCluster) -> Held {
     for _ in 0..10_000 {
         match fresh.step(now) {
             Some(step) => {
-                if let (Some(unit), StepOutcome::Bind { placement }) = (&step.unit, &step.verdict) {
+                if let (Some(unit), StepOutcome::Bind { placement }) = (&step.unit, &step.outcome) {
                     let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
                     let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
                     if !held_back {

@@ -16,10 +16,10 @@ use super::quota::{Quota, queue_of};
 use crate::virtual_cluster::{SCHEDULER, VirtualCluster};
 
 pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
-    if let (Some(UnitRef::Workload(preemptor)), StepOutcome::Evict { victims, .. }) = (&step.unit, &step.verdict) {
+    if let (Some(UnitRef::Workload(preemptor)), StepOutcome::Evict { victims, .. }) = (&step.unit, &step.outcome) {
         return within_quota(world, preemptor, victims);
     }
-    let (Some(unit), StepOutcome::MarkVictims { placement, victims }) = (&step.unit, &step.verdict) else {
+    let (Some(unit), StepOutcome::MarkVictims { placement, victims }) = (&step.unit, &step.outcome) else {
         return Ok(());
     };
     match world.setup.policy {

@@ -24,7 +24,7 @@ struct Round {
 
 impl NoSecondPreemption {
     pub fn check(&mut self, world: &VirtualCluster, step: &Step) -> Held {
-        let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.verdict) else {
+        let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) else {
             return Ok(());
         };
         let uid = |pod: &NamespacedName| {

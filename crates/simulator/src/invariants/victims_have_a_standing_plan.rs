@@ -14,7 +14,7 @@ use crate::run::Gang;
 use crate::virtual_cluster::VirtualCluster;
 
 pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
-    let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.verdict) else {
+    let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) else {
         return Ok(());
     };
     if let UnitRef::Group(name) | UnitRef::Job(name) = unit {
