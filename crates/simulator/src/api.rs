@@ -144,8 +144,8 @@ impl Api {
                 let allowed = pod.node_name.is_none() && pod.metadata.deletion_timestamp.is_none();
                 allowed && apply_to_pod(action, pod, now)
             }),
-            Action::SetCondition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
-                let allowed = said.type_ != "PodScheduled" || pod.node_name.is_none();
+            Action::SetCondition { kind: Kind::Pod, object, condition } => self.request(object, false, |pod| {
+                let allowed = condition.type_ != "PodScheduled" || pod.node_name.is_none();
                 allowed && apply_to_pod(action, pod, now)
             }),
             Action::Nominate { pod, .. }

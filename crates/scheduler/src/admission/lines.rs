@@ -1,5 +1,5 @@
-//! Who waits for quota. Workloads that ask for the same stand in a line: as long as the first gets nothing, neither do those behind it, so a
-//! cycle shape_classes at the first ungrouped.
+//! The workloads that wait for quota, grouped into lines: workloads that ask for the same in the same queue. While the first of a line gets no
+//! quota, neither do those behind it, so an admission cycle considers only the first of each line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::effects::preemptor_recorded_on;
 #[derive(Default)]
 pub(super) struct QuotaLines {
     lines: BTreeMap<Arc<WorkloadClassKey>, QuotaLine>,
-    /// Where each stands, if it stands in a line.
+    /// The position of each workload; `None` for a workload outside of lines.
     positions: BTreeMap<NamespacedName, Option<Position>>,
-    /// Those that stand in none: they were preempted lately, stepped aside, or their pods matter, too.
+    /// The workloads outside of lines: they were preempted, their decision panicked, or it depends on their pods.
     ungrouped: BTreeSet<NamespacedName>,
-    /// Those that are new, or have changed.
+    /// The workloads that are new or have changed since the last [`Self::regroup`].
     unsorted: BTreeSet<NamespacedName>,
-    /// For which tables the lines are good.
+    /// The rebuild count of the snapshot that the lines are for.
     rebuild_count: u64,
 }
 
@@ -30,14 +30,13 @@ type Position = (Arc<WorkloadClassKey>, Timestamp, u64);
 
 #[derive(Default)]
 struct QuotaLine {
-    /// The first is next.
     members: BTreeSet<(Timestamp, u64, NamespacedName)>,
-    /// Those who do not know yet why they wait.
+    /// The members whose condition does not show yet why they wait.
     unreported: BTreeSet<NamespacedName>,
 }
 
 impl QuotaLines {
-    /// A workload waits for quota; it is new, or has changed.
+    /// Adds a workload, or notes that it has changed.
     pub fn put(&mut self, workload: &NamespacedName) {
         self.unsorted.insert(workload.clone());
     }
@@ -49,16 +48,17 @@ impl QuotaLines {
 
     fn leave(&mut self, workload: &NamespacedName) {
         self.ungrouped.remove(workload);
-        let Some(Some((class_key, created, rank))) = self.positions.remove(workload) else { return };
-        let Some(line) = self.lines.get_mut(&class_key) else { return };
+        let Some(Some((key, created, rank))) = self.positions.remove(workload) else { return };
+        let Some(line) = self.lines.get_mut(&key) else { return };
         line.members.remove(&(created, rank, workload.clone()));
         line.unreported.remove(workload);
         if line.members.is_empty() {
-            self.lines.remove(&class_key);
+            self.lines.remove(&key);
         }
     }
 
-    /// Gives those who are new, or have changed, their positions; those who step aside stand ungrouped. Returns those that the tables do not know.
+    /// Assigns the new and changed workloads to lines; a workload whose decision panicked stays outside. Returns the workloads that are not in
+    /// the snapshot.
     pub fn regroup(
         &mut self,
         live: &SnapshotCache,
@@ -75,51 +75,47 @@ impl QuotaLines {
         let mut unknown = Vec::new();
         for name in std::mem::take(&mut self.unsorted) {
             self.leave(&name);
-            let position = match loaded.names.workload_id(&name) {
-                None => {
-                    unknown.push(name.clone());
-                    None
-                }
-                Some(id) => {
-                    let stands_alone = was_preempted(live, &name) || has_failed(&name);
-                    let class_key = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !stands_alone);
-                    let workload = loaded.snapshot.workload(id);
-                    let position = class_key.map(|class_key| self.join(class_key, workload.created, workload.rank, &name));
-                    if position.is_none() {
-                        self.ungrouped.insert(name.clone());
-                    }
-                    position
-                }
+            let Some(id) = loaded.names.workload_id(&name) else {
+                self.positions.insert(name.clone(), None);
+                unknown.push(name);
+                continue;
             };
+            let is_ungrouped = was_preempted(live, &name) || has_failed(&name);
+            let key = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !is_ungrouped);
+            let workload = loaded.snapshot.workload(id);
+            let position = key.map(|key| self.join(key, workload.created, workload.rank, &name));
+            if position.is_none() {
+                self.ungrouped.insert(name.clone());
+            }
             self.positions.insert(name, position);
         }
         unknown
     }
 
-    fn join(&mut self, class_key: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Position {
-        let known = self.lines.get_key_value(&class_key).map(|(class_key, _)| Arc::clone(class_key));
-        let class_key = known.unwrap_or_else(|| Arc::new(class_key));
-        let line = self.lines.entry(Arc::clone(&class_key)).or_default();
+    fn join(&mut self, key: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Position {
+        let known = self.lines.get_key_value(&key).map(|(key, _)| Arc::clone(key));
+        let key = known.unwrap_or_else(|| Arc::new(key));
+        let line = self.lines.entry(Arc::clone(&key)).or_default();
         line.members.insert((created, rank, name.clone()));
         line.unreported.insert(name.clone());
-        (class_key, created, rank)
+        (key, created, rank)
     }
 
-    /// Those who are next: the first of each line, and whoever stands ungrouped.
+    /// The first workload of each line, and the workloads outside of lines.
     pub fn heads(&self) -> impl Iterator<Item = &NamespacedName> {
         let firsts = self.lines.values().filter_map(|line| line.members.first()).map(|(_, _, name)| name);
         firsts.chain(&self.ungrouped)
     }
 
-    /// Whoever stands in no line; who was preempted is among them.
+    /// The workloads outside of lines; all that were preempted are among them.
     pub fn ungrouped(&self) -> impl Iterator<Item = &NamespacedName> {
         self.ungrouped.iter()
     }
 
-    /// Those who stand in line with a workload that is told why it waits, and were not told before.
+    /// The workloads in the same line whose condition does not show yet why they wait.
     pub fn take_unreported(&mut self, workload: &NamespacedName) -> BTreeSet<NamespacedName> {
-        let Some(Some((class_key, ..))) = self.positions.get(workload) else { return BTreeSet::new() };
-        self.lines.get_mut(class_key).map(|line| std::mem::take(&mut line.unreported)).unwrap_or_default()
+        let Some(Some((key, ..))) = self.positions.get(workload) else { return BTreeSet::new() };
+        self.lines.get_mut(key).map(|line| std::mem::take(&mut line.unreported)).unwrap_or_default()
     }
 }
 

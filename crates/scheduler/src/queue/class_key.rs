@@ -1,5 +1,5 @@
-//! What tells a unit from others, where nothing but resources, nodes, priorities and queues matters. Units of one class_key get one
-//! answer, as long as the cluster does not change.
+//! The key of an equivalence class: everything that a decision reads about a unit, except for its name and age. Units with the same key get
+//! the same decision while the cluster does not change. A unit with inter-pod constraints has no key.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,24 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
 use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
-
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
 
-/// What tells a unit from others.
+/// Everything that a decision reads about a unit, except for its name and age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClassKey {
-    /// Its pods that need a place.
+    /// The pending pods.
     members: Vec<MemberKey>,
     needed: usize,
     priority: Priority,
     preempts: bool,
     gang: Grouping,
-    /// Whether it has waited as long as its queue asks of those who preempt.
+    /// Whether the preemption delay of its queue is over.
     waited: bool,
 }
 
-/// What tells a pod from others.
+/// Everything that a decision reads about a pod, except for its name and age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MemberKey {
     shape_class: ShapeClass,
@@ -36,11 +35,11 @@ struct MemberKey {
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: bool,
-    /// A requirement that no decision evaluates.
+    /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }
 
-/// Whether the pods belong together.
+/// Whether the pods are a PodGroup or a Koordinator gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Grouping {
     No,
@@ -48,28 +47,27 @@ enum Grouping {
     Job,
 }
 
-/// The number of a shape, but for labels and namespace.
+/// Identifies a set of shapes that differ only in labels and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
-/// What shapes shape_class like, but for labels and namespace. Good as long as the tables are not rebuild_count anew.
+/// The classes of all shapes of a snapshot. They are valid until the snapshot is rebuilt.
 #[derive(Default)]
 pub(super) struct ShapeClasses {
-    /// For which tables they are good.
+    /// The rebuild count of the snapshot that the classes are for.
     rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
     known: BTreeMap<Shape, ShapeClass>,
-    /// By shape_class: a shape that has it.
+    /// A shape of each class.
     shapes: Vec<ShapeId>,
 }
 
 impl ShapeClasses {
-    /// No shape_classes, for the tables as they are.
     pub fn new(live: &SnapshotCache) -> Self {
         Self { rebuild_count: live.rebuild_count(), ..Self::default() }
     }
 
-    /// Whether they are good for the tables.
+    /// Whether the classes are valid for the current snapshot.
     pub fn are_of(&self, live: &SnapshotCache) -> bool {
         self.rebuild_count == live.rebuild_count()
     }
@@ -91,15 +89,15 @@ impl ShapeClasses {
         shape_class
     }
 
-    /// The shape of a class_key whose pods all have one.
-    fn only(&self, class_key: &ClassKey) -> Option<ShapeId> {
-        let (first, rest) = class_key.members.split_first()?;
+    /// A shape of the pods, if all of them are of one shape class.
+    fn only(&self, key: &ClassKey) -> Option<ShapeId> {
+        let (first, rest) = key.members.split_first()?;
         rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
 }
 
 impl ClassKey {
-    /// Of a preemptor with these pods; `None` where other things matter, too.
+    /// The key of a preemptor with these pods; `None` if the decision about it depends on more than the key contains.
     pub fn of(
         shape_classes: &mut ShapeClasses,
         snapshot: &Snapshot,
@@ -125,14 +123,20 @@ impl ClassKey {
         Some(Self { members, needed: ask.needed, priority: ask.priority, preempts, gang, waited })
     }
 
-    /// The queue of its pods.
+    /// The queue of the pods.
     pub fn queue(&self) -> Option<QueueId> {
         self.members.first()?.queue
     }
 
-    /// Whether a change could help units that were refused. Where room is all that matters, less of it does not; nor does it that
-    /// somebody went whom they could have taken, or from where there is no room for any of their pods all the same.
-    pub fn is_helped(&self, shape_classes: &ShapeClasses, snapshot: &Snapshot, policy: &Policy, room: RoomChange) -> bool {
+    /// Whether a change of room could help units that were refused. Less room does not help, nor does room that one of their pods would not
+    /// fit into, nor the end of a pod that they could have preempted anyway.
+    pub fn is_helped(
+        &self,
+        shape_classes: &ShapeClasses,
+        snapshot: &Snapshot,
+        policy: &Policy,
+        room: RoomChange,
+    ) -> bool {
         if self.members.iter().any(|member| member.unsupported.is_some()) {
             return false;
         }
@@ -151,8 +155,12 @@ impl ClassKey {
     }
 }
 
-/// What a preemptor asks for, whether it preempts, and whether its pods belong together; `None` where other things matter, too.
-fn preemptor_and_grouping(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Option<(Preemptor, bool, Grouping)> {
+/// The preemptor, whether it may preempt, and how its pods are grouped; `None` if the decision depends on more than a key contains.
+fn preemptor_and_grouping(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    preemptor: PreemptorId,
+) -> Option<(Preemptor, bool, Grouping)> {
     match preemptor {
         PreemptorId::Group(id) => {
             let group = snapshot.group(id);
@@ -175,7 +183,7 @@ fn preemptor_and_grouping(snapshot: &Snapshot, policy: &Policy, preemptor: Preem
 }
 
 impl MemberKey {
-    /// Of a pod; `None` where other things matter, too.
+    /// The key of a pod; `None` if the decision depends on more than the key contains.
     fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);

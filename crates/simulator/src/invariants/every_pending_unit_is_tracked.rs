@@ -1,6 +1,6 @@
 //! Whoever waits is in the scheduler's queue, or waits for something that can end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
@@ -42,8 +42,7 @@ impl EveryPendingUnitIsTracked {
             return Ok(());
         }
         self.looked = Some(now);
-        let waiting: BTreeMap<UnitRef, String> =
-            world.scheduler().waiting().map(|(unit, why)| (unit.clone(), why)).collect();
+        let waiting: BTreeSet<&UnitRef> = world.scheduler().waiting().map(|(unit, _)| unit).collect();
         if now.0 - world.process.started.0 < HEARD_MICROS {
             return Ok(());
         }
@@ -58,7 +57,7 @@ impl EveryPendingUnitIsTracked {
             let unit = UnitRef::of(pod, &world.setup.policy);
             let known = world.scheduler().live().pod(&NamespacedName::from_meta(&pod.metadata));
             let assumed = known.is_some_and(|pod| pod.node_name.is_some());
-            if !assumed && !waiting.contains_key(&unit) {
+            if !assumed && !waiting.contains(&unit) {
                 return Err(format!("{unit} waits, and the scheduler does not know"));
             }
         }

@@ -1,7 +1,7 @@
 //! At rest, nothing that fits is pending: a scheduler that is started anew finds nothing to bind.
 
 use reprieve_api::kinds::Kind;
-use reprieve_scheduler::{Scheduler, StepOutcome};
+use reprieve_scheduler::{Scheduler, StepOutcome, UnitRef, WaitReason};
 
 use super::Held;
 use crate::virtual_cluster::{SCHEDULER, VirtualCluster};
@@ -19,10 +19,11 @@ pub(super) fn check(world: &VirtualCluster) -> Held {
         match fresh.step(now) {
             Some(step) => {
                 if let (Some(unit), StepOutcome::Bind { placement }) = (&step.unit, &step.outcome) {
-                    let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
-                    let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
-                    if !held_back {
-                        return Err(format!("{unit} fits as {placement:?} and is pending: {why:?}"));
+                    let reason =
+                        world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, reason)| reason);
+                    let is_workload = matches!(unit, UnitRef::Workload(_));
+                    if is_workload || reason != Some(WaitReason::WaitingForOlderUnit) {
+                        return Err(format!("{unit} fits as {placement:?} and is pending: {reason:?}"));
                     }
                 }
             }
