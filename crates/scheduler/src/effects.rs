@@ -196,7 +196,8 @@ fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
     let Action::SetCondition { condition, .. } = action else { return false };
     let Some(since) = time(whole_seconds(condition.since)).map(Time) else { return false };
     let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
-    replace_condition(conditions, condition.type_, condition.holds, condition.reason, condition.message.clone(), since);
+    let ConditionUpdate { type_, holds, reason, message, .. } = condition;
+    replace_condition(conditions, self::condition(type_, *holds, reason, message.clone(), since));
     true
 }
 
@@ -316,26 +317,17 @@ fn set_condition(conditions: &mut Vec<Condition>, type_: &str, is: bool, reason:
     let status = status_of(is);
     let before = conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
     let since = before.map_or(now, |condition| &condition.last_transition_time).clone();
-    replace_condition(conditions, type_, is, reason, message, since);
+    replace_condition(conditions, condition(type_, is, reason, message, since));
 }
 
-fn replace_condition(
-    conditions: &mut Vec<Condition>,
-    type_: &str,
-    is: bool,
-    reason: &str,
-    message: String,
-    since: Time,
-) {
-    conditions.retain(|condition| condition.type_ != type_);
-    conditions.push(Condition {
-        type_: type_.to_owned(),
-        status: status_of(is).to_owned(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: since,
-        observed_generation: None,
-    });
+fn replace_condition(conditions: &mut Vec<Condition>, condition: Condition) {
+    conditions.retain(|known| known.type_ != condition.type_);
+    conditions.push(condition);
+}
+
+fn condition(type_: &str, holds: bool, reason: &str, message: String, last_transition_time: Time) -> Condition {
+    let (type_, status, reason) = (type_.to_owned(), status_of(holds).to_owned(), reason.to_owned());
+    Condition { type_, status, reason, message, last_transition_time, observed_generation: None }
 }
 
 fn status_of(holds: bool) -> &'static str {

@@ -36,11 +36,11 @@ pub(crate) struct Preemptions {
 
 /// The preemption for one unit.
 pub(crate) struct Preemption<'a> {
-    preemptions: &'a Preemptions,
-    unit: &'a UnitRef,
-    view: &'a ClusterView,
-    queue: &'a PendingQueue,
-    now: Timestamp,
+    pub preemptions: &'a Preemptions,
+    pub unit: &'a UnitRef,
+    pub view: &'a ClusterView,
+    pub queue: &'a PendingQueue,
+    pub now: Timestamp,
 }
 
 /// The phase of a preemption. It is computed from the plan and the API and not stored, so that a restarted scheduler continues where the last
@@ -105,16 +105,6 @@ impl Preemptions {
     /// The units that were released since the last call.
     pub fn take_released(&mut self) -> BTreeSet<UnitRef> {
         std::mem::take(&mut self.released)
-    }
-
-    pub fn of<'a>(
-        &'a self,
-        unit: &'a UnitRef,
-        view: &'a ClusterView,
-        queue: &'a PendingQueue,
-        now: Timestamp,
-    ) -> Preemption<'a> {
-        Preemption { preemptions: self, unit, view, queue, now }
     }
 
     /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
@@ -342,7 +332,8 @@ mod tests {
             planned_actions::mark(&unit, name("victim")),
             planned_actions::evict(&unit, view.policy(), name("victim"), "why".to_owned()),
         ];
-        let (phase, requests) = preemptions.of(&unit, view, queue, Timestamp(0)).advance(&plan);
+        let preemption = Preemption { preemptions, unit: &unit, view, queue, now: Timestamp(0) };
+        let (phase, requests) = preemption.advance(&plan);
         (phase, requests.iter().filter(|request| request.action.changes().is_some()).count())
     }
 

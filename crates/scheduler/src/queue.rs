@@ -107,17 +107,13 @@ impl PendingQueue {
             }
             return;
         }
-        let (state, failures, reason) = match self.remove(unit) {
-            Some(PendingUnit { state: WaitState::InClass(_), failures, reason, .. }) => {
-                (WaitState::Ready, failures, reason)
-            }
-            Some(PendingUnit { state, failures, reason, .. }) => (state, failures, reason),
-            None => (WaitState::Ready, 0, None),
-        };
+        let before = self.remove(unit);
+        let (failures, reason) = before.as_ref().map_or((0, None), |before| (before.failures, before.reason));
+        let state = before.map(|before| before.state).filter(|state| !matches!(state, WaitState::InClass(_)));
         let pending =
             PendingUnit { priority, since, size: count, state: WaitState::Ready, failures, could_fit: None, reason };
         self.units.insert(unit.clone(), pending);
-        self.set(unit, state);
+        self.set(unit, state.unwrap_or(WaitState::Ready));
     }
 
     pub fn remove(&mut self, unit: &UnitRef) -> Option<PendingUnit> {

@@ -33,7 +33,7 @@ use reprieve_report::unit_ref::UnitRef;
 use crate::action::{Action, EventReason};
 use crate::action_log::{ActionLog, Request};
 use crate::admission::Admission;
-use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
+use crate::preemption::{Preemption, PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
 use crate::status::{self, StatusUpdates};
 use crate::step::{Step, StepOutcome};
@@ -338,12 +338,16 @@ impl Scheduler {
         }
     }
 
+    fn preemption<'a>(&'a self, unit: &'a UnitRef, now: Timestamp) -> Preemption<'a> {
+        Preemption { preemptions: &self.preemptions, unit, view: &self.view, queue: &self.queue, now }
+    }
+
     /// Sends the actions of the next phase of a preemption.
     fn preempt(&mut self, unit: &UnitRef, question: &Question, plan: &Plan, now: Timestamp) -> StepOutcome {
         let (loaded, policy) = (self.view.loaded(), self.view.policy());
         let planned = planned_actions(loaded, policy, &question.ask(loaded), plan);
         let (placement, victims) = (self.view.named(&plan.placement), victims(&planned).cloned().collect());
-        let (phase, requests) = self.preemptions.of(unit, &self.view, &self.queue, now).advance(&planned);
+        let (phase, requests) = self.preemption(unit, now).advance(&planned);
         self.send_all(requests, now);
         let (reason, why) = match phase {
             PreemptionPhase::Planned => return StepOutcome::MarkVictims { placement, victims },
@@ -373,14 +377,14 @@ impl Scheduler {
     }
 
     fn evict_rest_of_broken_gangs(&mut self, unit: &UnitRef, now: Timestamp) {
-        let evictions = self.preemptions.of(unit, &self.view, &self.queue, now).finish_marked();
+        let evictions = self.preemption(unit, now).finish_marked();
         self.send_all(evictions, now);
     }
 
     /// Removes the marks of the victims of units that no longer need them.
     fn unmark_released(&mut self, now: Timestamp) {
         for unit in self.preemptions.take_released() {
-            let requests = self.preemptions.of(&unit, &self.view, &self.queue, now).unmark_all();
+            let requests = self.preemption(&unit, now).unmark_all();
             self.send_all(requests, now);
         }
     }
