@@ -30,7 +30,7 @@ pub fn run() -> Result<u8, Error> {
     one_decision()?;
     output::line("\nA day of such decisions in a larger cluster, under two policies:\n")?;
     let scenario = Scenario::read("day.yaml", DAY)?;
-    let blueprint = scenario.blueprint(0);
+    let blueprint = scenario.input(0);
     let simulated = simulate(&blueprint, scenario.profiles(), true)?;
     show(&blueprint, &SkippedLines::default(), &simulated, Output::Table)?;
     let path = std::env::temp_dir().join(format!("reprieve-demo-{}.html", std::process::id()));

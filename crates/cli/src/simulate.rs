@@ -55,7 +55,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
 fn read(args: &SimulateArgs) -> Result<(SimulationInput, Vec<Profile>, SkippedLines), Error> {
     if let Some(path) = &args.file {
         let scenario = Scenario::read(&name(path), &input::text_of(path)?)?;
-        return Ok((scenario.blueprint(args.seed), scenario.profiles().to_vec(), SkippedLines::default()));
+        return Ok((scenario.input(args.seed), scenario.profiles().to_vec(), SkippedLines::default()));
     }
     let path = args.trace.as_ref().expect("a file or a trace is required");
     let text = input::text_of(path)?;

@@ -78,7 +78,7 @@ fn bad_input_is_refused_with_its_place() {
     std::fs::write(&scenario, text).unwrap();
     for (args, problem) in [
         (vec![STORY, "--until", "0s"], "--until 0s: is not after the start"),
-        (vec![STORY, "--until", "noon"], "neither a time nor a length of time"),
+        (vec![STORY, "--until", "noon"], "neither a time nor a duration"),
         (vec![STORY, "--policy", "Volcano"], "--policy: \"Volcano\" is not a policy"),
         (vec!["missing.yaml"], "missing.yaml"),
         (vec![scenario.to_str().unwrap()], "unknown field `nods`"),

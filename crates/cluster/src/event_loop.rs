@@ -11,7 +11,7 @@ use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_loader::protected_namespaces::PROTECTED;
 use reprieve_loader::time::timestamp;
-use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::action::{Action, ActionId, EventReason};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, StepOutcome};
 use tracing::{error, info, warn};
@@ -281,7 +281,9 @@ impl SchedulerLoop {
                     self.profiles[profile].scheduler.observe(done, now());
                     continue;
                 }
-                Action::EmitEvent { about, reason: "Refused", message, .. } => warn!(%about, message, "refused"),
+                Action::EmitEvent { about, reason: EventReason::Refused, message, .. } => {
+                    warn!(%about, message, "refused")
+                }
                 Action::Bind { pod, .. } => {
                     self.bindings.begin((profile, id), pod);
                 }
@@ -362,7 +364,7 @@ fn kind_of(event: &Event) -> Kind {
 fn log(profile: &ProfileRuntime, step: &Step) {
     let Some(unit) = &step.unit else { return };
     let profile = &profile.name;
-    match &step.verdict {
+    match &step.outcome {
         StepOutcome::Housekeeping => {}
         StepOutcome::Bind { placement } => info!(%profile, %unit, pods = placement.len(), "scheduled"),
         StepOutcome::MarkVictims { victims, .. } => {

@@ -18,7 +18,7 @@ use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use reprieve_api::kinds::{Kind, Object};
 use reprieve_loader::time::timestamp;
-use reprieve_scheduler::action::{Action, Target};
+use reprieve_scheduler::action::{Action, EventReason, Target};
 use reprieve_scheduler::effects;
 use reprieve_scheduler::event::ActionResult;
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,7 @@ impl Executor {
             Action::EmitEvent { about, related, reason, message } => {
                 let about = about.kind.resource().reference(about, uids.about.clone());
                 let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
-                self.record(reason, message, &about, related.as_ref()).await?;
+                self.record(*reason, message, &about, related.as_ref()).await?;
                 Ok(ActionResult::Ok { version: 0 })
             }
             Action::GetObject { key } => {
@@ -278,14 +278,14 @@ impl Executor {
 
     async fn record(
         &self,
-        reason: &str,
+        reason: EventReason,
         message: &str,
         about: &ObjectReference,
         related: Option<&ObjectReference>,
     ) -> Result<(), kube::Error> {
         let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
         let type_ = match reason {
-            "Scheduled" | "Preempting" => "Normal",
+            EventReason::Scheduled | EventReason::Preempting => "Normal",
             _ => "Warning",
         };
         let namespace = about.namespace.as_deref().unwrap_or("default");
@@ -300,7 +300,7 @@ impl Executor {
             "reportingInstance": self.identity,
             "type": type_,
             "action": "Scheduling",
-            "reason": reason,
+            "reason": reason.as_str(),
             "note": note.chars().take(LONGEST_NOTE).collect::<String>(),
             "regarding": about,
             "related": related,

@@ -115,7 +115,7 @@ impl Metrics {
 
     /// A step was taken.
     pub fn decided(&self, policy: &'static str, step: &Step, took: Duration) {
-        let (outcome, victims) = match &step.verdict {
+        let (outcome, victims) = match &step.outcome {
             StepOutcome::Housekeeping => return,
             StepOutcome::Bind { .. } => ("scheduled", 0),
             StepOutcome::MarkVictims { .. } => ("victims_marked", 0),

@@ -44,7 +44,7 @@ impl PerObjectOrder {
         }
         let (done, is_done) = oneshot::channel();
         let (type_, said, left_out) = match action {
-            Action::SetCondition { said, .. } => {
+            Action::SetCondition { condition: said, .. } => {
                 let (leave_out, left_out) = oneshot::channel();
                 (Some(said.type_), Some((said.type_, leave_out)), Some(left_out))
             }
@@ -103,10 +103,9 @@ mod tests {
     }
 
     fn say(type_: &'static str) -> Action {
-        let (subject, message) = ("NoFeasiblePlan".into(), "NoFeasiblePlan".to_owned());
-        let said =
-            ConditionUpdate { type_, holds: false, reason: "Unschedulable", subject, message, since: Timestamp(0) };
-        Action::SetCondition { kind: Kind::Pod, object: pod("a"), said }
+        let message = "NoFeasiblePlan".to_owned();
+        let said = ConditionUpdate { type_, holds: false, reason: "Unschedulable", message, since: Timestamp(0) };
+        Action::SetCondition { kind: Kind::Pod, object: pod("a"), condition: said }
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl ShutdownSignals {
 mod tests {
     use reprieve_api::kinds::ObjectKey;
     use reprieve_api::meta::NamespacedName;
-    use reprieve_scheduler::action::ActionId;
+    use reprieve_scheduler::action::{ActionId, EventReason};
 
     use super::*;
     use crate::executor::EventObjectUids;
@@ -306,7 +306,8 @@ mod tests {
         let all = held + 3;
         for id in 0..all {
             let about = ObjectKey::new(Kind::Pod, NamespacedName::new("default", "a"));
-            let action = Action::EmitEvent { about, related: None, reason: "Scheduled", message: String::new() };
+            let action =
+                Action::EmitEvent { about, related: None, reason: EventReason::Scheduled, message: String::new() };
             let order = Dispatch { profile: 0, id: ActionId(id), action, uids: EventObjectUids::default() };
             assert!(orders.send(order).is_ok());
         }

@@ -57,7 +57,7 @@ async fn nobody_yields_in_vain() {
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
     let says_why = |event: &&Event| {
         let is_of_pod = event.regarding.as_ref().is_some_and(|one| one.kind.as_deref() == Some("Pod"));
-        let note = "NoFeasiblePlan: no lawful set of victims makes it fit";
+        let note = "NoFeasiblePlan: no node has room, and no set of victims that the policy allows is enough";
         is_of_pod && event.reason.as_deref() == Some("FailedScheduling") && event.note.as_deref() == Some(note)
     };
     eventually("an event on each pod says why it waits", async || {

@@ -1,6 +1,6 @@
-//! What the scheduler asks of the world. Each action is one request to a Kubernetes API; its result comes back as an event.
+//! The actions that the scheduler requests. Each action is one request to the Kubernetes API, carried out by the live executor or by the
+//! simulated API server; its result comes back as [`Event::ActionCompleted`](crate::event::Event::ActionCompleted).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
@@ -11,204 +11,251 @@ pub use reprieve_api::pod::PREEMPTED_FOR;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::kueue::PreemptionReason;
 pub use reprieve_report::planned_actions::SOFT_EVICTION;
+use reprieve_report::planned_actions::{ADMITTED, PREEMPTED, PREEMPTING, SCHEDULED, STARTED, STOPPED};
 
-/// The number of an action, by which its result is known.
+/// Identifies an action in the event that reports its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActionId(pub u64);
 
-/// Which object is meant, and in what state it must be.
+/// The object that an action changes. The API server rejects the action if the uid differs; for evictions, workloads and Jobs also if the
+/// version differs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
-    /// Its name.
+    /// Namespace and name of the object.
     pub name: NamespacedName,
-    /// What sets it apart from others of its name.
+    /// The uid distinguishes the object from a later one with the same name.
     pub uid: String,
-    /// Its version.
+    /// The resourceVersion that the decision was made on.
     pub version: u64,
 }
 
-/// How the pods of a Job are to be made.
+/// The fields of a Job that decide how many pods it creates and on which nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobPodSettings {
-    /// How many at a time.
+    /// `spec.parallelism`.
     pub parallelism: i32,
-    /// Which nodes they may use.
+    /// `nodeSelector` of the pod template.
     pub node_selector: BTreeMap<String, String>,
-    /// What they tolerate.
+    /// `tolerations` of the pod template.
     pub tolerations: Vec<Toleration>,
 }
 
-/// A condition of an object's status.
+/// A condition to be written into the status of a pod or a PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
-    /// Which.
+    /// The type of the condition.
     pub type_: &'static str,
-    /// Whether it holds.
+    /// Whether the status is `True`.
     pub holds: bool,
-    /// One word.
+    /// The reason: one word in CamelCase.
     pub reason: &'static str,
-    /// What the condition is about: its message begins with it. A condition is rewritten only when this changes.
-    pub subject: Cow<'static, str>,
-    /// The subject, alone or followed by a colon and a sentence.
+    /// The message: a code, or a code followed by a colon and a sentence.
     pub message: String,
-    /// Since when it holds, or does not.
+    /// The last transition time.
     pub since: Timestamp,
 }
 
-/// A request. Those about workloads and Jobs hold only for the very version that is meant.
+/// The reason of a Kubernetes event that the scheduler emits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventReason {
+    /// A workload received quota.
+    Admitted,
+    /// A Workload was created for a Job.
+    CreatedWorkload,
+    /// The decision about a unit panicked.
+    DecisionFailed,
+    /// A unit cannot be scheduled now.
+    FailedScheduling,
+    /// The Job of a workload ended, and so did the workload.
+    Finished,
+    /// A pod or workload was preempted.
+    Preempted,
+    /// A unit preempts others.
+    Preempting,
+    /// A PodGroup asks for a preemption priority that it may not use.
+    PreemptionPriorityRefused,
+    /// An object is invalid and is ignored.
+    Refused,
+    /// A preempted workload waits for quota again.
+    Requeued,
+    /// A pod was bound to a node.
+    Scheduled,
+    /// A Job was started, because its workload was admitted.
+    Started,
+    /// A Job was suspended, because its workload has no quota.
+    Stopped,
+}
+
+impl EventReason {
+    /// The reason as it appears in the event.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => ADMITTED,
+            Self::CreatedWorkload => "CreatedWorkload",
+            Self::DecisionFailed => "DecisionFailed",
+            Self::FailedScheduling => "FailedScheduling",
+            Self::Finished => "Finished",
+            Self::Preempted => PREEMPTED,
+            Self::Preempting => PREEMPTING,
+            Self::PreemptionPriorityRefused => "PreemptionPriorityRefused",
+            Self::Refused => "Refused",
+            Self::Requeued => "Requeued",
+            Self::Scheduled => SCHEDULED,
+            Self::Started => STARTED.0,
+            Self::Stopped => STOPPED.0,
+        }
+    }
+}
+
+/// A request to the Kubernetes API.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Bind a pod to a node.
     Bind {
-        /// The pod; its uid must be the same.
+        /// The pod to bind.
         pod: Target,
-        /// The node.
+        /// The name of the node.
         node: String,
     },
-    /// Say in a pod's status which node it is meant for, or that it is meant for none.
+    /// Set `status.nominatedNodeName` of a pod.
     Nominate {
-        /// The pod; its uid must be the same.
+        /// The pending pod.
         pod: Target,
-        /// The node.
+        /// The name of the node; `None` removes the nomination.
         node: Option<String>,
     },
-    /// Say on a victim that it is to yield, with the condition `DisruptionTarget`, and for whom.
+    /// Mark a pod as a victim: set the condition `DisruptionTarget` and the annotation that names the preemptor.
     Mark {
-        /// The victim; its uid must be the same.
+        /// The victim.
         pod: Target,
-        /// For whom.
+        /// The value of the annotation: kind, namespace and name of the preemptor.
         preemptor: String,
-        /// The condition's message.
+        /// The message of the condition.
         message: String,
-        /// When that was decided.
+        /// The time of the decision.
         at: Timestamp,
     },
-    /// Take that back.
+    /// Remove the mark of a pod that is no longer a victim.
     Unmark {
-        /// The pod; its uid must be the same.
+        /// The marked pod.
         pod: Target,
     },
-    /// Say on a pod or on a PodGroup how it stands with it.
+    /// Write a condition into the status of a pod or a PodGroup.
     SetCondition {
-        /// Which of the two.
+        /// [`Kind::Pod`] or [`Kind::PodGroup`].
         kind: Kind,
-        /// The object; its uid must be the same.
+        /// The pod or PodGroup.
         object: Target,
-        /// What is said.
-        said: ConditionUpdate,
+        /// The condition to write.
+        condition: ConditionUpdate,
     },
-    /// Delete a victim with its own grace.
+    /// Delete a victim with its own grace period.
     Evict {
-        /// The victim; its uid and its version must be the same.
+        /// The victim.
         pod: Target,
     },
     /// Label a victim so that another operator evicts it.
     SoftEvict {
-        /// The victim; its uid must be the same.
+        /// The victim.
         pod: Target,
-        /// For whom.
+        /// The value of the annotation: kind, namespace and name of the preemptor.
         preemptor: String,
-        /// The condition's message.
+        /// The message of the condition `DisruptionTarget`.
         message: String,
-        /// The label's value.
+        /// The value of the label.
         label: String,
-        /// When that was decided.
+        /// The time of the decision.
         at: Timestamp,
     },
     /// Create a Workload for a Job.
     CreateWorkload {
-        /// The workload.
+        /// The Workload to create.
         workload: Box<KueueWorkload>,
     },
-    /// Say on a workload that it waits for quota, and why: the condition `QuotaReserved` is false.
+    /// Set the condition `QuotaReserved` of a workload to false, with the reason why it has no quota.
     SetQuotaPending {
-        /// The workload.
+        /// The pending workload.
         workload: Target,
-        /// Why.
+        /// The message of the condition.
         message: String,
     },
     /// Give a workload its quota: `status.admission`, and the conditions `QuotaReserved` and `Admitted`.
     Admit {
-        /// The workload.
+        /// The pending workload.
         workload: Target,
-        /// What it is given.
+        /// The ClusterQueue and the flavors that it receives.
         admission: Box<AdmissionSpec>,
     },
-    /// Say on a workload that it is to yield: the conditions `Evicted` and `Preempted`. It holds its quota until it is requeued.
+    /// Set the conditions `Evicted` and `Preempted` of a workload. The workload keeps its quota until it is requeued.
     EvictWorkload {
         /// The victim.
         workload: Target,
-        /// For whom.
+        /// The workload that preempts it.
         preemptor: NamespacedName,
-        /// On what ground.
-        ground: PreemptionReason,
+        /// The reason of the condition `Preempted`.
+        reason: PreemptionReason,
     },
-    /// Take a workload's quota away, its pods being gone, so that it waits for quota again.
+    /// Remove the quota of an evicted workload whose pods are gone, so that it waits for quota again.
     RequeueWorkload {
-        /// The workload.
+        /// The evicted workload.
         workload: Target,
     },
-    /// Say on a workload that it is over: the condition `Finished`.
+    /// Set the condition `Finished` of a workload.
     FinishWorkload {
-        /// The workload.
+        /// The workload whose Job ended.
         workload: Target,
-        /// One word.
+        /// The reason of the condition.
         reason: &'static str,
     },
-    /// Let a suspended Job make its pods.
+    /// Resume a suspended Job.
     StartJob {
-        /// The Job.
+        /// The Job of an admitted workload.
         job: Target,
-        /// How.
-        launch: JobPodSettings,
+        /// The settings for the flavors that the workload received.
+        settings: JobPodSettings,
     },
     /// Suspend a Job: its controller deletes its pods.
     SuspendJob {
-        /// The Job.
+        /// The Job of an evicted workload.
         job: Target,
     },
-    /// Put back into a suspended Job what it was submitted with.
+    /// Restore the settings that a suspended Job was submitted with.
     RestoreJob {
-        /// The Job.
+        /// The suspended Job.
         job: Target,
-        /// What that was.
-        launch: JobPodSettings,
+        /// The settings at submission.
+        settings: JobPodSettings,
     },
-    /// Record an event about one object that names another.
+    /// Emit a Kubernetes event.
     EmitEvent {
-        /// The object.
+        /// The object that the event is about (`regarding`).
         about: ObjectKey,
-        /// The other.
+        /// The other object of the event (`related`).
         related: Option<ObjectKey>,
-        /// One word.
-        reason: &'static str,
-        /// A sentence.
+        /// The reason of the event.
+        reason: EventReason,
+        /// The text of the event (`note`).
         message: String,
     },
-    /// Read an object anew.
+    /// Read an object again.
     GetObject {
-        /// Which.
+        /// The object to read.
         key: ObjectKey,
     },
-    /// List all objects of a kind anew.
+    /// List all objects of a kind again.
     Relist {
-        /// Which.
+        /// The kind to list.
         kind: Kind,
     },
-    /// Send a `Timer` event at this time.
+    /// Send [`Event::TimerFired`](crate::event::Event::TimerFired) at this time.
     WakeAt {
-        /// When.
+        /// The time of the event.
         at: Timestamp,
     },
 }
 
 impl Action {
-    /// The pod that it changes, if it changes one.
-    pub fn pod(&self) -> Option<&Target> {
-        self.changes().filter(|(kind, _)| *kind == Kind::Pod).map(|(_, pod)| pod)
-    }
-
-    /// The object that it changes, if it changes one.
+    /// The object that the action changes, if it changes one.
     pub fn changes(&self) -> Option<(Kind, &Target)> {
         match self {
             Self::Bind { pod, .. }

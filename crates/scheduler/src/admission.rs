@@ -1,7 +1,7 @@
-//! Policy Kueue: the workloads that ask for quota, and the Jobs that they stand for.
+//! Policy Kueue: the workloads that wait for quota, and the Jobs that own them.
 //!
-//! All state is in the API: a Job's workload says whether it has quota, has to yield or waits; the Job says whether it may have pods.
-//! What is to be done next follows from these two and from the pods that there are, so it does not matter who began.
+//! All state is in the API: the workload shows whether it has quota, is evicted or waits; the Job shows whether it is suspended. The next
+//! action follows from these two and from the pods of the Job, so a restarted scheduler continues where the last one stopped.
 
 mod cycle;
 mod job_sync;
@@ -21,9 +21,9 @@ use reprieve_loader::time::timestamp;
 use reprieve_report::planned_actions::{STARTED, STOPPED};
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::Action;
+use crate::action::{Action, EventReason};
 use crate::action_log::Request;
-use crate::effects::is_true;
+use crate::effects::{FINISHED, REQUEUED, is_true};
 use crate::queue::{PendingQueue, PendingSummary};
 use crate::step::Step;
 use crate::view::{ClusterView, ObjectUpdate};
@@ -31,77 +31,77 @@ pub(crate) use cycle::{HeadResult, decide};
 use job_sync::{JobState, JobStep, next_job_step};
 use lines::QuotaLines;
 
-/// The Jobs and workloads of policy Kueue, and which workloads wait for quota.
+/// The workloads that wait for quota, and the workload and pods of each Job.
 #[derive(Default)]
 pub(crate) struct Admission {
-    /// By the uid of a Job: its workload.
+    /// The workload of each Job, by the uid of the Job.
     workload_of: BTreeMap<String, NamespacedName>,
-    /// By the uid of a Job: its pods that are not over.
+    /// The unfinished pods of each Job, by the uid of the Job.
     pods_of: BTreeMap<String, BTreeSet<NamespacedName>>,
-    claims: QuotaLines,
-    /// Steps of a cycle that were decided and not handed out yet.
+    lines: QuotaLines,
+    /// The steps of the last cycle that the caller has not received yet.
     pub steps: VecDeque<Step>,
 }
 
 impl Admission {
-    /// A workload or a Job was seen.
+    /// Remembers the Job of a workload.
     pub fn seen(&mut self, object: &Object) {
         if let (Kind::KueueWorkload, Some((_, uid))) = (object.kind(), owner(object.metadata())) {
             self.workload_of.insert(uid.to_owned(), object.key().name);
         }
     }
 
-    /// A workload or a Job is gone.
-    pub fn gone(&mut self, key: &ObjectKey, gone: Option<&Object>) {
-        if let Some((_, uid)) = gone.and_then(|object| owner(object.metadata()))
+    /// Forgets a deleted workload.
+    pub fn deleted(&mut self, key: &ObjectKey, deleted: Option<&Object>) {
+        if let Some((_, uid)) = deleted.and_then(|object| owner(object.metadata()))
             && self.workload_of.get(uid) == Some(&key.name)
         {
             self.workload_of.remove(uid);
         }
     }
 
-    /// A workload or a Job, or what is assumed of it, changed.
+    /// Queues the Job and the workload that a change concerns.
     pub fn object_changed(&mut self, key: &ObjectKey, update: &ObjectUpdate, queue: &mut PendingQueue) {
         let ObjectUpdate { before, after, .. } = update;
         if key.kind == Kind::Job {
-            return look_after(&key.name, queue);
+            return queue_job(&key.name, queue);
         }
         for workload in [before, after] {
             if let Some((job, _)) = workload.as_ref().and_then(|workload| owner(workload.metadata())) {
-                look_after(&NamespacedName::new(&key.name.namespace, job), queue);
+                queue_job(&NamespacedName::new(&key.name.namespace, job), queue);
             }
         }
-        self.reconsider_claim(&key.name, after.as_ref(), queue);
-        if !matters_alike(before, after) {
+        self.update_pending(&key.name, after.as_ref(), queue);
+        if !is_same_for_others(before, after) {
             queue.wake_workloads();
         }
     }
 
-    /// A workload waits for quota, or does not.
-    fn reconsider_claim(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
+    /// Queues a workload if it waits for quota, and removes it otherwise.
+    fn update_pending(&mut self, name: &NamespacedName, workload: Option<&Object>, queue: &mut PendingQueue) {
         let unit = UnitRef::Workload(name.clone());
-        let claims = |workload: &KueueWorkload| {
+        let is_pending = |workload: &KueueWorkload| {
             let (status, off) = (workload.status.as_ref(), workload.spec.active == Some(false));
             let waits =
                 |status: &KueueWorkloadStatus| status.admission.is_none() && !is_true(&status.conditions, "Finished");
             !off && status.is_none_or(waits)
         };
         match workload {
-            Some(Object::KueueWorkload(workload)) if claims(workload) => {
+            Some(Object::KueueWorkload(workload)) if is_pending(workload) => {
                 let created = workload.metadata.creation_timestamp.as_ref();
                 let since = created.map_or(Timestamp(0), |created| timestamp(created.0));
                 let priority = Priority(workload.spec.priority.unwrap_or(0));
                 queue.upsert(&unit, PendingSummary { priority, since, count: 1 });
-                self.claims.put(name);
+                self.lines.put(name);
             }
             _ => {
                 queue.remove(&unit);
-                self.claims.remove(name);
+                self.lines.remove(name);
             }
         }
     }
 
-    /// Keeps track of the pods that Jobs have.
+    /// Updates the pods of a Job.
     pub fn pod_changed(
         &mut self,
         name: &NamespacedName,
@@ -121,12 +121,12 @@ impl Admission {
             if pods.is_empty() {
                 self.pods_of.remove(uid);
             }
-            look_after(&NamespacedName::new(&name.namespace, job), queue);
+            queue_job(&NamespacedName::new(&name.namespace, job), queue);
         }
     }
 
-    /// The next action for a Job or its workload, with the event that belongs to it. `None` where nothing is to be done, or an earlier
-    /// action was not seen yet.
+    /// The next action for a Job or its workload, with its event; `None` if there is none, or if the result of an earlier action was not seen
+    /// yet.
     pub fn next_for(&self, unit: &UnitRef, view: &ClusterView) -> Option<Vec<Request>> {
         let key = &unit.key();
         let Some(Object::Job(job)) = view.observed(key) else { return None };
@@ -141,45 +141,46 @@ impl Admission {
             Some(Object::KueueWorkload(workload)) => Some(workload),
             _ => None,
         };
-        let standing = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
-        let of_workload = || view.target(workload.as_ref()?);
-        let of_job = || view.target(key);
+        let state = JobState { job, workload: seen.map(AsRef::as_ref), has_pods: self.pods_of.contains_key(&uid) };
+        let workload_target = || view.target(workload.as_ref()?);
+        let job_target = || view.target(key);
         let about = || workload.clone().unwrap_or_else(|| key.clone());
-        let (action, event) = match next_job_step(&standing, |name| flavor(name, view))? {
+        let (action, event) = match next_job_step(&state, |name| flavor(name, view))? {
             JobStep::Create => {
-                let made = job_workload::workload(job, priority_of(job, view));
-                let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&made.metadata));
-                if view.unsettled.contains(&about) || view.observed(&about).is_some() {
+                let created = job_workload::workload(job, priority_of(job, view));
+                let about = ObjectKey::new(Kind::KueueWorkload, NamespacedName::from_meta(&created.metadata));
+                if view.unconfirmed.contains(&about) || view.observed(&about).is_some() {
                     return None;
                 }
-                let event = (key.clone(), "CreatedWorkload", format!("created Workload {}", about.name));
-                (Action::CreateWorkload { workload: Box::new(made) }, Some(event))
+                let message = format!("created Workload {}", about.name);
+                let event = (key.clone(), EventReason::CreatedWorkload, message);
+                (Action::CreateWorkload { workload: Box::new(created) }, Some(event))
             }
-            JobStep::Start(launch) => {
-                let event = (key.clone(), STARTED.0, STARTED.1.to_owned());
-                (Action::StartJob { job: of_job()?, launch }, Some(event))
+            JobStep::Start(settings) => {
+                let event = (key.clone(), EventReason::Started, STARTED.1.to_owned());
+                (Action::StartJob { job: job_target()?, settings }, Some(event))
             }
             JobStep::Suspend => {
-                let event = (key.clone(), STOPPED.0, STOPPED.1.to_owned());
-                (Action::SuspendJob { job: of_job()? }, Some(event))
+                let event = (key.clone(), EventReason::Stopped, STOPPED.1.to_owned());
+                (Action::SuspendJob { job: job_target()? }, Some(event))
             }
-            JobStep::Restore(launch) => (Action::RestoreJob { job: of_job()?, launch }, None),
+            JobStep::Restore(settings) => (Action::RestoreJob { job: job_target()?, settings }, None),
             JobStep::Requeue => {
-                let event = (about(), "Requeued", "its pods are gone, and it waits for quota again".to_owned());
-                (Action::RequeueWorkload { workload: of_workload()? }, Some(event))
+                let event = (about(), EventReason::Requeued, REQUEUED.to_owned());
+                (Action::RequeueWorkload { workload: workload_target()? }, Some(event))
             }
             JobStep::Finish(reason) => {
-                let event = (about(), "Finished", "the workload is over".to_owned());
-                (Action::FinishWorkload { workload: of_workload()?, reason }, Some(event))
+                let event = (about(), EventReason::Finished, FINISHED.to_owned());
+                (Action::FinishWorkload { workload: workload_target()?, reason }, Some(event))
             }
         };
-        let event = event.map(|(about, reason, message)| Request::record(about, Some(key.clone()), reason, message));
+        let event = event.map(|(about, reason, message)| Request::event(about, Some(key.clone()), reason, message));
         Some([Request::of(unit, action)].into_iter().chain(event).collect())
     }
 }
 
-/// Something about a Job changed: it is looked at in the next step.
-fn look_after(job: &NamespacedName, queue: &mut PendingQueue) {
+/// Queues a Job: the next step sends its next action.
+fn queue_job(job: &NamespacedName, queue: &mut PendingQueue) {
     let unit = UnitRef::BatchJob(job.clone());
     queue.upsert(&unit, PendingSummary { priority: Priority(i32::MAX), since: Timestamp(0), count: 1 });
     queue.wake(&unit);
@@ -192,7 +193,7 @@ fn flavor<'v>(name: &str, view: &'v ClusterView) -> Option<&'v FlavorSpec> {
     }
 }
 
-/// A Job's priority: of the class that its label names, else of its pods, else of the global default PriorityClass.
+/// The priority of a Job: of the WorkloadPriorityClass in its label, else of its pods, else of the global default PriorityClass.
 fn priority_of(job: &Job, view: &ClusterView) -> i32 {
     let class = |kind, name: &str| match view.live.get(&ObjectKey::new(kind, NamespacedName::new("", name)))? {
         Object::WorkloadPriorityClass(class) => Some(class.spec.value),
@@ -209,7 +210,7 @@ fn priority_of(job: &Job, view: &ClusterView) -> i32 {
     by_label.or_else(by_class).or_else(|| pod?.priority).or_else(by_default).unwrap_or(0)
 }
 
-/// The value of the global default PriorityClass; the lowest, as in Kueue, where there are several.
+/// The value of the global default PriorityClass; if there are several, the lowest, as in Kueue.
 fn default_priority(view: &ClusterView) -> Option<i32> {
     let classes = view.live.of_kind(Kind::PriorityClass).filter_map(|object| match object {
         Object::PriorityClass(class) if class.global_default == Some(true) => Some(class.value.unwrap_or_default()),
@@ -218,21 +219,21 @@ fn default_priority(view: &ClusterView) -> Option<i32> {
     classes.min()
 }
 
-/// Whether two states of a workload are the same to others. Since when it knows that it has no quota is its own business.
-fn matters_alike(before: &Option<Object>, after: &Option<Object>) -> bool {
+/// Whether a change of a workload cannot affect other workloads: only the condition `QuotaReserved` differs.
+fn is_same_for_others(before: &Option<Object>, after: &Option<Object>) -> bool {
     let (Some(Object::KueueWorkload(before)), Some(Object::KueueWorkload(after))) = (before, after) else {
         return before.is_none() && after.is_none();
     };
     let [was, is] = [before, after].map(|workload| workload.status.as_ref());
     let [was_admitted, is_admitted] = [was, is].map(|status| status.and_then(|status| status.admission.as_ref()));
-    let [said, says] = [was, is].map(|status| {
+    let [had, has] = [was, is].map(|status| {
         let conditions = status.into_iter().flat_map(|status| &status.conditions);
-        conditions.filter(|one| one.type_ != "QuotaReserved")
+        conditions.filter(|condition| condition.type_ != "QuotaReserved")
     });
-    before.spec == after.spec && was_admitted == is_admitted && said.eq(says)
+    before.spec == after.spec && was_admitted == is_admitted && had.eq(has)
 }
 
-/// The name and the uid of the Job that an object belongs to.
+/// The name and uid of the Job that controls an object.
 fn owner(metadata: &ObjectMeta) -> Option<(&str, &str)> {
     let owners = metadata.owner_references.iter().flatten();
     let job = owners.filter(|owner| owner.kind == "Job" && owner.controller == Some(true));
@@ -257,7 +258,7 @@ mod tests {
             admission.seen(&object);
             let update = view.update_object(&object.key(), Bugs::default());
             admission.object_changed(&object.key(), &update, &mut queue);
-            queue.active().cloned().collect::<Vec<_>>()
+            queue.ready().cloned().collect::<Vec<_>>()
         };
         let job = json!({
             "metadata": {"name": "j", "namespace": "default", "uid": "j", "resourceVersion": "1", "labels": {job_workload::QUEUE: "q"}},

@@ -1,5 +1,5 @@
-//! What an action changes in the object that it is about, written once: for the state that the scheduler assumes, for the simulated API
-//! server, and for the patches of the live executor. Preconditions and subresources are left to these three.
+//! What each action changes in an object. Three callers share it: the view (assumed state), the simulated API server, and the live executor
+//! (patches). Preconditions and subresources are left to these callers.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use serde_json::{Map, Value, json};
 
 use crate::action::{Action, ConditionUpdate, JobPodSettings, PREEMPTED_FOR, SOFT_EVICTION};
 
-/// The condition of a victim.
+/// The type of a victim's condition.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
-/// The most characters that the message of a condition has.
-const MAX_MESSAGE: usize = 30_000;
+/// Less than the 32768 characters that the API server accepts for the message of a condition.
+const MAX_MESSAGE_LENGTH: usize = 30_000;
 
-/// Changes an object as the action does; `false` where the action is not about such an object, or its state does not allow it.
+/// Changes an object as the action does; `false` if the action does not apply to its kind, or its state does not allow it.
 pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
     match object {
         Object::Pod(pod) => apply_to_pod(action, Arc::make_mut(pod), now),
@@ -34,13 +34,12 @@ pub fn apply(action: &Action, object: &mut Object, now: Timestamp) -> bool {
     }
 }
 
-/// The strategic merge patch for `/status` of a pod or a PodGroup that makes the change; `None` for an action that is not done by a patch
-/// of this kind.
+/// The strategic merge patch for `/status` of a pod or PodGroup that makes the change; `None` if the action is not such a patch.
 pub fn patch(action: &Action) -> Option<Value> {
     PodChange::of(action).map(|change| change.patch())
 }
 
-/// Changes a pod as the action does.
+/// Changes a pod as the action does; `false` if the action does not apply to pods.
 pub fn apply_to_pod(action: &Action, pod: &mut Pod, now: Timestamp) -> bool {
     match action {
         Action::Bind { node, .. } => bind(pod, node, now),
@@ -53,7 +52,7 @@ pub fn apply_to_pod(action: &Action, pod: &mut Pod, now: Timestamp) -> bool {
     true
 }
 
-/// Starts the termination of a pod: it is gone at the latest when its grace period is over. One that terminates already is left as it is.
+/// Starts the termination of a pod, which ends at the latest with its grace period. A pod that terminates already keeps its deadline.
 pub fn terminate(pod: &mut Pod, now: Timestamp) {
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
     let until = now.plus_seconds(grace.unwrap_or(30));
@@ -61,7 +60,7 @@ pub fn terminate(pod: &mut Pod, now: Timestamp) {
     *deletion = deletion.take().or(time(until).map(Time));
 }
 
-/// Takes back that a pod is a victim.
+/// Removes the mark of a victim.
 pub(crate) fn unmark(pod: &mut Pod) {
     PodChange::unmarked().apply(pod);
 }
@@ -70,9 +69,9 @@ pub(crate) fn unmark(pod: &mut Pod) {
 #[derive(Default)]
 struct PodChange {
     label: Option<(&'static str, String)>,
-    /// `None` as a value removes the annotation.
+    /// A value of `None` removes the annotation.
     annotation: Option<(&'static str, Option<String>)>,
-    /// `None` as a value removes the nomination.
+    /// A value of `None` removes the nomination.
     nominated: Option<Option<String>>,
     condition: Option<ConditionChange>,
 }
@@ -96,8 +95,8 @@ impl PodChange {
                 Some(Self { label: Some((SOFT_EVICTION, label.clone())), ..marked(preemptor, message, *at) })
             }
             Action::Unmark { .. } => Some(Self::unmarked()),
-            Action::SetCondition { said, .. } => {
-                let ConditionUpdate { type_, holds, reason, message, since, .. } = said;
+            Action::SetCondition { condition, .. } => {
+                let ConditionUpdate { type_, holds, reason, message, since, .. } = condition;
                 let condition = ConditionChange::set(type_, *holds, reason, message, *since);
                 Some(Self { condition: Some(condition), ..Self::default() })
             }
@@ -167,7 +166,7 @@ impl ConditionChange {
             type_: type_.to_owned(),
             status: status_of(holds).to_owned(),
             reason: Some(reason.to_owned()),
-            message: Some(message.chars().take(MAX_MESSAGE).collect()),
+            message: Some(message.chars().take(MAX_MESSAGE_LENGTH).collect()),
             last_transition_time: time(whole_seconds(since)).map(Time),
             ..PodCondition::default()
         }))
@@ -194,26 +193,33 @@ fn bind(pod: &mut Pod, node: &str, now: Timestamp) {
 }
 
 fn apply_to_group(action: &Action, group: &mut PodGroup) -> bool {
-    let Action::SetCondition { said, .. } = action else { return false };
-    let Some(since) = time(whole_seconds(said.since)).map(Time) else { return false };
+    let Action::SetCondition { condition, .. } = action else { return false };
+    let Some(since) = time(whole_seconds(condition.since)).map(Time) else { return false };
     let conditions = group.status.get_or_insert_default().conditions.get_or_insert_default();
-    replace_condition(conditions, said.type_, said.holds, said.reason, said.message.clone(), since);
+    let ConditionUpdate { type_, holds, reason, message, .. } = condition;
+    replace_condition(conditions, self::condition(type_, *holds, reason, message.clone(), since));
     true
 }
 
-/// The condition of a workload whose message is the preemptor, as `namespace/name`, and nothing else: the status of a Workload has no field
-/// for the preemptor, and an annotation cannot be written together with the status.
+/// The message of the condition `Requeued` of a workload, and of the event.
+pub(crate) const REQUEUED: &str = "its pods are gone, and it waits for quota again";
+/// The message of the condition `Finished` of a workload, and of the event.
+pub(crate) const FINISHED: &str = "the workload is finished";
+/// The type of a workload's condition whose message is only the preemptor, as `namespace/name`: the status of a Workload has no field for the
+/// preemptor, and an annotation cannot be written together with the status.
 const PREEMPTED_FOR_WORKLOAD: &str = "reprieve.dev/PreemptedFor";
-/// How [`workload_preempted`] begins; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
+/// The start of [`workload_preempted`]; the preemptor and `: ` follow. Earlier versions wrote the preemptor only there.
 const PREEMPTED_FOR_MESSAGE: &str = "preempted for workload ";
 
-/// The workload for which this one was preempted, and has had no quota since; and since when it waits again.
+/// The preemptor of a workload that has had no quota since, and the time since which the workload waits again.
 pub fn preemptor_recorded_on(workload: &KueueWorkload) -> Option<(NamespacedName, Timestamp)> {
     let status = workload.status.as_ref().filter(|status| status.admission.is_none())?;
-    let find = |type_: &str| status.conditions.iter().find(|one| one.type_ == type_ && one.status == "True");
+    let find =
+        |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True");
     let preempted = find("Preempted")?;
-    // A condition that is older than the preemption is of an earlier one: another version of the scheduler did not write it.
-    let written = find(PREEMPTED_FOR_WORKLOAD).filter(|one| one.last_transition_time >= preempted.last_transition_time);
+    // A condition older than the preemption belongs to an earlier preemption: the version that preempted now did not write it.
+    let is_current = |condition: &&Condition| condition.last_transition_time >= preempted.last_transition_time;
+    let written = find(PREEMPTED_FOR_WORKLOAD).filter(is_current);
     let preemptor = match written {
         Some(written) => written.message.as_str(),
         None => preempted.message.strip_prefix(PREEMPTED_FOR_MESSAGE)?.split_once(": ")?.0,
@@ -237,17 +243,17 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
                 return false;
             }
             let message = format!("quota reserved in ClusterQueue {}", admission.cluster_queue);
-            for once in ["Evicted", "Preempted", PREEMPTED_FOR_WORKLOAD] {
-                if is_true(&status.conditions, once) {
-                    set(&mut status.conditions, once, false, "QuotaReserved", message.clone());
+            for ended in ["Evicted", "Preempted", PREEMPTED_FOR_WORKLOAD] {
+                if is_true(&status.conditions, ended) {
+                    set(&mut status.conditions, ended, false, "QuotaReserved", message.clone());
                 }
             }
             set(&mut status.conditions, "QuotaReserved", true, "QuotaReserved", message);
             set(&mut status.conditions, "Admitted", true, "Admitted", "the workload is admitted".to_owned());
             status.admission = Some((**admission).clone());
         }
-        Action::EvictWorkload { preemptor, ground, .. } => {
-            let message = workload_preempted(preemptor, *ground);
+        Action::EvictWorkload { preemptor, reason, .. } => {
+            let message = workload_preempted(preemptor, *reason);
             if !is_true(&status.conditions, "Evicted") {
                 count_eviction(&mut status.scheduling_stats.get_or_insert_default().evictions);
             }
@@ -255,11 +261,11 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             if is_true(&status.conditions, "Requeued") {
                 set(&mut status.conditions, "Requeued", false, "Preempted", message.clone());
             }
-            set(&mut status.conditions, "Preempted", true, &format!("{ground:?}"), message);
+            set(&mut status.conditions, "Preempted", true, &format!("{reason:?}"), message);
             set(&mut status.conditions, PREEMPTED_FOR_WORKLOAD, true, "Preempted", preemptor.to_string());
         }
         Action::RequeueWorkload { .. } => {
-            let message = "its pods are gone, and it waits for quota again".to_owned();
+            let message = REQUEUED.to_owned();
             for lost in ["QuotaReserved", "Admitted"] {
                 set(&mut status.conditions, lost, false, "Pending", message.clone());
             }
@@ -267,7 +273,7 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
             status.admission = None;
         }
         Action::FinishWorkload { reason, .. } => {
-            set(&mut status.conditions, "Finished", true, reason, "the workload is over".to_owned());
+            set(&mut status.conditions, "Finished", true, reason, FINISHED.to_owned());
         }
         _ => return false,
     }
@@ -275,44 +281,34 @@ pub(crate) fn apply_to_workload(action: &Action, workload: &mut KueueWorkload, n
 }
 
 fn count_eviction(evictions: &mut Vec<EvictionStats>) {
-    match evictions.iter_mut().find(|one| one.reason == "Preempted") {
+    match evictions.iter_mut().find(|stats| stats.reason == "Preempted") {
         Some(known) => known.count += 1,
         None => evictions.push(EvictionStats { reason: "Preempted".to_owned(), count: 1, ..EvictionStats::default() }),
     }
 }
 
-/// Only a suspended Job can be changed in how its pods are made.
+/// The API server accepts new pod settings only for a suspended Job.
 pub(crate) fn apply_to_job(action: &Action, job: &mut Job) -> bool {
     let spec = job.spec.get_or_insert_default();
-    let suspended = spec.suspend == Some(true);
-    match action {
+    let was_suspended = spec.suspend == Some(true);
+    let settings = match action {
         Action::SuspendJob { .. } => {
             spec.suspend = Some(true);
-            true
+            return true;
         }
-        Action::StartJob { launch, .. } if suspended => {
-            spec.suspend = Some(false);
-            set_launch(job, launch);
-            true
-        }
-        Action::RestoreJob { launch, .. } if suspended => {
-            set_launch(job, launch);
-            true
-        }
-        _ => false,
-    }
-}
-
-fn set_launch(job: &mut Job, launch: &JobPodSettings) {
-    let JobPodSettings { parallelism, node_selector, tolerations } = launch.clone();
-    let spec = job.spec.get_or_insert_default();
+        Action::StartJob { settings, .. } | Action::RestoreJob { settings, .. } if was_suspended => settings.clone(),
+        _ => return false,
+    };
+    spec.suspend = Some(matches!(action, Action::RestoreJob { .. }));
+    let JobPodSettings { parallelism, node_selector, tolerations } = settings;
     spec.parallelism = Some(parallelism);
     let pod = spec.template.spec.get_or_insert_default();
     pod.node_selector = Some(node_selector).filter(|selector| !selector.is_empty());
     pod.tolerations = Some(tolerations).filter(|tolerations| !tolerations.is_empty());
+    true
 }
 
-/// Whether a condition holds.
+/// Whether the condition of this type is true.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     conditions.iter().any(|condition| condition.type_ == type_ && condition.status == "True")
 }
@@ -321,33 +317,24 @@ fn set_condition(conditions: &mut Vec<Condition>, type_: &str, is: bool, reason:
     let status = status_of(is);
     let before = conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
     let since = before.map_or(now, |condition| &condition.last_transition_time).clone();
-    replace_condition(conditions, type_, is, reason, message, since);
+    replace_condition(conditions, condition(type_, is, reason, message, since));
 }
 
-fn replace_condition(
-    conditions: &mut Vec<Condition>,
-    type_: &str,
-    is: bool,
-    reason: &str,
-    message: String,
-    since: Time,
-) {
-    conditions.retain(|condition| condition.type_ != type_);
-    conditions.push(Condition {
-        type_: type_.to_owned(),
-        status: status_of(is).to_owned(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: since,
-        observed_generation: None,
-    });
+fn replace_condition(conditions: &mut Vec<Condition>, condition: Condition) {
+    conditions.retain(|known| known.type_ != condition.type_);
+    conditions.push(condition);
+}
+
+fn condition(type_: &str, holds: bool, reason: &str, message: String, last_transition_time: Time) -> Condition {
+    let (type_, status, reason) = (type_.to_owned(), status_of(holds).to_owned(), reason.to_owned());
+    Condition { type_, status, reason, message, last_transition_time, observed_generation: None }
 }
 
 fn status_of(holds: bool) -> &'static str {
     if holds { "True" } else { "False" }
 }
 
-/// The API keeps times in whole seconds.
+/// The API server stores times in whole seconds.
 fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp(at.0 - at.0.rem_euclid(1_000_000))
 }
@@ -372,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_and_applied_change_say_the_same() {
+    fn patch_and_applied_change_agree() {
         let mut pod = Pod::default();
         assert!(apply_to_pod(&soft_evict(), &mut pod, AT));
         let patch = patch(&soft_evict()).unwrap();
@@ -384,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn unmark_takes_back_what_mark_did() {
+    fn unmark_reverts_mark() {
         let (mut pod, message) = (Pod::default(), String::new());
         let mark = Action::Mark { pod: target(), preemptor: "Pod default/b".to_owned(), message, at: AT };
         assert!(apply_to_pod(&mark, &mut pod, AT));
@@ -405,17 +392,10 @@ mod tests {
     #[test]
     fn every_condition_has_a_transition_time() {
         let message = "NoFeasiblePlan: no node has room for it".to_owned();
-        let subject = "NoFeasiblePlan".into();
-        let said = ConditionUpdate {
-            type_: "PodScheduled",
-            holds: false,
-            reason: "Unschedulable",
-            subject,
-            message,
-            since: AT,
-        };
+        let condition =
+            ConditionUpdate { type_: "PodScheduled", holds: false, reason: "Unschedulable", message, since: AT };
         for kind in [Kind::Pod, Kind::PodGroup] {
-            let patch = patch(&Action::SetCondition { kind, object: target(), said: said.clone() }).unwrap();
+            let patch = patch(&Action::SetCondition { kind, object: target(), condition: condition.clone() }).unwrap();
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "NoFeasiblePlan: no node has room for it", "lastTransitionTime": "2026-01-01T01:00:00Z",
@@ -425,12 +405,12 @@ mod tests {
     }
 
     #[test]
-    fn the_preemptor_of_a_workload_is_found_also_where_an_older_version_evicted_it() {
+    fn the_preemptor_of_a_workload_that_an_older_version_evicted_is_found() {
         let mut workload = KueueWorkload::default();
         let evict = |preemptor| Action::EvictWorkload {
             workload: target(),
             preemptor: NamespacedName::new("default", preemptor),
-            ground: PreemptionReason::InClusterQueue,
+            reason: PreemptionReason::InClusterQueue,
         };
         assert!(apply_to_workload(&evict("big"), &mut workload, AT));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, AT));
@@ -440,20 +420,20 @@ mod tests {
         };
 
         let mut by_older = workload.clone();
-        conditions(&mut by_older, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        conditions(&mut by_older, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
         assert_eq!(preemptor_recorded_on(&by_older), Some((NamespacedName::new("default", "big"), AT)));
 
-        conditions(&mut workload, &|one| one.type_ == PREEMPTED_FOR_WORKLOAD);
+        conditions(&mut workload, &|condition| condition.type_ == PREEMPTED_FOR_WORKLOAD);
         let (mut again, later) = (KueueWorkload::default(), AT.plus_seconds(60));
         assert!(apply_to_workload(&evict("other"), &mut again, later));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut again, later));
-        conditions(&mut again, &|one| one.type_ != PREEMPTED_FOR_WORKLOAD);
+        conditions(&mut again, &|condition| condition.type_ != PREEMPTED_FOR_WORKLOAD);
         let stale = workload.status.expect("it has one").conditions;
         again.status.as_mut().expect("it has one").conditions.extend(stale);
         assert_eq!(
             preemptor_recorded_on(&again),
             Some((NamespacedName::new("default", "other"), later)),
-            "the first is over"
+            "the condition of the first preemption is outdated"
         );
     }
 }

@@ -1,57 +1,58 @@
-//! What the world tells the scheduler. Events may come late, twice, out of order, or after everything was listed anew.
+//! The events that the scheduler receives, from the watches of a live cluster or from the simulator. An event may come late, twice, out of
+//! order, or after a newer list of its kind.
 
 use reprieve_api::kinds::{Kind, Object, ObjectKey};
 
 use crate::action::ActionId;
 
-/// Something that happened.
+/// An input of [`Scheduler::observe`](crate::Scheduler::observe).
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// An object appeared or changed.
+    /// An object was created or changed.
     Upserted(Object),
-    /// An object went.
+    /// An object was deleted.
     Deleted {
-        /// Which.
+        /// The deleted object.
         key: ObjectKey,
-        /// The version at which it went.
+        /// The resourceVersion of the deletion.
         version: u64,
     },
-    /// All objects of a kind, as of one version; what is not among them is gone.
+    /// All objects of a kind at one version; an object that is not in the list was deleted.
     Listed {
-        /// The kind.
+        /// The kind of the objects.
         kind: Kind,
-        /// Its objects.
+        /// All objects of the kind.
         objects: Vec<Object>,
-        /// As of when.
+        /// The resourceVersion of the list.
         version: u64,
     },
-    /// A time that an action asked for has come.
+    /// The time of a [`WakeAt`](crate::action::Action::WakeAt) has come.
     TimerFired,
-    /// An action was carried out, or was not.
+    /// The result of an action.
     ActionCompleted {
-        /// Which.
+        /// The action that the result is for.
         action: ActionId,
-        /// How it went.
+        /// Success or the kind of failure.
         result: ActionResult,
     },
 }
 
-/// How an action went.
+/// The result of an action.
 #[derive(Clone, Debug)]
 pub enum ActionResult {
-    /// It worked; the object has this version now.
+    /// The API server accepted the action.
     Ok {
-        /// The version; 0 where nothing was changed.
+        /// The new resourceVersion of the object; 0 if no object changed.
         version: u64,
     },
-    /// The object as it is now: the answer to a reading.
+    /// The object as the API server returned it.
     Read(Object),
-    /// The object is not what the action took it for.
+    /// The uid or version of the object differs from the [`Target`](crate::action::Target).
     Conflict,
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
-    /// The scheduler has no right to do it.
+    /// The API server rejected the action; the text is its message.
     Forbidden(String),
-    /// No answer came: it may have worked.
+    /// No response came: the action may have succeeded.
     Unknown,
 }

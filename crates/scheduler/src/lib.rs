@@ -1,8 +1,14 @@
 //! The scheduler as a state machine without I/O: events in, actions out, time as an input.
 //!
-//! Whoever drives it tells it what the API says ([`event`]), asks it for the next step, carries out the step's actions ([`action`]) and
-//! tells it how they went. It assumes of no action that it worked, and of no event that it comes once, in time or in order. All that
-//! its decisions rest on is in the API's objects: one that is started anew in the middle of a preemption goes on with it.
+//! ```text
+//! Event ──▶ Scheduler::observe          Scheduler::step ──▶ Step { outcome, actions }
+//!   ▲                                                                │
+//!   └──────────── caller: live adapter or simulator ◀────────────────┘
+//! ```
+//!
+//! The caller passes on what the API reports ([`event`]), calls [`Scheduler::step`], carries out the [`action`]s and reports their results as
+//! events. The scheduler does not rely on the success of an action, nor on events to come once, in time or in order. All state that decisions
+//! depend on is in API objects: a scheduler that is restarted during a preemption continues it.
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same events, same actions, on every machine")]

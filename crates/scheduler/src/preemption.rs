@@ -1,6 +1,6 @@
-//! Preemption, in phases that are written in the API: first the scheduler nominates nodes and marks victims; then, if that stands and the
-//! decision is still the same, it evicts the victims, all of them; then it waits for them. While they are leaving, and the placement
-//! stands, no other victim is taken.
+//! Preemption of pods, in phases whose state is in the API: the scheduler nominates nodes and marks victims; when the API has both and the
+//! decision is still the same, it evicts all victims; then it waits for them to terminate. While victims terminate and the nominated nodes
+//! will have room, the scheduler takes no other victims for the same preemptor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,54 +13,53 @@ use reprieve_engine::snapshot::DisruptionMode;
 use reprieve_engine::{NodeId, PodId, Timestamp};
 use reprieve_loader::build::Loaded;
 use reprieve_loader::policy::Question;
-use reprieve_report::planned_actions::{self, PREEMPTING, PlannedAction};
+use reprieve_report::planned_actions::{self, PlannedAction};
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::Action;
+use crate::action::{Action, EventReason};
 use crate::action_log::Request;
 use crate::queue::PendingQueue;
 use crate::test_bugs::{Bug, Bugs};
 use crate::view::{ClusterView, preemptor_of};
 
-/// Why a marked pod is evicted although no plan asks for it.
-const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it has left";
+/// The reason for evicting a marked pod that is no longer needed.
+const BROKEN_GROUP: &str = "its group is evicted as a whole, and part of it is already evicted";
 
-/// The victims that are marked in the API, by preemptor.
+/// The marked victims of each preemptor.
 #[derive(Default)]
 pub(crate) struct Preemptions {
     marks: BTreeMap<UnitRef, BTreeSet<NamespacedName>>,
-    /// Preemptors that wait no longer, or cannot be scheduled: their marks are to be taken back.
+    /// The preemptors that no longer need their victims: the marks are to be removed.
     released: BTreeSet<UnitRef>,
     pub bugs: Bugs,
 }
 
-/// The preemption of one unit, and what it follows from.
+/// The preemption for one unit.
 pub(crate) struct Preemption<'a> {
-    preemptions: &'a Preemptions,
-    unit: &'a UnitRef,
-    view: &'a ClusterView,
-    queue: &'a PendingQueue,
-    now: Timestamp,
+    pub preemptions: &'a Preemptions,
+    pub unit: &'a UnitRef,
+    pub view: &'a ClusterView,
+    pub queue: &'a PendingQueue,
+    pub now: Timestamp,
 }
 
-/// How far a preemption has come. It follows from the plan and from what is in the API; it is not stored, so that a scheduler that was
-/// just started continues where another one stopped. Once the victims are gone, the unit is decided again and bound.
+/// The phase of a preemption. It is computed from the plan and the API and not stored, so that a restarted scheduler continues where the last
+/// one stopped. Once the victims are gone, the unit is decided again and bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PreemptionPhase {
-    /// It is not known what became of a victim.
+    /// The outcome of an action on a victim is unknown.
     AwaitingApiState,
-    /// Nominations or marks of the plan are missing in the API.
+    /// Nominations or marks are missing in the API.
     Planned,
-    /// A victim is marked for this preemptor, which comes first: no victim is evicted on a mark that was made for another.
+    /// A victim is marked for this unit, which is scheduled first. A victim is evicted only for the unit in its mark.
     Contested(UnitRef),
-    /// All nominations and marks are in the API, and a victim is not evicted yet.
+    /// All nominations and marks are in the API; not all victims are evicted.
     Marked,
-    /// All victims were evicted.
+    /// All victims are evicted.
     Evicting,
 }
 
 impl Preemptions {
-    /// Whether pods are marked as victims of a unit.
     pub fn has_victims(&self, unit: &UnitRef) -> bool {
         self.marks.contains_key(unit)
     }
@@ -69,7 +68,7 @@ impl Preemptions {
         self.marks.get(unit).into_iter().flatten()
     }
 
-    /// A pod changed. Whether it is marked no longer, or for another preemptor.
+    /// Updates the marks after a change of a pod. Returns whether the pod lost a mark.
     pub fn pod_changed(&mut self, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> bool {
         let (before, after) = (preemptor_of(before), preemptor_of(after));
         if before == after {
@@ -91,12 +90,12 @@ impl Preemptions {
         unmarked
     }
 
-    /// A unit may need its victims no longer.
+    /// Notes that a unit may no longer need its victims.
     pub fn release(&mut self, unit: UnitRef) {
         self.released.insert(unit);
     }
 
-    /// A pod that is marked for a unit that does not wait need not be.
+    /// Releases the victims of a unit that is not pending.
     pub fn release_without_preemptor(&mut self, pod: Option<&Pod>, queue: &PendingQueue) {
         if let Some(unit) = preemptor_of(pod).filter(|unit| queue.get(unit).is_none()) {
             self.release(unit);
@@ -108,26 +107,15 @@ impl Preemptions {
         std::mem::take(&mut self.released)
     }
 
-    /// The preemption of a unit.
-    pub fn of<'a>(
-        &'a self,
-        unit: &'a UnitRef,
-        view: &'a ClusterView,
-        queue: &'a PendingQueue,
-        now: Timestamp,
-    ) -> Preemption<'a> {
-        Preemption { preemptions: self, unit, view, queue, now }
-    }
-
-    /// Whether no other victim is taken for the unit now: one is still leaving for it, or is leaving where it is nominated, and its
-    /// placement stands once they are gone.
+    /// Whether the unit waits for earlier victims instead of taking new ones: a victim, or a pod on a nominated node, is terminating, and the
+    /// nominated nodes have room without these pods.
     pub fn is_under_way(&self, unit: &UnitRef, question: &Question, view: &mut ClusterView) -> bool {
         if self.bugs.has(Bug::SecondRound) {
             return false;
         }
         let ask = question.ask(view.loaded());
         let Loaded { snapshot, names, .. } = view.loaded();
-        // Pods that came later, beyond those that it needs, are no reason for a second round.
+        // Pods of a Koordinator gang beyond its minimum are no reason for a second preemption.
         let job = ask.members.first().and_then(|&pod| snapshot.pod(pod).job).map(|job| snapshot.job(job));
         let needed = job.map_or(ask.needed, |job| {
             let bound = job.members.iter().filter(|&&pod| snapshot.pod(pod).node.is_some()).count();
@@ -136,14 +124,15 @@ impl Preemptions {
         let nominated = ask.members.iter().filter_map(|&pod| Some((pod, snapshot.pod(pod).nominated?)));
         let placement: Placement = nominated.collect();
         let nodes: BTreeSet<NodeId> = placement.iter().map(|(_, node)| *node).collect();
-        let on_them = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
-        let leaving: Vec<PodId> = on_them.filter(|pod| view.is_leaving(names.pod(*pod))).collect();
-        if leaving.is_empty() && !self.marked(unit).any(|victim| view.is_leaving(victim)) {
+        let on_nodes = nodes.iter().flat_map(|node| snapshot.pods_on(*node));
+        let terminating: Vec<PodId> = on_nodes.filter(|pod| view.is_evicted(names.pod(*pod))).collect();
+        if terminating.is_empty() && !self.marked(unit).any(|victim| view.is_evicted(victim)) {
             return false;
         }
-        let gone: BTreeSet<PodId> = self.marked(unit).filter_map(|pod| names.pod_id(pod)).chain(leaving).collect();
-        let gone: Vec<PodId> = gone.into_iter().collect();
-        placement.len() >= needed && placement_still_fits(&mut view.live.loaded_mut().snapshot, &ask, &placement, &gone)
+        let removed = self.marked(unit).filter_map(|pod| names.pod_id(pod)).chain(terminating);
+        let removed = Vec::from_iter(removed.collect::<BTreeSet<PodId>>());
+        placement.len() >= needed
+            && placement_still_fits(&mut view.live.loaded_mut().snapshot, &ask, &placement, &removed)
     }
 }
 
@@ -152,18 +141,18 @@ impl Preemption<'_> {
         self.preemptions.marked(self.unit)
     }
 
-    /// The phase of the preemption of a unit by a plan, and what is to be sent in it.
+    /// The phase of the preemption that a plan is in, and the requests of that phase.
     pub fn advance(&self, plan: &[PlannedAction]) -> (PreemptionPhase, Vec<Request>) {
-        if victims(plan).any(|victim| self.view.unsettled.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
+        if victims(plan).any(|victim| self.view.unconfirmed.contains(&ObjectKey::new(Kind::Pod, victim.clone()))) {
             return (PreemptionPhase::AwaitingApiState, Vec::new());
         }
         let mut preparations = nominate(self.unit, plan, self.view);
-        let (marks, first) = self.mark(plan);
+        let (marks, contested_by) = self.mark(plan);
         preparations.extend(marks);
         if !preparations.is_empty() {
             return (PreemptionPhase::Planned, preparations);
         }
-        if let Some(other) = first {
+        if let Some(other) = contested_by {
             return (PreemptionPhase::Contested(other), Vec::new());
         }
         let evictions = self.evict(plan);
@@ -171,37 +160,36 @@ impl Preemption<'_> {
         (phase, evictions)
     }
 
-    /// Evicts the marked victims of a unit whose group yields whole, if part of that group is leaving or gone.
+    /// Evicts the marked victims that are in a broken group: a group that is evicted as a whole, and part of which is evicted already.
     pub fn finish_marked(&self) -> Vec<Request> {
         let broken = self.marked().filter(|victim| is_of_broken_group(victim, self.view)).cloned().collect();
         self.evict_broken(broken)
     }
 
-    /// Takes back the marks of a unit that needs its victims no longer; but of a group that yields whole, part of which has gone, no pod
-    /// stays.
+    /// Removes the marks of a unit that no longer needs its victims, but evicts those in a broken group.
     pub fn unmark_all(&self) -> Vec<Request> {
         self.unmark(self.marked().cloned().collect(), None)
     }
 
-    fn unmark(&self, marked: Vec<NamespacedName>, waits: Option<&UnitRef>) -> Vec<Request> {
+    fn unmark(&self, marked: Vec<NamespacedName>, waiting: Option<&UnitRef>) -> Vec<Request> {
         let (broken, whole): (Vec<NamespacedName>, Vec<NamespacedName>) =
             marked.into_iter().partition(|victim| is_of_broken_group(victim, self.view));
         let mut requests = self.evict_broken(broken);
-        let unmarked = whole.iter().filter_map(|pod| self.view.staying(pod)).map(|pod| Action::Unmark { pod });
-        requests.extend(unmarked.map(|action| Request { unit: waits.cloned(), ..Request::new(action) }));
+        let unmarked = whole.iter().filter_map(|pod| self.view.unevicted(pod)).map(|pod| Action::Unmark { pod });
+        requests.extend(unmarked.map(|action| Request { unit: waiting.cloned(), ..Request::new(action) }));
         requests
     }
 
-    /// Marks each victim, and unmarks those that are victims no longer. A victim that is marked for a unit that comes before this one is
-    /// left to that unit, which is returned.
+    /// Marks the victims, and removes the marks of pods that are no longer victims. A victim that is marked for a unit that is scheduled first
+    /// keeps its mark; that unit is returned.
     fn mark(&self, plan: &[PlannedAction]) -> (Vec<Request>, Option<UnitRef>) {
-        let (mut requests, mut first) = (Vec::new(), None);
+        let (mut requests, mut contested_by) = (Vec::new(), None);
         for action in plan {
             let PlannedAction::Mark { pod, message } = action else { continue };
-            let Some(pod) = self.view.staying(pod) else { continue };
+            let Some(pod) = self.view.unevicted(pod) else { continue };
             match preemptor_of(self.view.pod(&pod.name)) {
                 Some(other) if other == *self.unit => {}
-                Some(other) if self.queue.is_before(&other, self.unit) => first = Some(other),
+                Some(other) if self.queue.is_before(&other, self.unit) => contested_by = Some(other),
                 Some(_) | None => {
                     let (preemptor, message) = (self.unit.to_string(), message.clone());
                     requests.push(Request::of(self.unit, Action::Mark { pod, preemptor, message, at: self.now }));
@@ -211,7 +199,7 @@ impl Preemption<'_> {
         let victims: BTreeSet<&NamespacedName> = victims(plan).collect();
         let spared = self.marked().filter(|pod| !victims.contains(pod)).cloned().collect();
         requests.extend(self.unmark(spared, Some(self.unit)));
-        (requests, first)
+        (requests, contested_by)
     }
 
     fn evict_broken(&self, pods: Vec<NamespacedName>) -> Vec<Request> {
@@ -220,21 +208,21 @@ impl Preemption<'_> {
         self.evict(&plan)
     }
 
-    /// Evicts the victims of a plan that were not evicted yet.
+    /// Evicts the victims of a plan that are not evicted yet.
     fn evict(&self, plan: &[PlannedAction]) -> Vec<Request> {
         let evictions = plan.iter().filter_map(|action| match action {
-            PlannedAction::Evict { pod, label, why } => Some((self.view.staying(pod)?, label, why)),
+            PlannedAction::Evict { pod, label, why } => Some((self.view.unevicted(pod)?, label, why)),
             _ => None,
         });
         let mut evictions: Vec<_> = evictions.collect();
         if self.preemptions.bugs.has(Bug::HalfAGang) && evictions.len() > 1 {
             evictions.pop();
         }
-        let mut requests = match self.preemptions.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
-            true => nominate(self.unit, &[], self.view),
-            false => Vec::new(),
-        };
-        let waits = self.queue.get(self.unit).is_some().then_some(self.unit);
+        let mut requests = Vec::new();
+        if self.preemptions.bugs.has(Bug::ForgottenNomination) && !evictions.is_empty() {
+            requests = nominate(self.unit, &[], self.view);
+        }
+        let waiting = self.queue.get(self.unit).is_some().then_some(self.unit);
         let mut victims: Vec<(ObjectKey, String)> = Vec::new();
         for (pod, label, why) in evictions {
             victims.push((ObjectKey::new(Kind::Pod, pod.name.clone()), why.clone()));
@@ -244,11 +232,11 @@ impl Preemption<'_> {
                 Some(label) => Action::SoftEvict { pod, preemptor, message, label, at: self.now },
                 None => Action::Evict { pod },
             };
-            requests.push(Request { unit: waits.cloned(), preempts, ..Request::new(action) });
+            requests.push(Request { unit: waiting.cloned(), preempts, ..Request::new(action) });
         }
         if let Some((first, _)) = victims.first().cloned() {
             let message = planned_actions::preempting(&victims);
-            requests.push(Request::record(self.unit.key(), Some(first), PREEMPTING, message));
+            requests.push(Request::event(self.unit.key(), Some(first), EventReason::Preempting, message));
         }
         requests
     }
@@ -262,7 +250,7 @@ pub(crate) fn victims(plan: &[PlannedAction]) -> impl Iterator<Item = &Namespace
     })
 }
 
-/// Nominates a node for each pod of the unit that has one in the plan, and none for the others.
+/// Sets the nominated node of each pending pod of the unit to that of the plan, or to none.
 pub(crate) fn nominate(unit: &UnitRef, plan: &[PlannedAction], view: &ClusterView) -> Vec<Request> {
     let nominations = plan.iter().filter_map(|action| match action {
         PlannedAction::Nominate { pod, node } => Some((pod, node)),
@@ -283,16 +271,16 @@ pub(crate) fn nominate(unit: &UnitRef, plan: &[PlannedAction], view: &ClusterVie
     requests
 }
 
-/// Whether the pod is on a node, its group yields whole, and part of the group is leaving or gone.
+/// Whether the pod runs, and its group is evicted as a whole, and part of the group is evicted or gone.
 fn is_of_broken_group(pod: &NamespacedName, view: &ClusterView) -> bool {
     let Loaded { snapshot, names, .. } = view.loaded();
     let pod = names.pod_id(pod).map(|pod| snapshot.pod(pod)).filter(|pod| pod.node.is_some());
     pod.and_then(|pod| pod.group).is_some_and(|group| {
         let group = snapshot.group(group);
         let members = || group.members.iter().map(|pod| snapshot.pod(*pod));
-        let stay = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();
+        let running = members().filter(|pod| pod.node.is_some() && pod.leaving.is_none()).count();
         let evicted = members().any(|pod| pod.leaving.is_some_and(|leaving| leaving.by_preemption));
-        group.mode == DisruptionMode::All && (evicted || stay < group.min_count)
+        group.mode == DisruptionMode::All && (evicted || running < group.min_count)
     })
 }
 
@@ -312,7 +300,7 @@ mod tests {
         NamespacedName::new("default", pod)
     }
 
-    /// A view of a victim with this annotation and of a preemptor that is nominated to its node, and the queue of the preemptor.
+    /// A view of a victim with this annotation and of a preemptor that is nominated to the victim's node, and the queue of the preemptor.
     fn situation(marked_for: Option<&str>) -> (Preemptions, ClusterView, PendingQueue) {
         let mut preemptions = Preemptions::default();
         let (mut view, mut queue) =
@@ -330,8 +318,8 @@ mod tests {
             let update = view.update_pod(&name, Bugs::default()).expect("it is new");
             preemptions.pod_changed(&name, None, update.after.as_deref());
         }
-        for (at, unit) in ["first", "high"].into_iter().enumerate() {
-            let since = Timestamp(i64::try_from(at).expect("it is small"));
+        for (index, unit) in ["first", "high"].into_iter().enumerate() {
+            let since = Timestamp(i64::try_from(index).expect("it is small"));
             queue.upsert(&UnitRef::Pod(name(unit)), PendingSummary { priority: Priority(9), since, count: 1 });
         }
         (preemptions, view, queue)
@@ -344,12 +332,13 @@ mod tests {
             planned_actions::mark(&unit, name("victim")),
             planned_actions::evict(&unit, view.policy(), name("victim"), "why".to_owned()),
         ];
-        let (phase, requests) = preemptions.of(&unit, view, queue, Timestamp(0)).advance(&plan);
+        let preemption = Preemption { preemptions, unit: &unit, view, queue, now: Timestamp(0) };
+        let (phase, requests) = preemption.advance(&plan);
         (phase, requests.iter().filter(|request| request.action.changes().is_some()).count())
     }
 
     #[test]
-    fn the_phase_follows_from_what_is_in_the_api() {
+    fn the_phase_is_computed_from_the_api() {
         let (preemptions, view, queue) = situation(None);
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Planned, 1));
 
@@ -364,7 +353,7 @@ mod tests {
         view.assumed.add(ActionId(0), &Action::Evict { pod: target }, Timestamp(0));
         view.update_pod(&key.name, Bugs::default());
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::Evicting, 0));
-        view.unsettled.insert(key);
+        view.unconfirmed.insert(key);
         assert_eq!(phase(&preemptions, &view, &queue), (PreemptionPhase::AwaitingApiState, 0));
     }
 }

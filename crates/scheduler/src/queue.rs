@@ -1,11 +1,10 @@
-//! Who waits, for what, and who is next.
+//! The pending units: what each waits for, and which is next.
 //!
-//! A unit is active, or waits for a moment, for the world to change, or for what it asked for to be done. Units are tried in the order of
-//! priority, then age, then name; one that cannot be scheduled steps aside. So that a large unit is not overtaken for ever, one that
-//! has waited for [`PATIENCE_SECONDS`], and would fit were nobody there but those above it, holds back those behind it for as long
-//! again; then it gives way for as long, and so on.
+//! Units are tried by priority, then age, then name. A unit that is refused waits until a change of the cluster could help it. Pending units
+//! that differ only in name and age form an equivalence class: if the oldest member is refused, the others are not tried.
 //!
-//! Units that are alike stand in a crowd once one of them was refused: the first speaks for all.
+//! So that smaller units do not overtake a gang without end, a gang that has waited for [`STARVATION_SECONDS`], and that would fit if it
+//! could evict all units of lower priority, blocks the units behind it for as long again; then it lets them pass for as long, and so on.
 
 mod class_key;
 mod classes;
@@ -31,102 +30,98 @@ use gang_members::PendingMembers;
 pub(crate) use gang_members::PendingSummary;
 use landing::LandingNodes;
 
-/// How long a unit of several pods is overtaken before it holds back others, and how long it does so.
+/// How long younger units may overtake a gang before it blocks them, and how long it then blocks them.
 pub const STARVATION_SECONDS: i64 = 300;
 
-/// Where a unit stands among others.
+/// The scheduling order of units: by priority, age and name.
 type QueuePosition = (Reverse<Priority>, Timestamp, UnitRef);
 
-/// All units that wait.
+/// All pending units.
 #[derive(Default)]
 pub(crate) struct PendingQueue {
     units: BTreeMap<UnitRef, PendingUnit>,
-    active: BTreeSet<QueuePosition>,
-    /// Those that wait for a change, each for itself, and where they are to land, if that is known; workloads do not.
-    alone: BTreeMap<UnitRef, Option<Arc<LandingNodes>>>,
-    /// Whether quota is used or free since workloads were last looked at.
-    quota_news: bool,
-    crowds: EquivalenceClasses,
-    /// Units of several pods that would fit, were nobody there but those above them.
-    holders: BTreeSet<QueuePosition>,
-    /// Times at which somebody is to be woken.
+    /// The units in [`WaitState::Ready`].
+    ready: BTreeSet<QueuePosition>,
+    /// The units that wait for a change or for victims outside of any class, with their landing nodes if known. Workloads are not in it.
+    ungrouped: BTreeMap<UnitRef, Option<Arc<LandingNodes>>>,
+    /// Whether the use of quota changed since the last admission cycle.
+    quota_changed: bool,
+    classes: EquivalenceClasses,
+    /// The gangs that would fit if they could evict all units of lower priority.
+    starving: BTreeSet<QueuePosition>,
+    /// When to retry units that wait for a time.
     timers: BTreeSet<(Timestamp, UnitRef)>,
-    /// The pods of units of several that need a place.
-    roll: PendingMembers,
-    looks: ShapeClasses,
+    pending_members: PendingMembers,
+    shape_classes: ShapeClasses,
     fair_order: FairOrder,
 }
 
-/// A unit that waits.
+/// A pending unit.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingUnit {
     pub priority: Priority,
-    /// Since when.
+    /// The creation time of its oldest pending pod.
     pub since: Timestamp,
-    /// How many pods it has.
+    /// The number of its pending pods.
     pub size: usize,
     pub state: WaitState,
-    /// How often in a row what it asked for failed.
+    /// The number of consecutive failures of its actions.
     pub failures: u32,
-    /// Whether it would fit, were nobody there but those above it; `None` while that was not asked.
+    /// Whether it would fit if it could evict all units of lower priority; `None` until that is checked.
     pub could_fit: Option<bool>,
-    /// Why it waits, as of the last decision about it; `None` before the first.
+    /// The reason of the last decision about it; `None` before the first.
     pub reason: Option<WaitReason>,
 }
 
 /// What a unit waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WaitState {
-    /// Its turn.
+    /// The unit can be tried now.
     Ready,
-    /// The world to change, or a moment, whichever is first.
-    ForChange { until: Option<Timestamp>, why: Arc<str> },
-    /// Others to leave from where it is to land.
-    ForVictims { footing: Arc<LandingNodes>, why: Arc<str> },
-    /// The same as others that are like it.
+    /// A change of the cluster, at the latest until a time.
+    ForChange { until: Option<Timestamp> },
+    /// Victims on the nodes that the unit is nominated to.
+    ForVictims(Arc<LandingNodes>),
+    /// The same as the other members of an equivalence class.
     InClass(ClassId),
-    /// A moment.
+    /// The retry of a failed action.
     Backoff { until: Timestamp },
-    /// A moment, because its decision failed by a fault: nothing else wakes it.
+    /// The retry of a decision that panicked; no change ends this wait early.
     AfterError { until: Timestamp },
-    /// The results of what it asked for.
+    /// The results of its actions.
     ForActions(BTreeSet<ActionId>),
 }
 
 impl PendingQueue {
-    /// A unit that is there, or has changed. A new one is active.
-    pub fn upsert(&mut self, unit: &UnitRef, needy: PendingSummary) {
-        let PendingSummary { priority, since, count } = needy;
+    /// Adds a unit, which is ready, or updates one.
+    pub fn upsert(&mut self, unit: &UnitRef, pending: PendingSummary) {
+        let PendingSummary { priority, since, count } = pending;
         if let Some(known) = self.units.get_mut(unit).filter(|known| (known.priority, known.since) == (priority, since))
         {
             known.size = count;
             if known.could_fit.take().is_some() {
-                self.holders.remove(&known.place(unit));
+                self.starving.remove(&known.position(unit));
             }
             if matches!(known.state, WaitState::InClass(_)) {
                 self.set(unit, WaitState::Ready);
             }
             return;
         }
-        let (state, failures, reason) = match self.remove(unit) {
-            Some(PendingUnit { state: WaitState::InClass(_), failures, reason, .. }) => {
-                (WaitState::Ready, failures, reason)
-            }
-            Some(PendingUnit { state, failures, reason, .. }) => (state, failures, reason),
-            None => (WaitState::Ready, 0, None),
-        };
-        let waiting =
+        let before = self.remove(unit);
+        let (failures, reason) = before.as_ref().map_or((0, None), |before| (before.failures, before.reason));
+        let state = before.map(|before| before.state).filter(|state| !matches!(state, WaitState::InClass(_)));
+        let pending =
             PendingUnit { priority, since, size: count, state: WaitState::Ready, failures, could_fit: None, reason };
-        self.units.insert(unit.clone(), waiting);
-        self.set(unit, state);
+        self.units.insert(unit.clone(), pending);
+        self.set(unit, state.unwrap_or(WaitState::Ready));
     }
 
     pub fn remove(&mut self, unit: &UnitRef) -> Option<PendingUnit> {
-        let waiting = self.units.remove(unit)?;
-        let place = waiting.place(unit);
-        self.leave(unit, &waiting.state, &place);
-        self.holders.remove(&place);
-        Some(waiting)
+        let pending = self.units.remove(unit)?;
+        let position = pending.position(unit);
+        self.leave(unit, &pending.state, &position);
+        self.starving.remove(&position);
+        Some(pending)
     }
 
     pub fn get(&self, unit: &UnitRef) -> Option<&PendingUnit> {
@@ -137,26 +132,14 @@ impl PendingQueue {
         self.units.iter()
     }
 
-    /// What whoever is in this state waits for.
-    pub fn why<'a>(&'a self, state: &'a WaitState) -> &'a str {
-        match state {
-            WaitState::Ready => "its turn is near",
-            WaitState::ForChange { why, .. } | WaitState::ForVictims { why, .. } => why,
-            WaitState::InClass(crowd) => self.crowds.waits(*crowd).map_or("its turn is near", |waits| &waits.why),
-            WaitState::Backoff { .. } => "what it asked for failed; it will ask again",
-            WaitState::AfterError { .. } => "the decision failed by a fault of the scheduler; its log says more",
-            WaitState::ForActions(_) => "what it asked for is being done",
-        }
-    }
-
-    /// Whether the unit waits for what it asked for to be done.
+    /// Whether the unit waits for the results of actions.
     pub fn is_busy(&self, unit: &UnitRef) -> bool {
-        self.units.get(unit).is_some_and(|waiting| matches!(waiting.state, WaitState::ForActions(_)))
+        self.units.get(unit).is_some_and(|pending| matches!(pending.state, WaitState::ForActions(_)))
     }
 
-    /// The unit waits for this to be done, besides what it waits for so already.
+    /// Makes the unit wait for the result of an action, besides those that it already waits for.
     pub fn add_action(&mut self, unit: &UnitRef, action: ActionId) {
-        match self.units.get_mut(unit).map(|waiting| &mut waiting.state) {
+        match self.units.get_mut(unit).map(|pending| &mut pending.state) {
             Some(WaitState::ForActions(actions)) => {
                 actions.insert(action);
             }
@@ -164,241 +147,237 @@ impl PendingQueue {
         }
     }
 
-    /// This is done; for how much else the unit waits. `None` where it waits for nothing to be done.
-    pub fn done(&mut self, unit: &UnitRef, action: ActionId) -> Option<usize> {
+    /// Notes the result of an action and returns how many others the unit waits for; `None` if it does not wait for actions.
+    pub fn action_completed(&mut self, unit: &UnitRef, action: ActionId) -> Option<usize> {
         let WaitState::ForActions(actions) = &mut self.units.get_mut(unit)?.state else { return None };
         actions.remove(&action);
         Some(actions.len())
     }
 
-    /// What the unit waits for from now on.
     pub fn set(&mut self, unit: &UnitRef, state: WaitState) {
-        let Some(waiting) = self.units.get_mut(unit) else { return };
-        let place = waiting.place(unit);
-        let before = std::mem::replace(&mut waiting.state, state.clone());
+        let Some(pending) = self.units.get_mut(unit) else { return };
+        let position = pending.position(unit);
+        let before = std::mem::replace(&mut pending.state, state.clone());
         if before != state {
-            self.leave(unit, &before, &place);
+            self.leave(unit, &before, &position);
         }
         if let Some(until) = state.until() {
             self.timers.insert((until, unit.clone()));
         }
         match state {
             WaitState::Ready => {
-                self.active.insert(place);
+                self.ready.insert(position);
             }
             WaitState::ForChange { .. } if matches!(unit, UnitRef::Workload(_)) => {}
             WaitState::ForChange { .. } => {
-                self.alone.insert(unit.clone(), None);
+                self.ungrouped.insert(unit.clone(), None);
             }
-            WaitState::ForVictims { footing, .. } => {
-                self.alone.insert(unit.clone(), Some(footing));
+            WaitState::ForVictims(landing) => {
+                self.ungrouped.insert(unit.clone(), Some(landing));
             }
-            WaitState::InClass(crowd) => self.crowds.join(crowd, place),
+            WaitState::InClass(class) => self.classes.join(class, position),
             WaitState::Backoff { .. } | WaitState::AfterError { .. } | WaitState::ForActions(_) => {}
         }
     }
 
-    fn leave(&mut self, unit: &UnitRef, state: &WaitState, place: &QueuePosition) {
+    fn leave(&mut self, unit: &UnitRef, state: &WaitState, position: &QueuePosition) {
         if let Some(until) = state.until() {
             self.timers.remove(&(until, unit.clone()));
         }
         match state {
             WaitState::Ready => {
-                self.active.remove(place);
+                self.ready.remove(position);
             }
-            WaitState::ForChange { .. } | WaitState::ForVictims { .. } => {
-                self.alone.remove(unit);
+            WaitState::ForChange { .. } | WaitState::ForVictims(_) => {
+                self.ungrouped.remove(unit);
             }
-            WaitState::InClass(crowd) => self.crowds.leave(*crowd, place),
+            WaitState::InClass(class) => self.classes.leave(*class, position),
             WaitState::Backoff { .. } | WaitState::AfterError { .. } | WaitState::ForActions(_) => {}
         }
     }
 
-    /// Whoever waits for a change waits with those that are like it, and for the same. Returns those who are to be told.
+    /// Puts an equivalence class to wait, with the unit as a member. Returns the members whose condition is to be rewritten.
     fn park_with_class(
         &mut self,
         unit: &UnitRef,
-        likeness: ClassKey,
-        waits: ParkedFor,
+        class_key: ClassKey,
+        parked: ParkedFor,
         now: Timestamp,
     ) -> Vec<UnitRef> {
-        let crowd = self.crowds.of(likeness);
-        let untold = self.crowds.park(crowd, waits, now);
-        self.set(unit, WaitState::InClass(crowd));
-        untold
+        let class = self.classes.of(class_key);
+        let unreported = self.classes.park(class, parked, now);
+        self.set(unit, WaitState::InClass(class));
+        unreported
     }
 
-    /// The reason for which others that are like it wait for a change; then it does so with them.
-    fn join_parked_class(&mut self, unit: &UnitRef, likeness: &ClassKey) -> Option<(WaitReason, Arc<str>)> {
-        let crowd = self.crowds.find_parked(likeness)?;
-        self.set(unit, WaitState::InClass(crowd));
-        self.crowds.waits(crowd).map(|waits| (waits.reason, Arc::clone(&waits.why)))
+    /// Adds the unit to its equivalence class if that class waits, and returns the reason.
+    fn join_parked_class(&mut self, unit: &UnitRef, class_key: &ClassKey) -> Option<(WaitReason, Arc<str>)> {
+        let class = self.classes.find_parked(class_key)?;
+        self.set(unit, WaitState::InClass(class));
+        self.classes.parked(class).map(|parked| (parked.reason, Arc::clone(&parked.why)))
     }
 
-    /// What made units alike, or showed them where to land, may no longer do so: they are active, each for itself.
+    /// Makes all members of classes ready, because the class keys and landing nodes are no longer valid.
     fn dissolve_classes(&mut self) {
-        self.wake_alone(|footing| footing.is_some());
-        for unit in self.crowds.members() {
+        self.wake_ungrouped(|landing| landing.is_some());
+        for unit in self.classes.members() {
             self.set(&unit, WaitState::Ready);
         }
     }
 
-    /// The world changed: whoever waits for that is active.
+    /// Makes all units ready that wait for a change.
     pub fn requeue_all(&mut self) {
-        self.wake_alone(|_| true);
-        self.crowds.wake(|_, _| true);
-        self.quota_news = true;
+        self.wake_ungrouped(|_| true);
+        self.classes.wake(|_, _| true);
+        self.quota_changed = true;
     }
 
-    /// Nodes have more or less room: whoever needs a node is active, except for crowds that this is no help to, and those who do not mind
-    /// while they wait for others to leave.
+    /// Makes units ready after a change of room on nodes, except for classes and preemptors that the change cannot help.
     fn requeue_on_room_change(&mut self, helps: impl Fn(&ClassKey) -> bool, touches: impl Fn(&LandingNodes) -> bool) {
-        self.wake_alone(|footing| footing.is_none_or(&touches));
-        self.crowds.wake(|likeness, waits| waits.held_back || helps(likeness));
+        self.wake_ungrouped(|landing| landing.is_none_or(&touches));
+        self.classes.wake(|class_key, parked| parked.held_back || helps(class_key));
     }
 
-    /// Quota is used or free: workloads are looked at.
+    /// Requests an admission cycle.
     pub fn wake_workloads(&mut self) {
-        self.quota_news = true;
+        self.quota_changed = true;
     }
 
-    /// Whether workloads are to be looked at; then they are.
+    /// Whether an admission cycle was requested since the last call.
     pub fn take_quota_changed(&mut self) -> bool {
-        std::mem::take(&mut self.quota_news)
+        std::mem::take(&mut self.quota_changed)
     }
 
-    fn wake_alone(&mut self, is_meant: impl Fn(Option<&LandingNodes>) -> bool) {
-        let meant = self.alone.iter().filter(|(_, footing)| is_meant(footing.as_deref()));
-        let units: Vec<UnitRef> = meant.map(|(unit, _)| unit.clone()).collect();
+    fn wake_ungrouped(&mut self, wakes: impl Fn(Option<&LandingNodes>) -> bool) {
+        let woken = self.ungrouped.iter().filter(|(_, landing)| wakes(landing.as_deref()));
+        let units: Vec<UnitRef> = woken.map(|(unit, _)| unit.clone()).collect();
         for unit in units {
             self.set(&unit, WaitState::Ready);
         }
     }
 
-    /// One unit's own state changed.
+    /// Makes a unit ready that waits for a change.
     pub fn wake(&mut self, unit: &UnitRef) {
-        let waits = |state: &WaitState| {
-            matches!(state, WaitState::ForChange { .. } | WaitState::ForVictims { .. } | WaitState::InClass(_))
-        };
-        if self.units.get(unit).is_some_and(|waiting| waits(&waiting.state)) {
+        if let Some(WaitState::ForChange { .. } | WaitState::ForVictims(_) | WaitState::InClass(_)) =
+            self.units.get(unit).map(|pending| &pending.state)
+        {
             self.set(unit, WaitState::Ready);
         }
     }
 
-    /// The moments that have come.
+    /// Makes the units and classes ready whose time has come.
     pub fn wake_due(&mut self, now: Timestamp) {
         while let Some((_, unit)) = self.timers.first().filter(|(until, _)| *until <= now).cloned() {
             self.set(&unit, WaitState::Ready);
         }
-        self.crowds.wake_due(now);
+        self.classes.wake_due(now);
     }
 
-    /// The next moment at which somebody is to be woken.
+    /// The time of the next call of [`Self::wake_due`].
     pub fn next_timer(&self) -> Option<Timestamp> {
         let first = self.timers.first().map(|(until, _)| *until);
-        first.into_iter().chain(self.crowds.next_timer()).min()
+        first.into_iter().chain(self.classes.next_timer()).min()
     }
 
-    /// Counts a failure, and backs off: a second, then twice as long each time, up to a minute.
+    /// Counts a failure of an action and backs off: 1 s, then twice as long each time, up to 60 s.
     pub fn back_off(&mut self, unit: &UnitRef, now: Timestamp) {
-        if let Some(waiting) = self.units.get_mut(unit) {
-            let seconds = 1 << waiting.failures.min(6);
-            waiting.failures += 1;
+        if let Some(pending) = self.units.get_mut(unit) {
+            let seconds = 1 << pending.failures.min(6);
+            pending.failures += 1;
             self.set(unit, WaitState::Backoff { until: now.plus_seconds(seconds.min(60)) });
         }
     }
 
     /// Why a unit waits; `None` before the first decision about it.
-    pub fn reason(&self, waiting: &PendingUnit) -> Option<WaitReason> {
-        match waiting.state {
-            WaitState::InClass(crowd) => self.crowds.waits(crowd).map(|waits| waits.reason),
-            _ => waiting.reason,
+    pub fn reason(&self, pending: &PendingUnit) -> Option<WaitReason> {
+        match pending.state {
+            WaitState::InClass(class) => self.classes.parked(class).map(|parked| parked.reason),
+            _ => pending.reason,
         }
     }
 
-    /// Why a unit waits from now on.
     pub fn set_reason(&mut self, unit: &UnitRef, reason: WaitReason) {
-        if let Some(waiting) = self.units.get_mut(unit) {
-            waiting.reason = Some(reason);
+        if let Some(pending) = self.units.get_mut(unit) {
+            pending.reason = Some(reason);
         }
     }
 
-    /// What it asked for worked.
+    /// Ends the back-off of a unit whose actions succeeded.
     pub fn succeeded(&mut self, unit: &UnitRef) {
-        if let Some(waiting) = self.units.get_mut(unit) {
-            waiting.failures = 0;
+        if let Some(pending) = self.units.get_mut(unit) {
+            pending.failures = 0;
         }
     }
 
-    /// All who are active each for itself, the next first.
-    pub fn active(&self) -> impl Iterator<Item = &UnitRef> {
-        self.active.iter().map(|(_, _, unit)| unit)
+    /// The ready units outside of any class, in order.
+    pub fn ready(&self) -> impl Iterator<Item = &UnitRef> {
+        self.ready.iter().map(|(_, _, unit)| unit)
     }
 
-    /// Whether a unit waits, and its turn is before another's.
+    /// Whether a unit is pending and ordered before another.
     pub fn is_before(&self, unit: &UnitRef, other: &UnitRef) -> bool {
-        let place = |unit: &UnitRef| Some(self.units.get(unit)?.place(unit));
-        place(unit).is_some_and(|first| place(other).is_none_or(|second| first < second))
+        let position = |unit: &UnitRef| Some(self.units.get(unit)?.position(unit));
+        position(unit).is_some_and(|first| position(other).is_none_or(|second| first < second))
     }
 
-    /// The unit whose turn it is: the first of those that are active each for itself, and of the crowds that are.
+    /// The first ready unit, and its class if it is in one.
     fn first(&self) -> Option<(UnitRef, Option<ClassId>)> {
-        let alone = self.active.first().map(|place| (place, None));
-        let (place, crowd) =
-            alone.into_iter().chain(self.crowds.ready_heads().next()).min_by_key(|(place, _)| *place)?;
-        Some((place.2.clone(), crowd))
+        let ungrouped = self.ready.first().map(|position| (position, None));
+        let (position, class) =
+            ungrouped.into_iter().chain(self.classes.ready_heads().next()).min_by_key(|(position, _)| *position)?;
+        Some((position.2.clone(), class))
     }
 
-    /// The unit that holds this one back, and until when.
+    /// The starving gang that this unit must wait for, and until when.
     fn blocked_by_older(&self, unit: &UnitRef, now: Timestamp) -> Option<(&UnitRef, Timestamp)> {
-        let waiting = self.units.get(unit)?;
-        let place = waiting.place(unit);
-        self.holders.range(..place).find_map(|(_, _, other)| {
-            let holder = self.units.get(other)?;
-            let waits = match holder.state {
-                WaitState::ForChange { .. } | WaitState::ForVictims { .. } => true,
-                WaitState::InClass(crowd) => self.crowds.waits(crowd).is_some(),
+        let pending = self.units.get(unit)?;
+        let position = pending.position(unit);
+        self.starving.range(..position).find_map(|(_, _, other)| {
+            let older = self.units.get(other)?;
+            let is_parked = match older.state {
+                WaitState::ForChange { .. } | WaitState::ForVictims(_) => true,
+                WaitState::InClass(class) => self.classes.parked(class).is_some(),
                 WaitState::Ready
                 | WaitState::Backoff { .. }
                 | WaitState::AfterError { .. }
                 | WaitState::ForActions(_) => false,
             };
-            Some((other, holder.holds_until(now).filter(|_| waits)?))
+            Some((other, older.blocks_until(now).filter(|_| is_parked)?))
         })
     }
 
-    /// Whether it is time to ask if a unit of several pods could fit at all.
+    /// Whether it is time to check if a gang would fit if it could evict all units of lower priority.
     pub fn should_check_starvation(&self, unit: &UnitRef, now: Timestamp) -> bool {
-        self.units.get(unit).is_some_and(|waiting| {
-            let waited = now.0.saturating_sub(waiting.since.0);
-            waiting.size > 1 && waiting.could_fit.is_none() && waited >= STARVATION_SECONDS * 1_000_000
+        self.units.get(unit).is_some_and(|pending| {
+            let waited = now.0.saturating_sub(pending.since.0);
+            pending.size > 1 && pending.could_fit.is_none() && waited >= STARVATION_SECONDS * 1_000_000
         })
     }
 
-    /// When that time will come.
+    /// When [`Self::should_check_starvation`] becomes true.
     pub fn starvation_check_at(&self, unit: &UnitRef, now: Timestamp) -> Option<Timestamp> {
-        let waiting = self.units.get(unit).filter(|waiting| waiting.size > 1 && waiting.could_fit.is_none())?;
-        Some(waiting.since.plus_seconds(STARVATION_SECONDS)).filter(|at| *at > now)
+        let pending = self.units.get(unit).filter(|pending| pending.size > 1 && pending.could_fit.is_none())?;
+        Some(pending.since.plus_seconds(STARVATION_SECONDS)).filter(|at| *at > now)
     }
 
-    /// It would fit, were nobody there but those above it, or it would not.
+    /// Stores the result of that check.
     pub fn set_fits_above_lower(&mut self, unit: &UnitRef, could_fit: bool) {
-        if let Some(waiting) = self.units.get_mut(unit) {
-            waiting.could_fit = Some(could_fit);
-            let place = waiting.place(unit);
-            match could_fit && waiting.size > 1 {
-                true => self.holders.insert(place),
-                false => self.holders.remove(&place),
+        if let Some(pending) = self.units.get_mut(unit) {
+            pending.could_fit = Some(could_fit);
+            let position = pending.position(unit);
+            match could_fit && pending.size > 1 {
+                true => self.starving.insert(position),
+                false => self.starving.remove(&position),
             };
         }
     }
 }
 
 impl WaitState {
-    /// The moment at which it ends at the latest, if there is one of its own.
+    /// The time at which the wait ends at the latest.
     fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::Ready | Self::ForVictims { .. } | Self::InClass(_) | Self::ForActions(_) => None,
+            Self::Ready | Self::ForVictims(_) | Self::InClass(_) | Self::ForActions(_) => None,
             Self::ForChange { until, .. } => *until,
             Self::Backoff { until } | Self::AfterError { until } => Some(*until),
         }
@@ -406,15 +385,15 @@ impl WaitState {
 }
 
 impl PendingUnit {
-    fn place(&self, unit: &UnitRef) -> QueuePosition {
+    fn position(&self, unit: &UnitRef) -> QueuePosition {
         (Reverse(self.priority), self.since, unit.clone())
     }
 
-    /// Until when it holds back others, if it does now.
-    fn holds_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let patience = STARVATION_SECONDS * 1_000_000;
-        let phase = now.0.saturating_sub(self.since.0) / patience;
-        (phase % 2 == 1).then(|| self.since.plus_micros((phase + 1) * patience))
+    /// Until when a starving gang blocks the units behind it, if it does now.
+    fn blocks_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let period = STARVATION_SECONDS * 1_000_000;
+        let periods = now.0.saturating_sub(self.since.0) / period;
+        (periods % 2 == 1).then(|| self.since.plus_micros((periods + 1) * period))
     }
 }
 
@@ -454,20 +433,20 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_waits_for_a_change_is_woken_by_one_and_a_busy_one_is_not() {
+    fn a_change_makes_parked_units_ready_but_not_units_that_wait_for_actions() {
         let mut queue = queue(&[("waits", 2, 0), ("busy", 1, 0)]);
-        queue.set(&unit("waits"), WaitState::ForChange { until: None, why: "it waits".into() });
+        queue.set(&unit("waits"), WaitState::ForChange { until: None });
         queue.add_action(&unit("busy"), ActionId(1));
         assert_eq!(first(&queue), None);
         queue.requeue_all();
         assert_eq!(first(&queue), Some(unit("waits")));
         queue.remove(&unit("waits"));
         assert_eq!(first(&queue), None);
-        assert_eq!(queue.done(&unit("busy"), ActionId(1)), Some(0));
+        assert_eq!(queue.action_completed(&unit("busy"), ActionId(1)), Some(0));
     }
 
     #[test]
-    fn back_off_doubles_and_is_woken_by_its_timer() {
+    fn back_off_doubles_and_ends_with_its_timer() {
         let mut queue = queue(&[("a", 0, 0)]);
         for seconds in [1, 2, 4] {
             queue.back_off(&unit("a"), Timestamp(0));

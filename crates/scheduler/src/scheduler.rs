@@ -1,7 +1,14 @@
-//! The scheduler: it hands events to its parts, and takes one step at a time.
+//! The scheduler passes events to its parts and makes one decision per step.
+//!
+//! ```text
+//! observe(event) ──▶ view (cluster state) ──▶ queue (pending units) ──▶ step() ──▶ decision ──▶ actions
+//! ```
+//!
+//! Its caller is the event loop of the live adapter, or the simulator's virtual cluster.
 
+mod metrics;
 mod observe;
-mod outside;
+mod recording;
 mod workloads;
 
 use reprieve_api::kinds::{Kind, Object, ObjectKey};
@@ -18,15 +25,15 @@ use reprieve_loader::cache::SnapshotCache;
 use reprieve_loader::policy::Question;
 use reprieve_report::budget_report::pods_against_budgets;
 use reprieve_report::decision::DecisionReport;
-use reprieve_report::planned_actions::{SCHEDULED, bound, planned_actions};
+use reprieve_report::planned_actions::{bound, planned_actions};
 use reprieve_report::reasons;
 use reprieve_report::report::explained;
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::Action;
+use crate::action::{Action, EventReason};
 use crate::action_log::{ActionLog, Request};
 use crate::admission::Admission;
-use crate::preemption::{PreemptionPhase, Preemptions, nominate, victims};
+use crate::preemption::{Preemption, PreemptionPhase, Preemptions, nominate, victims};
 use crate::queue::{ParkedFor, PendingQueue, WaitState};
 use crate::status::{self, StatusUpdates};
 use crate::step::{Step, StepOutcome};
@@ -34,31 +41,34 @@ use crate::test_bugs::{Bug, Bugs, FATAL};
 use crate::view::ClusterView;
 use crate::wait_reason::WaitReason;
 
-/// The scheduler of the pods that name it.
+/// How long a unit waits after the decision about it panicked.
+const PANIC_BACKOFF_SECONDS: i64 = 60;
+
+/// A scheduler: it decides for the pods whose `schedulerName` is its name.
 pub struct Scheduler {
-    /// Whether every preemption is explained.
+    /// Whether each preemption comes with a report.
     explains: bool,
     /// The cluster as it will be when all actions in flight have succeeded.
     view: ClusterView,
-    /// Units that wait for a node or for quota, in scheduling order.
+    /// The units that wait for nodes or quota, in scheduling order.
     queue: PendingQueue,
-    /// The victims that are marked for each preemptor.
+    /// The marked victims of each preemptor.
     preemptions: Preemptions,
-    /// Conditions that are still to be written.
+    /// The conditions that are still to be written.
     status: StatusUpdates,
-    /// Workloads that wait for quota, and their Jobs (policy Kueue).
+    /// The workloads that wait for quota, and their Jobs (policy Kueue).
     admission: Admission,
-    /// Actions that were sent and not answered yet.
+    /// The actions without a result.
     actions: ActionLog,
-    /// The unit that is being decided, so that a panic can be attributed to it.
+    /// The unit that is being decided: [`Self::recover`] attributes a panic to it.
     deciding: Option<UnitRef>,
-    /// How the policy is written where every decision is recorded.
-    recorded_as: Option<Profile>,
+    /// The profile to write into the recorded decisions; `None` if decisions are not recorded.
+    recorded_profile: Option<Profile>,
     bugs: Bugs,
 }
 
 impl Scheduler {
-    /// A scheduler of the pods that name it, that knows of nothing yet.
+    /// A scheduler with this `schedulerName`, before its first event.
     pub fn new(name: &str, policy: Policy) -> Self {
         Self {
             explains: false,
@@ -69,18 +79,18 @@ impl Scheduler {
             admission: Admission::default(),
             actions: ActionLog::default(),
             deciding: None,
-            recorded_as: None,
+            recorded_profile: None,
             bugs: Bugs::default(),
         }
     }
 
-    /// The same, with an explanation of every preemption.
+    /// Adds a report to each preemption.
     pub fn explaining(mut self) -> Self {
         self.explains = true;
         self
     }
 
-    /// The same, with a bug.
+    /// Enables a deliberate bug.
     #[cfg(feature = "deliberate-bugs")]
     pub fn with_bug(mut self, bug: Option<Bug>) -> Self {
         self.bugs = Bugs { bug };
@@ -88,36 +98,31 @@ impl Scheduler {
         self
     }
 
-    /// The policy it decides by.
+    /// The policy of all decisions.
     pub fn policy(&self) -> &Policy {
         self.view.policy()
     }
 
-    /// The cluster as it will be if what is under way works.
+    /// The cluster as it will be when all actions in flight have succeeded.
     pub fn live(&self) -> &SnapshotCache {
         &self.view.live
     }
 
-    /// An object that the scheduler changes, as the API has it.
+    /// A pod, PodGroup, Workload or Job as the API last reported it.
     pub fn observed(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
         self.view.known(kind, name)
     }
 
-    /// All units that wait, and what each waits for.
-    pub fn waiting(&self) -> impl Iterator<Item = (&UnitRef, String)> {
-        self.queue.iter().map(|(unit, waiting)| (unit, self.queue.why(&waiting.state).to_owned()))
-    }
-
-    /// The next step; `None` when there is nothing to do until the next event.
+    /// The next step; `None` if there is nothing to do until the next event.
     pub fn step(&mut self, now: Timestamp) -> Option<Step> {
-        // 1. Nothing is decided before everything was listed.
+        // 1. No decision before all kinds are listed.
         if !self.view.sync.is_synced() {
             self.synchronise(now);
             return self.take_housekeeping();
         }
-        // 2. The snapshot, if it is stale.
+        // 2. Rebuild a stale snapshot.
         self.refresh(now);
-        // 3. What needs no decision.
+        // 3. Work without a decision.
         let conditions = self.status.update_groups(&self.view, now);
         self.send_all(conditions, now);
         self.unmark_released(now);
@@ -144,11 +149,11 @@ impl Scheduler {
 
     fn refresh(&mut self, now: Timestamp) {
         if let Err(error) = self.view.live.refresh() {
-            let message = format!("{error}; what was in force before stays");
-            self.record(self.object_of(&error), None, "Refused", message, now);
+            let message = format!("{error}; the previous configuration stays in force");
+            self.emit_event(self.object_of(&error), EventReason::Refused, message, now);
         }
         for (workload, fault) in self.view.live.take_quarantined() {
-            self.record(workload, None, "Refused", format!("{fault}; it is left out"), now);
+            self.emit_event(workload, EventReason::Refused, format!("{fault}; the object is ignored"), now);
         }
     }
 
@@ -164,45 +169,58 @@ impl Scheduler {
         self.deciding = Some(unit.clone());
         let decided = self.decide(&unit, now);
         self.deciding = None;
-        if let StepOutcome::Wait { reason, why } | StepOutcome::Unschedulable { reason, why } = &decided.verdict {
+        if let StepOutcome::Wait { reason, why } | StepOutcome::Unschedulable { reason, why } = &decided.outcome {
             self.report_waiting(&unit, *reason, why, now);
         }
         self.set_timer(now);
         Some(Step { unit: Some(unit), actions: self.actions.take_outbox(), ..decided })
     }
 
-    /// The object that an error names; the namespace `default` stands for those that are not known.
+    /// Continues after a panic in [`Self::step`]: the unit that was being decided is retried later, and the snapshot is rebuilt. `None` if
+    /// no unit was being decided, so that the cause of the panic is unknown.
+    pub fn recover(&mut self, now: Timestamp) -> Option<UnitRef> {
+        let unit = self.deciding.take()?;
+        self.view.live.mark_stale();
+        self.queue.set(&unit, WaitState::AfterError { until: now.plus_seconds(PANIC_BACKOFF_SECONDS) });
+        let why = format!("the scheduler panicked while deciding, see its log; retried in {PANIC_BACKOFF_SECONDS} s");
+        self.report_waiting(&unit, WaitReason::InternalError, &why, now);
+        self.emit_event(unit.key(), EventReason::DecisionFailed, why, now);
+        self.set_timer(now);
+        Some(unit)
+    }
+
+    /// The object that an error names; the namespace `default` if no known object has that name.
     fn object_of(&self, error: &InputError) -> ObjectKey {
-        let is_meant = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.is(key));
-        let known = self.view.live.all().map(|(key, _)| key).find(is_meant).cloned();
+        let is_named = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.is(key));
+        let known = self.view.live.all().map(|(key, _)| key).find(is_named).cloned();
         known.unwrap_or_else(|| ObjectKey::new(Kind::Namespace, NamespacedName::new("", "default")))
     }
 
-    /// What is to be done without deciding anything.
+    /// A step without a decision, if there are actions to carry out.
     pub fn take_housekeeping(&mut self) -> Option<Step> {
         let actions = self.actions.take_outbox();
         (!actions.is_empty()).then_some(Step { actions, ..StepOutcome::Housekeeping.into() })
     }
 
-    /// What comes of a unit; its actions are in the outbox.
+    /// Decides for a unit and puts the actions into the outbox.
     fn decide(&mut self, unit: &UnitRef, now: Timestamp) -> Step {
         let Some((preemptor, _)) = self.view.preemptor(unit) else {
-            let why = "waits for the rest of its pods, or for old ones to leave".to_owned();
+            let why = "waiting for the rest of its pods, or for pods of an earlier start to terminate".to_owned();
             return self.wait_for_change(unit, WaitReason::GangIncomplete, why).into();
         };
         if self.view.members(unit).iter().any(|pod| self.view.is_unknown(pod)) {
-            let why = "waits to know what became of its pods".to_owned();
+            let why = "waiting for the API server to confirm earlier requests for its pods".to_owned();
             return self.wait_for_change(unit, WaitReason::AwaitingApiState, why).into();
         }
         self.inject_panic(unit);
         let question = Question { policy: *self.view.policy(), now, preemptor };
-        let (outcome, report) = self.answered(&question);
-        let record = self.recorded(unit, &question, &outcome);
+        let (outcome, report) = self.decide_question(&question);
+        let record = self.record_decision(unit, &question, &outcome);
         Step { record, ..self.act_on(unit, &question, outcome, report, now) }
     }
 
-    /// Decides, once; with the report of a preemption where every preemption is explained.
-    fn answered(&mut self, question: &Question) -> (Outcome, Option<Box<DecisionReport>>) {
+    /// Makes the decision, and the report of a preemption if this scheduler explains preemptions.
+    fn decide_question(&mut self, question: &Question) -> (Outcome, Option<Box<DecisionReport>>) {
         let loaded = self.view.live.loaded_mut();
         if !self.explains {
             return (question.decide(loaded), None);
@@ -213,7 +231,7 @@ impl Scheduler {
         (decision.outcome, report)
     }
 
-    /// Sees to it that what was decided is done.
+    /// Turns an outcome into actions, or puts the unit to wait.
     fn act_on(
         &mut self,
         unit: &UnitRef,
@@ -241,30 +259,32 @@ impl Scheduler {
         }
     }
 
-    /// A law makes the unit wait.
+    /// Puts a unit to wait because of a law.
     fn wait_by_law(&mut self, unit: &UnitRef, law: &Law, now: Timestamp) -> StepOutcome {
         let words = reasons::law(law, &self.view.loaded().names);
-        let (reason, why) = (WaitReason::of_law(law, words.name), words.text);
+        let (reason, why) = (WaitReason::Law(words.name), words.text);
         self.evict_rest_of_broken_gangs(unit, now);
         match law {
-            // Those that are like it came later, and wait for longer.
-            Law::PreemptionDelay { until } => self.wait_alike(unit, Some(*until), (reason, &why), now),
-            Law::PreemptionInProgress { .. } => self.queue.wait_to_land(unit, &why, &self.view),
-            _ => self.queue.wait(unit, WaitState::ForChange { until: None, why: why.as_str().into() }),
+            // The other members of the class are younger, so their delay ends later.
+            Law::PreemptionDelay { until } => self.wait_with_class(unit, Some(*until), (reason, &why), now),
+            Law::PreemptionInProgress { .. } => self.queue.wait_for_victims(unit, &self.view),
+            _ => self.queue.wait(unit, WaitState::ForChange { until: None }),
         }
         StepOutcome::Wait { reason, why }
     }
 
-    /// The unit cannot be scheduled, by a law or because no plan was found.
+    /// Puts a unit to wait that a law refuses or that no plan helps.
     fn refuse(&mut self, unit: &UnitRef, question: &Question, law: Option<&Law>, now: Timestamp) -> StepOutcome {
-        // 1. Why.
-        let none =
-            if self.view.is_kueue() { "no node has room for it" } else { "no lawful set of victims makes it fit" };
+        // 1. The reason.
+        let none = match self.view.policy() {
+            Policy::Kueue(_) => "no node has room",
+            _ => "no node has room, and no set of victims that the policy allows is enough",
+        };
         let (reason, why) = law.map_or((WaitReason::NoFeasiblePlan, none.to_owned()), |law| {
             let words = reasons::law(law, &self.view.loaded().names);
-            (WaitReason::of_law(law, words.name), words.text)
+            (WaitReason::Law(words.name), words.text)
         });
-        // 2. Whether it holds back others: no room helps a unit with an obstacle, so none is kept for it.
+        // 2. Whether younger units wait for this one. Room does not help a unit with an obstacle, so no room is kept for it.
         let is_obstacle = law.is_some_and(Law::is_obstacle);
         let ask = question.ask(self.view.loaded());
         let tolerated = next_toleration_end(&self.view.loaded().snapshot, ask.priority, now);
@@ -275,10 +295,10 @@ impl Scheduler {
             let could_fit = fits_above_lower_priorities(&mut self.view.live.loaded_mut().snapshot, &ask);
             self.queue.set_fits_above_lower(unit, could_fit);
         }
-        // 3. It needs neither nominations nor victims.
+        // 3. The unit gives up its nominations and victims.
         self.send_all(nominate(unit, &[], &self.view), now);
         self.preemptions.release(unit.clone());
-        self.wait_alike(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
+        self.wait_with_class(unit, until.filter(|_| !is_obstacle), (reason, &why), now);
         StepOutcome::Unschedulable { reason, why }
     }
 
@@ -289,29 +309,22 @@ impl Scheduler {
             let Some(target) = self.view.target(&about) else { continue };
             let message = bound(node);
             self.send(Request::of(unit, Action::Bind { pod: target, node: node.clone() }), now);
-            self.record(about, None, SCHEDULED, message, now);
+            self.emit_event(about, EventReason::Scheduled, message, now);
         }
     }
 
-    fn record(
-        &mut self,
-        about: ObjectKey,
-        related: Option<ObjectKey>,
-        reason: &'static str,
-        message: String,
-        now: Timestamp,
-    ) {
-        self.send(Request::record(about, related, reason, message), now);
+    fn emit_event(&mut self, about: ObjectKey, reason: EventReason, message: String, now: Timestamp) {
+        self.send(Request::event(about, None, reason, message), now);
     }
 
-    /// Sends an action; a unit that waits for it is busy until its result comes.
+    /// Sends an action and assumes that it will succeed; the unit of the request waits for the result.
     fn send(&mut self, request: Request, now: Timestamp) {
         let (action, unit) = (request.action.clone(), request.unit.clone());
         let id = self.actions.send(request);
         if let Some((kind, target)) = action.changes() {
             self.view.assumed.add(id, &action, now);
             if !matches!(action, Action::SetCondition { .. }) {
-                self.reconsider_any(&ObjectKey::new(kind, target.name.clone()), now);
+                self.update_changed(&ObjectKey::new(kind, target.name.clone()), now);
             }
         }
         if let Some(unit) = unit {
@@ -325,65 +338,71 @@ impl Scheduler {
         }
     }
 
-    /// Does what the phase of the preemption asks for.
+    fn preemption<'a>(&'a self, unit: &'a UnitRef, now: Timestamp) -> Preemption<'a> {
+        Preemption { preemptions: &self.preemptions, unit, view: &self.view, queue: &self.queue, now }
+    }
+
+    /// Sends the actions of the next phase of a preemption.
     fn preempt(&mut self, unit: &UnitRef, question: &Question, plan: &Plan, now: Timestamp) -> StepOutcome {
         let (loaded, policy) = (self.view.loaded(), self.view.policy());
         let planned = planned_actions(loaded, policy, &question.ask(loaded), plan);
         let (placement, victims) = (self.view.named(&plan.placement), victims(&planned).cloned().collect());
-        let (phase, requests) = self.preemptions.of(unit, &self.view, &self.queue, now).advance(&planned);
+        let (phase, requests) = self.preemption(unit, now).advance(&planned);
         self.send_all(requests, now);
         let (reason, why) = match phase {
             PreemptionPhase::Planned => return StepOutcome::MarkVictims { placement, victims },
             PreemptionPhase::Marked => return StepOutcome::Evict { placement, victims },
             PreemptionPhase::Evicting => return self.wait_for_victims(unit),
-            PreemptionPhase::AwaitingApiState => {
-                (WaitReason::AwaitingApiState, "waits to know what became of its victims".to_owned())
-            }
-            PreemptionPhase::Contested(other) => {
-                (WaitReason::ActionInFlight, format!("its victims are to yield for {other} first"))
-            }
+            PreemptionPhase::AwaitingApiState => (
+                WaitReason::AwaitingApiState,
+                "waiting for the API server to confirm earlier requests for its victims".to_owned(),
+            ),
+            PreemptionPhase::Contested(other) => (
+                WaitReason::PREEMPTION_IN_PROGRESS,
+                format!("its victims are marked for {other}, which is scheduled first"),
+            ),
         };
         self.wait_for_change(unit, reason, why)
     }
 
     fn wait_for_change(&mut self, unit: &UnitRef, reason: WaitReason, why: String) -> StepOutcome {
-        self.queue.set(unit, WaitState::ForChange { until: None, why: why.as_str().into() });
+        self.queue.set(unit, WaitState::ForChange { until: None });
         StepOutcome::Wait { reason, why }
     }
 
     fn wait_for_victims(&mut self, unit: &UnitRef) -> StepOutcome {
-        let why = "its victims are leaving".to_owned();
-        self.queue.wait_to_land(unit, &why, &self.view);
-        StepOutcome::Wait { reason: WaitReason::ActionInFlight, why }
+        self.queue.wait_for_victims(unit, &self.view);
+        let why = "its victims are terminating".to_owned();
+        StepOutcome::Wait { reason: WaitReason::PREEMPTION_IN_PROGRESS, why }
     }
 
     fn evict_rest_of_broken_gangs(&mut self, unit: &UnitRef, now: Timestamp) {
-        let evictions = self.preemptions.of(unit, &self.view, &self.queue, now).finish_marked();
+        let evictions = self.preemption(unit, now).finish_marked();
         self.send_all(evictions, now);
     }
 
-    /// Takes back the marks for units that need their victims no longer.
+    /// Removes the marks of the victims of units that no longer need them.
     fn unmark_released(&mut self, now: Timestamp) {
         for unit in self.preemptions.take_released() {
-            let requests = self.preemptions.of(&unit, &self.view, &self.queue, now).unmark_all();
+            let requests = self.preemption(&unit, now).unmark_all();
             self.send_all(requests, now);
         }
     }
 
-    /// Writes on a unit that it waits, and why. What is over in a moment is not written.
+    /// Reports why a unit waits. A wait for the API server is too short to be reported.
     fn report_waiting(&mut self, unit: &UnitRef, reason: WaitReason, why: &str, now: Timestamp) {
         self.queue.set_reason(unit, reason);
         if reason != WaitReason::AwaitingApiState {
-            self.send_all(status::waits(unit, (reason, why), &self.view, now), now);
+            self.send_all(status::report_waiting(unit, (reason, why), &self.view, now), now);
         }
     }
 
-    /// What [`Bug::Panic`] does.
+    /// The effect of [`Bug::Panic`].
     fn inject_panic(&mut self, unit: &UnitRef) {
         if self.bugs.has(Bug::Panic) && unit.key().name.name == FATAL {
             let Loaded { snapshot, names, .. } = self.view.live.loaded_mut();
             names.pod_ids().for_each(|pod| snapshot.remove_pod(pod));
-            panic!("a fault that is there on purpose");
+            panic!("deliberate panic");
         }
     }
 
@@ -393,17 +412,17 @@ impl Scheduler {
         }
     }
 
-    /// The unit waits with all that are like it, unless it waits for what it asked for already.
-    fn wait_alike(
+    /// Puts the equivalence class of a unit to wait, or the unit alone if its actions are in flight.
+    fn wait_with_class(
         &mut self,
         unit: &UnitRef,
         until: Option<Timestamp>,
         (reason, why): (WaitReason, &str),
         now: Timestamp,
     ) {
-        let waits = ParkedFor { until, reason, why: why.into(), held_back: false };
-        for other in self.queue.wait_alike(unit, (waits, self.preemptions.has_victims(unit)), &self.view, now) {
-            self.report_waiting(&other, reason, why, now);
+        let parked = ParkedFor { until, reason, why: why.into(), held_back: false };
+        for member in self.queue.wait_with_class(unit, (parked, self.preemptions.has_victims(unit)), &self.view, now) {
+            self.report_waiting(&member, reason, why, now);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Conditions of pods and PodGroups: why they wait, and that they do not any more. They are for people and for other programs; nothing is
-//! decided by them. A condition is written once for each reason.
+//! Conditions of pods and PodGroups: whether they are scheduled, and why not. Conditions are for people and other programs; no decision
+//! reads them. A condition is rewritten only when the code at the start of its message changes.
 
 use std::collections::BTreeSet;
 
@@ -9,41 +9,40 @@ use reprieve_engine::Timestamp;
 use reprieve_loader::time::timestamp;
 use reprieve_report::unit_ref::UnitRef;
 
-use crate::action::{Action, ConditionUpdate};
+use crate::action::{Action, ConditionUpdate, EventReason};
 use crate::action_log::Request;
 use crate::view::{ClusterView, SCHEDULED, condition, needs_place};
-use crate::wait_reason::{WaitReason, is_about};
+use crate::wait_reason::{WaitReason, starts_with_code};
 
-/// Of a PodGroup; once it holds, it does so for ever.
+/// Type of a PodGroup's condition; once true, it stays true.
 const GROUP_SCHEDULED: &str = "PodGroupInitiallyScheduled";
-/// Of a PodGroup whose pods have other priorities than it has.
+/// Type of the condition of a PodGroup that contains a pod with another priority.
 const MISMATCH: &str = "PodsNotMatchingPriority";
-/// Of a PodGroup that asks for a preemption priority which it is not given.
-const REFUSED_PRIORITY: &str = "PreemptionPriorityRefused";
-/// The reason of a condition of an object that waits.
+/// Type of the condition of a PodGroup that asks for a preemption priority it may not use.
+const REFUSED_PRIORITY: &str = EventReason::PreemptionPriorityRefused.as_str();
+/// Reason of the condition of a pending pod or PodGroup.
 pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
 
-/// The conditions that are still to be written.
+/// The PodGroups whose conditions may have to change.
 #[derive(Default)]
 pub(crate) struct StatusUpdates {
-    /// PodGroups that changed, or whose pods did.
     groups: BTreeSet<NamespacedName>,
 }
 
 impl StatusUpdates {
-    /// A PodGroup changed, or a pod of it did.
+    /// Notes that a PodGroup or one of its pods changed.
     pub fn group_changed(&mut self, group: NamespacedName) {
         self.groups.insert(group);
     }
 
-    /// All PodGroups may ask for something else, because priority classes changed.
+    /// Notes that PriorityClasses changed: any PodGroup may now be refused the preemption priority that it asks for.
     pub fn classes_changed(&mut self, view: &ClusterView) {
         let groups = view.live.all().filter(|(key, _)| key.kind == Kind::PodGroup);
         self.groups.extend(groups.map(|(key, _)| key.name.clone()));
     }
 
-    /// Writes on groups that changed whether they were scheduled, and whether the preemption priority that they ask for is refused. Of two
-    /// schedulers that read a group, the one of its first pod writes the latter.
+    /// Updates the conditions of the groups that changed. If the pods of a group name several schedulers, the scheduler of the first pod
+    /// reports a refused preemption priority.
     pub fn update_groups(&mut self, view: &ClusterView, now: Timestamp) -> Vec<Request> {
         let mut requests = Vec::new();
         for name in std::mem::take(&mut self.groups) {
@@ -62,34 +61,32 @@ impl StatusUpdates {
     }
 }
 
-/// Writes on a unit that it waits, and why.
-pub(crate) fn waits(
+/// Reports on the pods of a unit, and on its PodGroup, why the unit waits.
+pub(crate) fn report_waiting(
     unit: &UnitRef,
     (reason, why): (WaitReason, &str),
     view: &ClusterView,
     now: Timestamp,
 ) -> Vec<Request> {
-    let mut requests = Vec::new();
-    let waits = |type_| {
-        let (subject, message) = (reason.as_str().into(), format!("{reason}: {why}"));
-        ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, subject, message, since: now }
+    let waiting = |key, type_| {
+        let message = format!("{reason}: {why}");
+        let condition = ConditionUpdate { type_, holds: false, reason: UNSCHEDULABLE, message, since: now };
+        update(key, condition, reason.as_str(), view)
     };
-    for name in view.members(unit) {
-        if view.pod(&name).is_some_and(needs_place) {
-            requests.extend(update(ObjectKey::new(Kind::Pod, name), waits(SCHEDULED), view));
-        }
-    }
+    let pending = view.members(unit).into_iter().filter(|name| view.pod(name).is_some_and(needs_place));
+    let pods = pending.filter_map(|name| waiting(ObjectKey::new(Kind::Pod, name), SCHEDULED));
+    let mut requests: Vec<Request> = pods.collect();
     if let UnitRef::Group(_) = unit {
         let key = unit.key();
         if !holds(&key, GROUP_SCHEDULED, view) {
-            requests.extend(update(key.clone(), waits(GROUP_SCHEDULED), view));
+            requests.extend(waiting(key.clone(), GROUP_SCHEDULED));
         }
         requests.extend(mismatch(&key, view, now));
     }
     requests
 }
 
-/// Writes on a group that it was scheduled, once enough of its pods are known to be bound.
+/// Reports that a group is scheduled, once enough of its pods are known to be bound.
 fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     if holds(key, GROUP_SCHEDULED, view) {
         return None;
@@ -100,89 +97,71 @@ fn scheduled(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Requ
     let is_unbound =
         |pod: &&NamespacedName| view.pod(pod).is_none_or(|pod| pod.node_name.is_none()) || view.assumed.is_binding(pod);
     let members = view.live.members(key);
-    // So many may lack a node; one more is not looked for.
-    let spare = members.len().checked_sub(needed)?;
-    if members.iter().filter(is_unbound).nth(spare).is_some() {
+    let max_unbound = members.len().checked_sub(needed)?;
+    if members.iter().filter(is_unbound).nth(max_unbound).is_some() {
         return None;
     }
     let (reason, message) = ("Scheduled", "Scheduled: enough of its pods are bound".to_owned());
-    let said =
-        ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, subject: reason.into(), message, since: now };
-    update(key.clone(), said, view)
+    let condition = ConditionUpdate { type_: GROUP_SCHEDULED, holds: true, reason, message, since: now };
+    update(key.clone(), condition, reason, view)
 }
 
-/// Writes on a group that a pod of it has another priority, or no longer has.
+/// Reports whether a pod of the group has another priority than the group (docs/rules/kubernetes-groups.md#g20).
 fn mismatch(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Option<Request> {
     let loaded = view.loaded();
     let group = loaded.names.group_id(&key.name).map(|group| loaded.snapshot.group(group))?;
-    let other = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
-    let said = match other {
+    let mismatching = group.members.iter().find(|pod| loaded.snapshot.pod(**pod).priority != group.priority);
+    let (reason, message) = match mismatching {
         Some(&pod) => {
             let (priority, pod) = (loaded.snapshot.pod(pod).priority.0, loaded.names.pod(pod));
-            let message = format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0);
-            ConditionUpdate {
-                type_: MISMATCH,
-                holds: true,
-                reason: MISMATCH,
-                subject: MISMATCH.into(),
-                message,
-                since: now,
-            }
+            (MISMATCH, format!("{MISMATCH}: {pod} has priority {priority}, and its group {}", group.priority.0))
         }
         None if holds(key, MISMATCH, view) => {
-            let message = format!("Matching: all its pods have priority {}", group.priority.0);
-            ConditionUpdate {
-                type_: MISMATCH,
-                holds: false,
-                reason: "Matching",
-                subject: "Matching".into(),
-                message,
-                since: now,
-            }
+            ("Matching", format!("Matching: all its pods have priority {}", group.priority.0))
         }
         None => return None,
     };
-    update(key.clone(), said, view)
+    let holds = mismatching.is_some();
+    update(key.clone(), ConditionUpdate { type_: MISMATCH, holds, reason, message, since: now }, reason, view)
 }
 
-/// Writes on a group that the preemption priority that it asks for is refused, or no longer is; the former is recorded as an event, too.
+/// Reports whether the group is refused the preemption priority that it asks for; a refusal is also an event.
 fn refused_priority(key: &ObjectKey, view: &ClusterView, now: Timestamp) -> Vec<Request> {
-    match view.live.refused_priority(&key.name) {
-        Some(refused) => {
-            let (reason, message) = (refused.reason(), refused.to_string());
-            let (type_, subject) = (REFUSED_PRIORITY, message.clone().into());
-            let said = ConditionUpdate { type_, holds: true, reason, subject, message: message.clone(), since: now };
-            let Some(request) = update(key.clone(), said, view) else { return Vec::new() };
-            vec![request, Request::record(key.clone(), None, REFUSED_PRIORITY, message)]
-        }
-        None if holds(key, REFUSED_PRIORITY, view) => {
-            let allowed = "what it asks for is allowed";
-            let (type_, subject, message) = (REFUSED_PRIORITY, allowed.into(), allowed.to_owned());
-            let said = ConditionUpdate { type_, holds: false, reason: "Accepted", subject, message, since: now };
-            update(key.clone(), said, view).into_iter().collect()
-        }
-        None => Vec::new(),
+    let refused = view.live.refused_priority(&key.name);
+    if refused.is_none() && !holds(key, REFUSED_PRIORITY, view) {
+        return Vec::new();
     }
+    let (holds, allowed) =
+        (refused.is_some(), || ("Accepted", "the preemption priority of the group is allowed".to_owned()));
+    let (reason, message) = refused.map_or_else(allowed, |refused| (refused.reason(), refused.to_string()));
+    let condition = ConditionUpdate { type_: REFUSED_PRIORITY, holds, reason, message: message.clone(), since: now };
+    let Some(request) = update(key.clone(), condition, &message, view) else { return Vec::new() };
+    let event = || Request::event(key.clone(), None, EventReason::PreemptionPriorityRefused, message.clone());
+    [request].into_iter().chain(holds.then(event)).collect()
 }
 
-/// The condition as a request, unless the object has it already.
-fn update(key: ObjectKey, said: ConditionUpdate, view: &ClusterView) -> Option<Request> {
-    let written = written(&key, said.type_, view);
-    if written.as_ref().is_some_and(|written| written.says(&said)) {
+/// The request that writes a condition, unless the object has a condition with the same status, reason and code already.
+fn update(key: ObjectKey, condition: ConditionUpdate, code: &str, view: &ClusterView) -> Option<Request> {
+    let written = written(&key, condition.type_, view);
+    let ConditionUpdate { holds, reason, .. } = condition;
+    let is_same = |written: &Written<'_>| {
+        (written.holds, written.reason) == (holds, reason) && starts_with_code(written.message, code)
+    };
+    if written.as_ref().is_some_and(is_same) {
         return None;
     }
-    let same = written.filter(|written| written.holds == said.holds);
-    let since = same.and_then(|written| written.since).unwrap_or(said.since);
+    let unchanged = written.filter(|written| written.holds == holds);
+    let since = unchanged.and_then(|written| written.since).unwrap_or(condition.since);
     let (kind, object) = (key.kind, view.target_as_known(&key)?);
-    Some(Request::new(Action::SetCondition { kind, object, said: ConditionUpdate { since, ..said } }))
+    Some(Request::new(Action::SetCondition { kind, object, condition: ConditionUpdate { since, ..condition } }))
 }
 
-/// Whether the object has a condition of this type that holds.
+/// Whether the object has a condition of this type with status true.
 fn holds(key: &ObjectKey, type_: &str, view: &ClusterView) -> bool {
     written(key, type_, view).is_some_and(|written| written.holds)
 }
 
-/// A condition that an object has, or will have.
+/// A condition that an object has, or will have once the actions in flight have succeeded.
 struct Written<'v> {
     holds: bool,
     reason: &'v str,
@@ -190,15 +169,8 @@ struct Written<'v> {
     since: Option<Timestamp>,
 }
 
-impl Written<'_> {
-    fn says(&self, said: &ConditionUpdate) -> bool {
-        (self.holds, self.reason) == (said.holds, said.reason) && is_about(self.message, &said.subject)
-    }
-}
-
-/// The condition of this type that the object has, or will have.
 fn written<'v>(key: &ObjectKey, type_: &str, view: &'v ClusterView) -> Option<Written<'v>> {
-    if let Some(ConditionUpdate { holds, reason, message, since, .. }) = view.assumed.said(key, type_) {
+    if let Some(ConditionUpdate { holds, reason, message, since, .. }) = view.assumed.condition(key, type_) {
         return Some(Written { holds: *holds, reason, message, since: Some(*since) });
     }
     if key.kind == Kind::Pod {
@@ -247,11 +219,11 @@ mod tests {
             (2, WaitReason::NoFeasiblePlan, "two nodes have no room for it", false),
             (3, WaitReason::Law("Never"), "its preemptionPolicy is Never", true),
         ] {
-            let requests = waits(&unit, (reason, why), &view, Timestamp(at));
+            let requests = report_waiting(&unit, (reason, why), &view, Timestamp(at));
             assert_eq!(!requests.is_empty(), written, "{reason}: {why}");
             for Request { action, .. } in requests {
-                let Action::SetCondition { said, .. } = &action else { panic!("{action:?}") };
-                assert_eq!(said.since, Timestamp(1), "it has not been scheduled since then");
+                let Action::SetCondition { condition, .. } = &action else { panic!("{action:?}") };
+                assert_eq!(condition.since, Timestamp(1), "it has not been scheduled since then");
                 view.assumed.add(ActionId(u64::try_from(at).expect("it is positive")), &action, Timestamp(at));
             }
         }

@@ -1,4 +1,4 @@
-//! What comes of one step of the scheduler.
+//! The result of one step of the scheduler: the unit that was decided, the outcome, and the actions to carry out.
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_report::decision::DecisionReport;
@@ -7,65 +7,65 @@ use reprieve_report::unit_ref::UnitRef;
 use crate::action::{Action, ActionId};
 use crate::wait_reason::WaitReason;
 
-/// A step: who was decided, what came of it, what is to be done.
+/// The result of [`Scheduler::step`](crate::Scheduler::step).
 #[derive(Debug)]
 pub struct Step {
-    /// Who was decided; `None` where the step only follows up on others.
+    /// The unit that was decided; `None` in a step without a decision.
     pub unit: Option<UnitRef>,
-    /// What came of it.
-    pub verdict: StepOutcome,
-    /// What is to be done, in parallel.
+    /// The outcome for the unit.
+    pub outcome: StepOutcome,
+    /// The actions to carry out; they may be carried out in parallel.
     pub actions: Vec<(ActionId, Action)>,
-    /// Why, if that was asked for and somebody has to yield.
+    /// The explanation of a preemption, from a scheduler that explains preemptions.
     pub report: Option<Box<DecisionReport>>,
-    /// The decision as a file, if that was asked for.
+    /// The decision as a file, from a scheduler that records decisions.
     pub record: Option<RecordedDecision>,
-    /// How many pods it evicts although a disruption budget allows no more disruption of them.
+    /// The number of victims whose PodDisruptionBudget allows no more disruptions.
     pub violations: usize,
 }
 
 impl From<StepOutcome> for Step {
-    fn from(verdict: StepOutcome) -> Self {
-        Self { unit: None, verdict, actions: Vec::new(), report: None, record: None, violations: 0 }
+    fn from(outcome: StepOutcome) -> Self {
+        Self { unit: None, outcome, actions: Vec::new(), report: None, record: None, violations: 0 }
     }
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// Nothing was decided.
+    /// The step decided nothing: it writes conditions, removes marks or advances Jobs.
     Housekeeping,
-    /// Its pods are bound.
+    /// The pods of the unit are bound, or the workload is admitted.
     Bind {
-        /// Pod to node.
+        /// Each pod with its node; empty for a workload.
         placement: Vec<(NamespacedName, String)>,
     },
-    /// It is prepared that these yield: pods are nominated, victims marked. Nobody is evicted.
+    /// A preemption is planned: nodes are nominated and victims are marked. No victim is evicted yet.
     MarkVictims {
-        /// Pod to node.
+        /// Each pod of the unit with its node.
         placement: Vec<(NamespacedName, String)>,
-        /// Who is to yield.
+        /// The pods to be evicted.
         victims: Vec<NamespacedName>,
     },
-    /// The preparations stand and the decision is the same: these are evicted.
+    /// All marks are in the API and the decision is still the same: the victims are evicted.
     Evict {
-        /// Pod to node.
+        /// Each pod of the unit with its node; empty for a workload.
         placement: Vec<(NamespacedName, String)>,
-        /// Who yields.
+        /// The evicted pods or workloads.
         victims: Vec<NamespacedName>,
     },
-    /// It waits.
+    /// The unit waits for something that is expected to happen.
     Wait {
-        /// Why.
+        /// The reason as a value.
         reason: WaitReason,
-        /// The same in words.
+        /// The reason as a sentence.
         why: String,
     },
-    /// It cannot be scheduled as things are.
+    /// The unit cannot be scheduled unless the cluster changes.
     Unschedulable {
-        /// Why.
+        /// The reason as a value.
         reason: WaitReason,
-        /// The same in words.
+        /// The reason as a sentence.
         why: String,
     },
 }
@@ -73,8 +73,8 @@ pub enum StepOutcome {
 /// A decision as a PreemptionTest file.
 #[derive(Clone, Debug)]
 pub struct RecordedDecision {
-    /// When and about whom, fit for a file's name.
+    /// Time, namespace and name of the preemptor, usable as a file name.
     pub name: String,
-    /// The file.
+    /// The content of the file.
     pub text: String,
 }

@@ -1,28 +1,28 @@
-//! Bugs that are put in on purpose, by a switch that only tests have, so that the checks on the scheduler are known to bite.
+//! Deliberate bugs, enabled only by the feature `deliberate-bugs`: tests show that the simulator's invariants detect each of them.
 
-/// Whom [`Bug::Panic`] is about.
+/// The name of the unit that [`Bug::Panic`] fails.
 pub(crate) const FATAL: &str = "fatal";
 
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Who is leaving is not seen to leave for anybody, so a second round begins.
+    /// Terminating victims lose their mark, so the scheduler preempts a second time for the same unit.
     SecondRound,
-    /// Of several victims the last is left out.
+    /// The last of several victims is not evicted.
     HalfAGang,
-    /// Once the victims are evicted, nobody is meant for their room.
+    /// The nominations of a preemptor are removed when its victims are evicted.
     ForgottenNomination,
-    /// An eviction of which nothing was heard is taken to have worked.
+    /// An eviction without a response counts as a success.
     TrustedTimeout,
-    /// Fences of queues are not read.
+    /// Preemption fences of YuniKorn queues are ignored.
     IgnoredFence,
-    /// The quota of workloads that have to yield is given away while they still have it.
+    /// The quota of an evicted workload counts as free before the workload is requeued.
     EarlyQuota,
-    /// The decision about whoever is called `fatal` ends with a panic, and leaves the tables as if nobody were there.
+    /// The decision about a unit named `fatal` panics and leaves a snapshot without pods.
     Panic,
 }
 
-/// The deliberate bug of a scheduler, if it has one; none has, except in tests.
+/// The deliberate bug of a scheduler; always none without the feature.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bugs {
     #[cfg(feature = "deliberate-bugs")]
@@ -30,12 +30,11 @@ pub(crate) struct Bugs {
 }
 
 impl Bugs {
-    /// Whether it has this bug.
     pub fn has(self, bug: Bug) -> bool {
         #[cfg(feature = "deliberate-bugs")]
-        let own = self.bug;
+        let enabled = self.bug;
         #[cfg(not(feature = "deliberate-bugs"))]
-        let own: Option<Bug> = None;
-        own == Some(bug)
+        let enabled: Option<Bug> = None;
+        enabled == Some(bug)
     }
 }

@@ -1,10 +1,10 @@
-//! The cluster as the scheduler sees it: the objects as the API has them, and what the actions in flight will make of them.
+//! The cluster as the scheduler sees it: the objects as the API last reported them, with the effects of the actions in flight.
 //!
 //! ```text
 //! observed objects + assumed effects ──▶ objects ──▶ snapshot
 //! ```
 //!
-//! The view sends nothing and wakes no unit: it returns what changed.
+//! The view neither sends actions nor queues units: it returns what changed.
 
 mod assumed;
 mod pod_state;
@@ -31,43 +31,42 @@ use crate::effects::{is_true, unmark};
 use crate::test_bugs::{Bug, Bugs};
 use assumed::Assumed;
 pub(crate) use pod_state::{SCHEDULED, condition, needs_place, preemptor_of};
-use pod_state::{is_evicted, is_finished, says_otherwise};
+use pod_state::{differs_only_in_wait_reason, is_evicted, is_finished};
 pub(crate) use room::RoomChange;
 use sync::SyncState;
 use versions::SeenVersions;
 
-/// The cluster as one scheduler sees it.
 pub(crate) struct ClusterView {
-    /// The scheduler that pods name.
+    /// The `schedulerName` of the pods to schedule.
     scheduler: String,
     policy: Policy,
     /// The cluster as it will be when all actions in flight have succeeded.
     pub live: SnapshotCache,
-    /// The pods as the API has them.
+    /// The pods as the API last reported them.
     pods: BTreeMap<NamespacedName, Arc<Pod>>,
-    /// The workloads and Jobs as the API has them.
-    others: BTreeMap<ObjectKey, Object>,
+    /// The workloads and Jobs as the API last reported them.
+    workloads_and_jobs: BTreeMap<ObjectKey, Object>,
     pub versions: SeenVersions,
-    /// What the actions that were sent will change.
+    /// The effects of the actions that were sent and not seen yet.
     pub assumed: Assumed,
-    /// Objects that are read again, because the outcome of an action on them is not known.
-    pub unsettled: BTreeSet<ObjectKey>,
+    /// The objects that are being read again, because the outcome of an action on them is unknown.
+    pub unconfirmed: BTreeSet<ObjectKey>,
     pub sync: SyncState,
-    /// Counts changes of the cluster.
+    /// Incremented by each change of the cluster.
     pub generation: u64,
 }
 
-/// A change of a pod, or of what is assumed of it.
+/// A change of a pod, reported by the API or assumed.
 pub(crate) struct PodUpdate {
     pub before: Option<Arc<Pod>>,
     pub after: Option<Arc<Pod>>,
     /// How the room on nodes changed, if it did.
     pub room: Option<RoomChange>,
-    /// Why the pod is left out of the snapshot.
+    /// The error if the pod is invalid and not in the snapshot.
     pub refused: Option<InputError>,
 }
 
-/// A change of a workload or a Job, or of what is assumed of it.
+/// A change of a workload or Job, reported by the API or assumed.
 pub(crate) struct ObjectUpdate {
     pub before: Option<Object>,
     pub after: Option<Object>,
@@ -75,97 +74,93 @@ pub(crate) struct ObjectUpdate {
 }
 
 impl ClusterView {
-    /// The view of a scheduler that knows of nothing yet.
     pub fn new(scheduler: &str, policy: Policy) -> Self {
         Self {
             scheduler: scheduler.to_owned(),
             policy,
             live: SnapshotCache::default().for_scheduler(scheduler, &policy),
             pods: BTreeMap::new(),
-            others: BTreeMap::new(),
+            workloads_and_jobs: BTreeMap::new(),
             versions: SeenVersions::default(),
             assumed: Assumed::default(),
-            unsettled: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             sync: SyncState::new(),
             generation: 0,
         }
     }
 
-    /// The policy that is decided by.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Whether workloads wait for quota.
     pub fn is_kueue(&self) -> bool {
         matches!(self.policy, Policy::Kueue(_))
     }
 
-    /// The snapshot and its names.
     pub fn loaded(&self) -> &Loaded {
         self.live.loaded()
     }
 
-    /// A pod as it will be.
+    /// A pod with the effects of the actions in flight.
     pub fn pod(&self, name: &NamespacedName) -> Option<&Pod> {
         self.live.pod(name).map(AsRef::as_ref)
     }
 
-    /// A pod as the API has it.
+    /// A pod as the API last reported it.
     pub fn observed_pod(&self, name: &NamespacedName) -> Option<&Pod> {
         self.pods.get(name).map(AsRef::as_ref)
     }
 
-    /// A workload or a Job as the API has it.
+    /// A workload or Job as the API last reported it.
     pub fn observed(&self, key: &ObjectKey) -> Option<&Object> {
-        self.others.get(key)
+        self.workloads_and_jobs.get(key)
     }
 
-    /// An object that the scheduler changes, as the API has it.
+    /// A pod, PodGroup, workload or Job as the API last reported it.
     pub fn known(&self, kind: Kind, name: &NamespacedName) -> Option<Object> {
         match kind {
             Kind::Pod => self.pods.get(name).map(|pod| Object::Pod(Arc::clone(pod))),
             Kind::PodGroup => self.live.get(&ObjectKey::new(kind, name.clone())).cloned(),
-            _ => self.others.get(&ObjectKey::new(kind, name.clone())).cloned(),
+            _ => self.workloads_and_jobs.get(&ObjectKey::new(kind, name.clone())).cloned(),
         }
     }
 
-    /// What an action on an object says of it; `None` while the object is read again.
+    /// The target of an action on an object; `None` while the object is being read again.
     pub fn target(&self, key: &ObjectKey) -> Option<Target> {
-        if self.unsettled.contains(key) { None } else { self.target_as_known(key) }
+        if self.unconfirmed.contains(key) { None } else { self.target_as_known(key) }
     }
 
-    /// What an action says of an object whose version does not matter.
+    /// The target of an action that does not depend on the version of the object.
     pub fn target_as_known(&self, key: &ObjectKey) -> Option<Target> {
         let object = self.known(key.kind, &key.name)?;
         let version = object.version().max(self.assumed.version(key));
         Some(Target { name: key.name.clone(), uid: object.uid().to_owned(), version })
     }
 
-    /// A pod that was not evicted, as a target.
-    pub fn staying(&self, pod: &NamespacedName) -> Option<Target> {
-        if self.is_leaving(pod) { None } else { self.target(&ObjectKey::new(Kind::Pod, pod.clone())) }
+    /// The target of an action on a pod; `None` if the pod is evicted or gone.
+    pub fn unevicted(&self, pod: &NamespacedName) -> Option<Target> {
+        if self.is_evicted(pod) { None } else { self.target(&ObjectKey::new(Kind::Pod, pod.clone())) }
     }
 
-    /// Whether the pod is gone or was evicted.
-    pub fn is_leaving(&self, pod: &NamespacedName) -> bool {
+    /// Whether the pod is evicted or gone.
+    pub fn is_evicted(&self, pod: &NamespacedName) -> bool {
         self.pod(pod).is_none_or(is_evicted)
     }
 
-    /// Whether a pod names this scheduler.
-    pub fn places(&self, pod: &Pod) -> bool {
+    /// Whether the `schedulerName` of a pod is this scheduler.
+    pub fn is_ours(&self, pod: &Pod) -> bool {
         pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_ref()) == Some(&self.scheduler)
     }
 
-    /// The unit of a pod that this scheduler is to place.
+    /// The unit of a pod of this scheduler.
     pub fn unit_of(&self, pod: Option<&Pod>) -> Option<UnitRef> {
         let pod = pod?;
-        self.places(pod).then(|| UnitRef::of(pod, &self.policy))
+        self.is_ours(pod).then(|| UnitRef::of(pod, &self.policy))
     }
 
-    /// The pods of a unit that this scheduler is to place, by name.
+    /// The pods of a unit that name this scheduler.
     pub fn members(&self, unit: &UnitRef) -> Vec<NamespacedName> {
-        let is_ours = |name: &&NamespacedName| self.pod(name).is_some_and(|pod| self.places(pod));
+        let is_ours = |name: &&NamespacedName| self.pod(name).is_some_and(|pod| self.is_ours(pod));
         match unit {
             UnitRef::Pod(name) => vec![name.clone()],
             UnitRef::Group(_) | UnitRef::Job(_) => {
@@ -175,10 +170,10 @@ impl ClusterView {
         }
     }
 
-    /// The unit as the engine knows it, and its pods. `None` while it lacks pods, or those of an earlier start are leaving.
+    /// The unit as a preemptor of the engine, and its pods; `None` while pods are missing or pods of an earlier start are terminating.
     pub fn preemptor(&self, unit: &UnitRef) -> Option<(PreemptorId, Vec<PodId>)> {
         let Loaded { snapshot, names, .. } = self.loaded();
-        let stays = |pod: &PodId| {
+        let is_current = |pod: &PodId| {
             let pod = snapshot.pod(*pod);
             pod.leaving.is_none() || !pod.takes_part()
         };
@@ -190,35 +185,34 @@ impl ClusterView {
             UnitRef::Group(name) => {
                 let id = names.group_id(name)?;
                 let group = snapshot.group(id);
-                // Whether enough of them take part is for the decision to say: it names those that do not.
-                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(stays);
+                // The decision checks whether enough pods take part, and names those that do not.
+                let complete = group.members.len() >= group.min_count.max(1) && group.members.iter().all(is_current);
                 let members = group.members.iter().copied().filter(|&pod| snapshot.pod(pod).takes_part());
                 complete.then(|| (PreemptorId::Group(id), members.collect()))
             }
             UnitRef::Job(_) => {
                 self.live.get(&unit.key())?;
-                let pending = self.members(unit).into_iter().filter_map(|name| names.pod_id(&name));
-                let is_placed_with_it = |pod: &PodId| {
+                let members = self.members(unit).into_iter().filter_map(|name| names.pod_id(&name));
+                let is_pending = |pod: &PodId| {
                     let pod = snapshot.pod(*pod);
                     pod.node.is_none() && pod.takes_part()
                 };
-                let members: Vec<PodId> = pending.filter(is_placed_with_it).collect();
+                let members: Vec<PodId> = members.filter(is_pending).collect();
                 let first = *members.first()?;
                 let job = snapshot.job(snapshot.pod(first).job?);
-                let complete = job.members.len() >= job.min_member && job.members.iter().all(stays);
+                let complete = job.members.len() >= job.min_member && job.members.iter().all(is_current);
                 complete.then_some((PreemptorId::Pod(first), members))
             }
             UnitRef::Workload(_) | UnitRef::BatchJob(_) => None,
         }
     }
 
-    /// A placement by name.
+    /// A placement with names instead of ids.
     pub fn named(&self, placement: &[(PodId, NodeId)]) -> Vec<(NamespacedName, String)> {
         let names = &self.loaded().names;
         placement.iter().map(|&(pod, node)| (names.pod(pod).clone(), names.node(node).to_owned())).collect()
     }
 
-    /// The name of the queue of a unit.
     pub fn queue_of(&self, unit: &UnitRef) -> Option<String> {
         let loaded = self.loaded();
         match unit {
@@ -234,27 +228,27 @@ impl ClusterView {
         }
     }
 
-    /// Whether it is not known if a pod was bound, or what became of it otherwise.
+    /// Whether the outcome of an action on the pod is unknown.
     pub fn is_unknown(&self, pod: &NamespacedName) -> bool {
-        self.unsettled.contains(&ObjectKey::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
+        self.unconfirmed.contains(&ObjectKey::new(Kind::Pod, pod.clone())) || self.assumed.is_binding(pod)
     }
 
-    /// Whether nothing is assumed of an object, and it is not read again.
+    /// Whether the API has reported the effects of all actions on an object.
     pub fn is_seen(&self, key: &ObjectKey) -> bool {
-        self.assumed.is_seen(key) && !self.unsettled.contains(key)
+        self.assumed.is_seen(key) && !self.unconfirmed.contains(key)
     }
 
-    /// Whether nothing is assumed of any object, but for conditions, and no pod is read again.
+    /// Whether the API has reported the effects of all actions, except for conditions, and no pod is being read again.
     pub fn is_quiet(&self) -> bool {
-        self.assumed.is_empty() && !self.unsettled.iter().any(|key| key.kind == Kind::Pod)
+        self.assumed.is_empty() && !self.unconfirmed.iter().any(|key| key.kind == Kind::Pod)
     }
 
-    /// Puts an object into the snapshot; an error says why it is left out.
+    /// Puts an object into the snapshot; returns the error if the object is invalid and not in the snapshot.
     pub fn put(&mut self, object: Object) -> Option<InputError> {
         self.live.upsert(object).err()
     }
 
-    /// A pod, a workload, a Job or a PodGroup was seen.
+    /// Stores an object that the API reported, and drops the assumptions that it confirms.
     pub fn seen(&mut self, object: &Object) {
         let key = object.key();
         self.assumed.seen(&key, object.uid(), object.version());
@@ -263,33 +257,33 @@ impl ClusterView {
                 self.pods.insert(key.name, Arc::clone(pod));
             }
             Object::KueueWorkload(_) | Object::Job(_) => {
-                self.others.insert(key, object.clone());
+                self.workloads_and_jobs.insert(key, object.clone());
             }
             _ => {}
         }
     }
 
-    /// An object is gone; the workload or Job that it was.
-    pub fn gone(&mut self, key: &ObjectKey) -> Option<Object> {
-        self.assumed.gone(key);
+    /// Removes a deleted object; returns it if it is a workload or Job.
+    pub fn deleted(&mut self, key: &ObjectKey) -> Option<Object> {
+        self.assumed.deleted(key);
         match key.kind {
             Kind::Pod => {
                 self.pods.remove(&key.name);
                 None
             }
-            _ => self.others.remove(key),
+            _ => self.workloads_and_jobs.remove(key),
         }
     }
 
-    /// An action worked, and shows in this version of the object.
-    pub fn worked(&mut self, id: ActionId, key: &ObjectKey, version: u64) {
-        self.assumed.worked(id, key, version);
+    /// Notes that an action succeeded and produced this version of the object.
+    pub fn succeeded(&mut self, id: ActionId, key: &ObjectKey, version: u64) {
+        self.assumed.succeeded(id, key, version);
         if let Some(known) = self.known(key.kind, &key.name) {
             self.assumed.seen(key, known.uid(), known.version());
         }
     }
 
-    /// A pod, or what is assumed of it, may have changed. `None` where that makes no difference to any unit.
+    /// Updates the snapshot after a possible change of a pod; `None` if the change does not matter to any unit.
     pub fn update_pod(&mut self, name: &NamespacedName, bugs: Bugs) -> Option<PodUpdate> {
         let before = self.live.pod(name).cloned();
         let mut after = self.pods.get(name).map(|pod| self.assumed.apply(name, pod)).filter(|pod| !is_finished(pod));
@@ -301,11 +295,11 @@ impl ClusterView {
         if before == after {
             return None;
         }
-        if let Some(pod) = after.as_ref().filter(|after| says_otherwise(before.as_deref(), Some(after))) {
+        if let Some(pod) = after.as_ref().filter(|after| differs_only_in_wait_reason(before.as_deref(), Some(after))) {
             self.live.replace_unread_fields(name, Arc::clone(pod));
             return None;
         }
-        let room = RoomChange::change(self.loaded(), name, before.as_deref(), after.as_deref());
+        let room = RoomChange::of(self.loaded(), name, before.as_deref(), after.as_deref());
         let refused = match &after {
             Some(pod) => self.put(Object::Pod(Arc::clone(pod))),
             None => {
@@ -317,10 +311,10 @@ impl ClusterView {
         Some(PodUpdate { before, after, room, refused })
     }
 
-    /// A workload or a Job, or what is assumed of it, may have changed.
+    /// Updates the snapshot after a possible change of a workload or Job.
     pub fn update_object(&mut self, key: &ObjectKey, bugs: Bugs) -> ObjectUpdate {
         let before = self.live.get(key).cloned();
-        let mut after = self.others.get(key).map(|object| self.assumed.apply_to(key, object));
+        let mut after = self.workloads_and_jobs.get(key).map(|object| self.assumed.apply_to(key, object));
         if let Some(Object::KueueWorkload(workload)) = &mut after
             && bugs.has(Bug::EarlyQuota)
             && let Some(status) = &mut Arc::make_mut(workload).status
@@ -358,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_is_assumed_to_work_until_it_fails() {
+    fn an_action_is_assumed_to_succeed_until_it_fails() {
         let mut view = ClusterView::new("reprieve", Policy::Kubernetes(Kubernetes::default()));
         let (name, bugs) = (NamespacedName::new("default", "a"), Bugs::default());
         let key = ObjectKey::new(Kind::Pod, name.clone());
@@ -369,15 +363,15 @@ mod tests {
         let target = view.target(&key).expect("it is known");
         view.assumed.add(ActionId(1), &Action::Evict { pod: target }, Timestamp(0));
         assert!(view.update_pod(&name, bugs).is_some());
-        assert!(view.is_leaving(&name) && !view.is_quiet());
+        assert!(view.is_evicted(&name) && !view.is_quiet());
 
         view.assumed.failed(ActionId(1), &key);
         assert!(view.update_pod(&name, bugs).is_some());
-        assert!(!view.is_leaving(&name) && view.is_quiet());
+        assert!(!view.is_evicted(&name) && view.is_quiet());
 
-        view.unsettled.insert(key.clone());
-        assert_eq!(view.target(&key), None, "it is read again");
-        view.unsettled.remove(&key);
+        view.unconfirmed.insert(key.clone());
+        assert_eq!(view.target(&key), None, "it is being read again");
+        view.unconfirmed.remove(&key);
         assert!(view.target(&key).is_some());
     }
 }

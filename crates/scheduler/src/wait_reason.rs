@@ -1,53 +1,48 @@
-//! Why a unit waits, as a value. Its name is a label of the metric `reprieve_pending_units` and begins the message of a condition.
+//! The reasons for which units wait. `docs/laws.md#why-a-unit-waits` lists them for users.
 
 use std::fmt;
 
-use reprieve_engine::laws::Law;
 use reprieve_engine::policy::kueue::SkipReason;
 
-/// Why a unit waits.
+/// Why a unit waits. The name of the reason is the label `reason` of the metric `reprieve_pending_units`, and the message of the unit's
+/// condition starts with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitReason {
-    /// A law refuses the unit or makes it wait: the law's name.
+    /// The law with this name refuses the unit or makes it wait.
     Law(&'static str),
-    /// No lawful set of victims makes it fit.
+    /// No set of victims that the policy allows is enough.
     NoFeasiblePlan,
     /// Pods of the unit are missing, or pods of an earlier start are still terminating.
     GangIncomplete,
-    /// The outcome of an action on its pods or its victims is not known yet.
+    /// The outcome of an action on the unit's pods or victims is not known yet.
     AwaitingApiState,
-    /// Its victims are leaving, or an action for it is in flight.
+    /// An action for the unit is in flight.
     ActionInFlight,
-    /// A unit that has waited longer, or that was preempted, comes first.
+    /// A unit that has waited longer, or that was preempted, is scheduled first.
     WaitingForOlderUnit,
-    /// Other workloads of its queue come first.
+    /// Another workload of the same queue is considered first.
     BehindQueueHead,
-    /// The object cannot be understood.
+    /// The object is invalid.
     InvalidObject,
-    /// Its decision ended with a panic.
+    /// The decision about the unit panicked.
     InternalError,
-    /// An action for it failed; it is tried again later.
+    /// An action for the unit failed and is retried later.
     Backoff,
-    /// It waits for its turn.
+    /// The unit has not been decided since something relevant changed.
     Queued,
-    /// Kueue: it would borrow, and a workload of its cohort that need not came first in the cycle.
+    /// Kueue: the workload needs to borrow; a workload of the same cohort that does not went first in the cycle.
     BorrowingBlocked,
-    /// Kueue: a victim was taken for another workload in the same cycle.
+    /// Kueue: another workload preempted one of the victims in the same cycle.
     VictimTaken,
-    /// Kueue: workloads before it in the cycle took the quota.
+    /// Kueue: earlier workloads in the cycle took the quota.
     QuotaTaken,
 }
 
 impl WaitReason {
-    /// The reason of a law with this name.
-    pub(crate) fn of_law(law: &Law, name: &'static str) -> Self {
-        match law {
-            Law::PreemptionInProgress { .. } => Self::ActionInFlight,
-            _ => Self::Law(name),
-        }
-    }
+    /// Victims of the unit are terminating. The name is that of [`Law::PreemptionInProgress`](reprieve_engine::laws::Law), which makes the
+    /// unit wait under the same condition.
+    pub(crate) const PREEMPTION_IN_PROGRESS: Self = Self::Law("PreemptionInProgress");
 
-    /// The reason of a workload that a cycle skips.
     pub(crate) fn of_skip(skip: SkipReason) -> Self {
         match skip {
             SkipReason::BorrowingBlocked { .. } => Self::BorrowingBlocked,
@@ -56,7 +51,7 @@ impl WaitReason {
         }
     }
 
-    /// Its name.
+    /// The code of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Law(name) => name,
@@ -83,10 +78,10 @@ impl fmt::Display for WaitReason {
     }
 }
 
-/// Whether a condition's message is about this subject: it is the subject, or begins with it and `: `. A condition is rewritten only when
-/// its subject changes, so the written message is compared, never parsed.
-pub(crate) fn is_about(message: &str, subject: &str) -> bool {
-    message.strip_prefix(subject).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+/// Whether the message of a condition starts with this code, alone or followed by `: `. The scheduler rewrites a condition only when the
+/// code changes.
+pub(crate) fn starts_with_code(message: &str, code: &str) -> bool {
+    message.strip_prefix(code).is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }
 
 #[cfg(test)]
@@ -95,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// All reasons but laws.
+    /// All reasons except laws.
     const ALL: [WaitReason; 13] = [
         WaitReason::NoFeasiblePlan,
         WaitReason::GangIncomplete,
@@ -119,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_about_what_it_begins_with() {
-        assert!(is_about("NoFeasiblePlan: no node has room for it", "NoFeasiblePlan"));
-        assert!(is_about("NoFeasiblePlan", "NoFeasiblePlan"));
-        assert!(!is_about("NoPlanet: far away", "NoFeasiblePlan"));
-        assert!(!is_about("Never: NoFeasiblePlan: x", "NoFeasiblePlan"));
+    fn a_message_starts_with_a_code_only_as_a_whole_word() {
+        assert!(starts_with_code("NoFeasiblePlan: no node has room for it", "NoFeasiblePlan"));
+        assert!(starts_with_code("NoFeasiblePlan", "NoFeasiblePlan"));
+        assert!(!starts_with_code("NoPlanet: far away", "NoFeasiblePlan"));
+        assert!(!starts_with_code("Never: NoFeasiblePlan: x", "NoFeasiblePlan"));
     }
 }

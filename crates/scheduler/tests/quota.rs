@@ -1,4 +1,4 @@
-//! Policy Kueue, one event at a time: who gets quota, and when.
+//! The scheduler under policy Kueue, driven one event at a time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kueue::{Kueue, PlacementMode};
-use reprieve_scheduler::action::Action;
+use reprieve_scheduler::action::{Action, EventReason};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
 
@@ -81,11 +81,11 @@ fn read(text: &str) -> Vec<Object> {
     objects.iter().collect()
 }
 
-/// A scheduler that knows all these, at rest.
-fn settled(text: &str, placement: PlacementMode) -> Scheduler {
+/// A scheduler that has listed these objects.
+fn synced(text: &str, placement: PlacementMode) -> Scheduler {
     let mut objects: BTreeMap<ObjectKey, Object> = BTreeMap::new();
-    for (at, mut object) in read(text).into_iter().enumerate() {
-        object.metadata_mut().resource_version = Some((at + 1).to_string());
+    for (index, mut object) in read(text).into_iter().enumerate() {
+        object.metadata_mut().resource_version = Some((index + 1).to_string());
         objects.insert(object.key(), object);
     }
     let mut scheduler = Scheduler::new("reprieve", Policy::Kueue(Kueue { placement, ..Kueue::default() }));
@@ -99,7 +99,7 @@ fn settled(text: &str, placement: PlacementMode) -> Scheduler {
     let early = NOW.plus_seconds(-1);
     while scheduler.step(early).is_some() {}
     scheduler.observe(Event::TimerFired, NOW);
-    assert!(scheduler.step(NOW).is_some(), "it lists again what it changes itself");
+    assert!(scheduler.step(NOW).is_some(), "the changed kinds are listed again");
     for kind in [Kind::Pod, Kind::KueueWorkload, Kind::Job] {
         list(&mut scheduler, kind);
     }
@@ -120,22 +120,22 @@ fn admits(steps: &[Step]) -> Vec<&str> {
 }
 
 #[test]
-fn who_was_preempted_is_held_out_of_the_cycle_while_its_preemptor_waits() {
+fn a_preempted_workload_is_excluded_from_the_cycle_while_its_preemptor_is_pending() {
     let preempted = "{conditions: [\
         {type: Preempted, status: 'True', reason: a, message: 'preempted for workload default/high: InClusterQueue', \
          lastTransitionTime: '2026-01-01T00:59:50Z'}, \
         {type: Requeued, status: 'True', reason: a, message: a, lastTransitionTime: '2026-01-01T00:59:50Z'}]}";
     let text = [
         CLUSTER,
-        &workload("holder", "team", 100, 2, &admitted(2)),
+        &workload("older", "team", 100, 2, &admitted(2)),
         &workload("high", "team", 10, 4, "{}"),
         &workload("low", "team", 0, 2, preempted),
         &workload("other", "team", 0, 3, "{}"),
     ]
     .concat();
-    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
+    let mut scheduler = synced(&text, PlacementMode::QuotaOnly);
     let first = steps(&mut scheduler, NOW);
-    assert_eq!(admits(&first), [""; 0], "what it left is not for it");
+    assert_eq!(admits(&first), [""; 0], "the freed quota is for the preemptor");
     let until = NOW.plus_seconds(290);
     let timers = first.iter().flat_map(|step| &step.actions);
     assert!(timers.into_iter().any(|(_, action)| matches!(action, Action::WakeAt { at } if *at == until)), "{first:?}");
@@ -147,78 +147,77 @@ fn who_was_preempted_is_held_out_of_the_cycle_while_its_preemptor_waits() {
 }
 
 #[test]
-fn a_workload_that_cannot_be_understood_is_left_out_and_the_others_go_on() {
+fn an_invalid_workload_is_ignored_and_the_others_are_admitted() {
     let text = [CLUSTER, &workload("bad", "nowhere", 10, 1, "{}"), &workload("good", "team", 0, 1, "{}")].concat();
-    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
+    let mut scheduler = synced(&text, PlacementMode::QuotaOnly);
     let steps = steps(&mut scheduler, NOW);
     assert_eq!(admits(&steps), ["good"], "{steps:?}");
     let actions: Vec<&Action> = steps.iter().flat_map(|step| &step.actions).map(|(_, action)| action).collect();
     let refuses = |action: &&Action| matches!(action, Action::SetQuotaPending { workload, message } if workload.name.name == "bad" && message.contains("nowhere"));
-    let records = |action: &&Action| matches!(action, Action::EmitEvent { about, reason: "Refused", .. } if about.name.name == "bad");
+    let has_event = |action: &&Action| matches!(action, Action::EmitEvent { about, reason: EventReason::Refused, .. } if about.name.name == "bad");
     assert_eq!(actions.iter().copied().filter(refuses).count(), 1, "{actions:?}");
-    assert_eq!(actions.iter().copied().filter(records).count(), 1, "{actions:?}");
+    assert_eq!(actions.iter().copied().filter(has_event).count(), 1, "{actions:?}");
 }
 
 #[test]
-fn of_workloads_that_ask_for_the_same_the_first_is_decided_and_all_are_told() {
+fn the_first_of_equal_workloads_is_decided_and_all_are_reported() {
     let waiting: String = ["b", "c", "d"].map(|name| workload(name, "team", 0, 2, "{}")).concat();
     let text = format!("{CLUSTER}{}{waiting}", workload("a", "team", 0, 3, &admitted(3)));
-    let mut scheduler = settled(&text, PlacementMode::QuotaOnly);
+    let mut scheduler = synced(&text, PlacementMode::QuotaOnly);
     let steps = steps(&mut scheduler, NOW);
     let decided: Vec<String> = steps.iter().filter_map(|step| Some(step.unit.as_ref()?.to_string())).collect();
     assert_eq!(decided, ["Workload default/b"]);
     let actions = steps.iter().flat_map(|step| &step.actions);
-    let told = actions.filter_map(|(_, action)| match action {
+    let reported = actions.filter_map(|(_, action)| match action {
         Action::SetQuotaPending { workload, .. } => Some(workload.name.name.as_str()),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), ["b", "c", "d"]);
+    assert_eq!(reported.collect::<Vec<_>>(), ["b", "c", "d"]);
 }
 
 #[test]
-fn quota_is_given_together_with_nodes_where_that_is_asked_for() {
+fn joint_placement_admits_only_workloads_that_fit_on_nodes() {
     let text = [CLUSTER, &workload("wide", "team", 0, 4, "{}"), &workload("narrow", "team", 0, 2, "{}")].concat();
-    assert_eq!(admits(&steps(&mut settled(&text, PlacementMode::QuotaOnly), NOW)), ["narrow"]);
+    assert_eq!(admits(&steps(&mut synced(&text, PlacementMode::QuotaOnly), NOW)), ["narrow"]);
     let only_wide = [CLUSTER, &workload("wide", "team", 0, 4, "{}")].concat();
-    assert_eq!(admits(&steps(&mut settled(&only_wide, PlacementMode::QuotaOnly), NOW)), ["wide"]);
-    assert_eq!(admits(&steps(&mut settled(&only_wide, PlacementMode::Joint), NOW)), [""; 0], "no node has 4 cpus");
-    assert_eq!(admits(&steps(&mut settled(&text, PlacementMode::Joint), NOW)), ["narrow"]);
+    assert_eq!(admits(&steps(&mut synced(&only_wide, PlacementMode::QuotaOnly), NOW)), ["wide"]);
+    assert_eq!(admits(&steps(&mut synced(&only_wide, PlacementMode::Joint), NOW)), [""; 0], "no node has 4 cpus");
+    assert_eq!(admits(&steps(&mut synced(&text, PlacementMode::Joint), NOW)), ["narrow"]);
 }
 
-/// It can be seen from outside by which law a workload waits, and in which queue.
 #[test]
-fn who_waits_and_why_is_told_by_queue() {
+fn pending_workloads_are_listed_by_queue_and_reason() {
     let waiting = [workload("large", "team", 1, 5, "{}"), workload("strange", "nowhere", 1, 1, "{}")].concat();
-    let mut scheduler = settled(
+    let mut scheduler = synced(
         &format!("{CLUSTER}{}{waiting}", workload("runs", "team", 0, 1, &admitted(1))),
         PlacementMode::QuotaOnly,
     );
     steps(&mut scheduler, NOW);
-    let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
-    told.sort();
-    assert_eq!(told, [("nowhere".to_owned(), "Underway"), ("team".to_owned(), "Underway")], "they are being told so");
-    let large = workload("large", "team", 1, 5, &refused("NoPlan"));
-    let strange = workload("strange", "nowhere", 1, 1, &refused("Misunderstood"));
-    let mut scheduler = settled(&format!("{CLUSTER}{large}{strange}"), PlacementMode::QuotaOnly);
+    let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
+    reasons.sort();
+    let in_flight = [("nowhere".to_owned(), "ActionInFlight"), ("team".to_owned(), "ActionInFlight")];
+    assert_eq!(reasons, in_flight, "their conditions are being written");
+    let large = workload("large", "team", 1, 5, &refused("NoFeasiblePlan"));
+    let strange = workload("strange", "nowhere", 1, 1, &refused("InvalidObject"));
+    let mut scheduler = synced(&format!("{CLUSTER}{large}{strange}"), PlacementMode::QuotaOnly);
     steps(&mut scheduler, NOW);
-    let mut told: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
-    told.sort();
-    assert_eq!(told, [("nowhere".to_owned(), "Misunderstood"), ("team".to_owned(), "NoPlan")]);
+    let mut reasons: Vec<_> = scheduler.waiting_by_queue().map(|(queue, reason)| (queue, reason.as_str())).collect();
+    reasons.sort();
+    assert_eq!(reasons, [("nowhere".to_owned(), "InvalidObject"), ("team".to_owned(), "NoFeasiblePlan")]);
 }
 
-fn refused(law: &str) -> String {
+fn refused(code: &str) -> String {
     format!(
-        "{{conditions: [{{type: QuotaReserved, status: 'False', reason: Pending, message: '{law}: a', \
+        "{{conditions: [{{type: QuotaReserved, status: 'False', reason: Pending, message: '{code}: a', \
          lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}"
     )
 }
 
-/// What is said of a workload is why it waits now, not why it did; since when it waits is not touched by that.
 #[test]
-fn a_workload_is_told_anew_when_it_is_another_law() {
-    let told = |law: &str| {
-        let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(law)));
-        let steps = steps(&mut settled(&text, PlacementMode::QuotaOnly), NOW);
+fn the_condition_of_a_workload_is_rewritten_when_the_reason_changes() {
+    let written = |code: &str| {
+        let text = format!("{CLUSTER}{}", workload("large", "team", 1, 5, &refused(code)));
+        let steps = steps(&mut synced(&text, PlacementMode::QuotaOnly), NOW);
         let actions = steps.into_iter().flat_map(|step| step.actions);
         let messages = actions.filter_map(|(_, action)| match action {
             Action::SetQuotaPending { message, .. } => Some(message),
@@ -226,9 +225,9 @@ fn a_workload_is_told_anew_when_it_is_another_law() {
         });
         messages.collect::<Vec<String>>()
     };
-    assert_eq!(told("NoPlan"), [""; 0]);
-    let anew = told("Ceiling");
-    assert!(matches!(anew.as_slice(), [message] if message.starts_with("NoPlan: ")), "{anew:?}");
+    assert_eq!(written("NoFeasiblePlan"), [""; 0]);
+    let rewritten = written("QueueLimit");
+    assert!(matches!(rewritten.as_slice(), [message] if message.starts_with("NoFeasiblePlan: ")), "{rewritten:?}");
 }
 
 #[cfg(feature = "deliberate-bugs")]
@@ -240,12 +239,11 @@ mod faults {
 
     use super::*;
 
-    /// A workload about which nothing can be decided, because that fails by a fault, does not keep the others of the cycle from their quota.
     #[test]
-    fn a_fault_in_a_cycle_is_about_one_workload() {
+    fn a_panic_in_a_cycle_affects_one_workload() {
         let text =
             format!("{CLUSTER}{}{}", workload("fatal", "team", 10, 2, "{}"), workload("other", "team", 0, 4, "{}"));
-        let mut scheduler = settled(&text, PlacementMode::QuotaOnly).with_bug(Some(Bug::Panic));
+        let mut scheduler = synced(&text, PlacementMode::QuotaOnly).with_bug(Some(Bug::Panic));
         assert!(catch_unwind(AssertUnwindSafe(|| scheduler.step(NOW))).is_err());
         assert_eq!(scheduler.recover(NOW), Some(UnitRef::Workload(NamespacedName::new("default", "fatal"))));
         assert_eq!(admits(&steps(&mut scheduler, NOW)), ["other"]);
@@ -253,14 +251,14 @@ mod faults {
 }
 
 #[test]
-fn a_limit_range_counts_from_when_it_comes_until_it_goes() {
+fn a_limit_range_applies_from_its_creation_to_its_deletion() {
     let limits = "{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, max: {cpu: 1}}]}}";
-    let mut scheduler = settled(&[CLUSTER, &workload("one", "team", 0, 2, "{}")].concat(), PlacementMode::QuotaOnly);
+    let mut scheduler = synced(&[CLUSTER, &workload("one", "team", 0, 2, "{}")].concat(), PlacementMode::QuotaOnly);
     let mut object = read(limits).remove(0);
     object.metadata_mut().resource_version = Some("101".to_owned());
     scheduler.observe(Event::Upserted(object.clone()), NOW);
     let refused = steps(&mut scheduler, NOW);
-    assert_eq!(admits(&refused), [""; 0], "it asks for more than it may");
+    assert_eq!(admits(&refused), [""; 0], "it requests more than the maximum");
     for (action, _) in refused.into_iter().flat_map(|step| step.actions) {
         scheduler.observe(Event::ActionCompleted { action, result: ActionResult::Ok { version: 0 } }, NOW);
     }
@@ -284,7 +282,7 @@ fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class()
         (classes, r#"{"priority": 9}"#, 9),
         ("", "{}", 0),
     ] {
-        let mut scheduler = settled(&[CLUSTER, classes].concat(), PlacementMode::QuotaOnly);
+        let mut scheduler = synced(&[CLUSTER, classes].concat(), PlacementMode::QuotaOnly);
         let text = format!(
             r#"{{"metadata": {{"name": "one", "uid": "one", "labels": {{"kueue.x-k8s.io/queue-name": "team"}}}},
              "spec": {{"suspend": true, "template": {{"spec": {spec}}}}}}}"#
@@ -293,10 +291,10 @@ fn the_workload_of_a_job_has_the_priority_of_its_class_or_of_the_default_class()
         job.metadata_mut().resource_version = Some("101".to_owned());
         scheduler.observe(Event::Upserted(job), NOW);
         let steps = steps(&mut scheduler, NOW);
-        let made = steps.iter().flat_map(|step| &step.actions).find_map(|(_, action)| match action {
+        let created = steps.iter().flat_map(|step| &step.actions).find_map(|(_, action)| match action {
             Action::CreateWorkload { workload } => workload.spec.priority,
             _ => None,
         });
-        assert_eq!(made, Some(priority), "{spec}");
+        assert_eq!(created, Some(priority), "{spec}");
     }
 }

@@ -1,4 +1,4 @@
-//! A virtual API server: objects with versions, requests with preconditions, and a record of what changed.
+//! The virtual API server: stores objects with versions, checks the preconditions of actions, and collects watch events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_loader::time::time;
-use reprieve_scheduler::action::{Action, Target};
-use reprieve_scheduler::effects::{apply, apply_to_pod, terminate};
+use reprieve_scheduler::action::Action;
+use reprieve_scheduler::effects::{apply, terminate};
 use reprieve_scheduler::event::{ActionResult, Event};
 
-/// The objects, and what watchers have to be told.
+/// The objects, and the watch events that were not delivered yet.
 #[derive(Default)]
 pub struct Api {
     objects: BTreeMap<ObjectKey, Object>,
-    /// By the uid of an owner: what it owns.
+    /// The objects that each owner owns, by the uid of the owner.
     owned: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// The version of the last change.
     pub version: u64,
@@ -26,23 +26,21 @@ pub struct Api {
 }
 
 impl Api {
-    /// What changed since this was last asked.
+    /// The watch events since the last call.
     pub fn take_changes(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.changes)
     }
 
-    /// All objects of a kind, as a list request gives them.
+    /// The result of a list request.
     pub fn list(&self, kind: Kind) -> Event {
         let objects = self.of_kind(kind).cloned().collect();
         Event::Listed { kind, objects, version: self.version }
     }
 
-    /// An object.
     pub fn get(&self, key: &ObjectKey) -> Option<&Object> {
         self.objects.get(key)
     }
 
-    /// A pod.
     pub fn pod(&self, name: &NamespacedName) -> Option<&Arc<Pod>> {
         match self.objects.get(&ObjectKey::new(Kind::Pod, name.clone()))? {
             Object::Pod(pod) => Some(pod),
@@ -50,23 +48,20 @@ impl Api {
         }
     }
 
-    /// All objects of a kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         let from = ObjectKey::new(kind, NamespacedName { namespace: String::new(), name: String::new() });
         self.objects.range(from..).map(|(_, object)| object).take_while(move |object| object.kind() == kind)
     }
 
-    /// All objects.
     pub fn all(&self) -> impl Iterator<Item = &Object> {
         self.objects.values()
     }
 
-    /// What the object of this uid owns.
+    /// The objects whose owner has this uid.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &ObjectKey> {
         self.owned.get(uid).into_iter().flatten()
     }
 
-    /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.of_kind(Kind::Pod).filter_map(|object| match object {
             Object::Pod(pod) => Some(pod),
@@ -74,7 +69,7 @@ impl Api {
         })
     }
 
-    /// Creates an object, with a uid and a time of its own.
+    /// Creates an object with a new uid.
     pub fn create(&mut self, mut object: Object, now: Timestamp) {
         self.uids += 1;
         let uid = format!("{:08}", self.uids);
@@ -84,7 +79,7 @@ impl Api {
         self.store(object);
     }
 
-    /// Changes a pod, if it is there.
+    /// Changes a pod, if it exists; returns the new version.
     pub fn change(&mut self, name: &NamespacedName, change: impl FnOnce(&mut Pod)) -> Option<u64> {
         let key = ObjectKey::new(Kind::Pod, name.clone());
         let Object::Pod(pod) = self.objects.get(&key)?.clone() else {
@@ -95,7 +90,7 @@ impl Api {
         Some(self.store(Object::from(pod)))
     }
 
-    /// Puts an object in the place of what has its name.
+    /// Creates or replaces an object; returns the new version.
     pub fn store(&mut self, mut object: Object) -> u64 {
         self.version += 1;
         object.metadata_mut().resource_version = Some(self.version.to_string());
@@ -108,7 +103,6 @@ impl Api {
         self.version
     }
 
-    /// Removes an object.
     pub fn remove(&mut self, key: &ObjectKey) {
         if let Some(object) = self.objects.remove(key) {
             for owner in object.metadata().owner_references.iter().flatten() {
@@ -122,7 +116,7 @@ impl Api {
         }
     }
 
-    /// Deletes a pod with its grace; one that runs nowhere goes at once.
+    /// Deletes a pod with its grace period; a pod without a node is removed at once. Returns the version of the deletion.
     pub fn delete(&mut self, name: &NamespacedName, now: Timestamp) -> u64 {
         let Some(pod) = self.pod(name) else {
             return self.version;
@@ -134,29 +128,12 @@ impl Api {
         if pod.metadata.deletion_timestamp.is_some() {
             return Object::Pod(Arc::clone(pod)).version();
         }
-        self.change(name, |pod| terminate(pod, now)).expect("it is there")
+        self.change(name, |pod| terminate(pod, now)).expect("the pod exists")
     }
 
-    /// Carries out a request.
+    /// Executes an action.
     pub fn carry_out(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         match action {
-            Action::Bind { pod, .. } => self.request(pod, false, |pod| {
-                let allowed = pod.node_name.is_none() && pod.metadata.deletion_timestamp.is_none();
-                allowed && apply_to_pod(action, pod, now)
-            }),
-            Action::SetCondition { kind: Kind::Pod, object, said } => self.request(object, false, |pod| {
-                let allowed = said.type_ != "PodScheduled" || pod.node_name.is_none();
-                allowed && apply_to_pod(action, pod, now)
-            }),
-            Action::Nominate { pod, .. }
-            | Action::Mark { pod, .. }
-            | Action::Unmark { pod }
-            | Action::SoftEvict { pod, .. } => self.request(pod, false, |pod| apply_to_pod(action, pod, now)),
-            Action::Evict { pod } => match self.request(pod, true, |_| true) {
-                ActionResult::Ok { .. } => ActionResult::Ok { version: self.delete(&pod.name, now) },
-                refused => refused,
-            },
-            Action::SetCondition { .. } => self.change_other(action, false, now),
             Action::GetObject { key } => match self.objects.get(key) {
                 Some(object) => ActionResult::Read(object.clone()),
                 None => ActionResult::NotFound,
@@ -169,44 +146,41 @@ impl Api {
                 self.create(object, now);
                 ActionResult::Ok { version: self.version }
             }
-            Action::SetQuotaPending { .. }
-            | Action::Admit { .. }
-            | Action::EvictWorkload { .. }
-            | Action::RequeueWorkload { .. }
-            | Action::FinishWorkload { .. }
-            | Action::StartJob { .. }
-            | Action::SuspendJob { .. }
-            | Action::RestoreJob { .. } => self.change_other(action, true, now),
             Action::EmitEvent { .. } | Action::Relist { .. } | Action::WakeAt { .. } => ActionResult::Ok { version: 0 },
+            _ => self.change_object(action, now),
         }
     }
 
-    /// A request about an object other than a pod, which must be the one that is meant; `exact`: in the very version.
-    fn change_other(&mut self, action: &Action, exact: bool, now: Timestamp) -> ActionResult {
+    /// Executes an action on an object, if the preconditions hold: always the uid; for evictions, workloads and Jobs also the version.
+    fn change_object(&mut self, action: &Action, now: Timestamp) -> ActionResult {
         let Some((kind, target)) = action.changes() else { return ActionResult::NotFound };
         let known = self.objects.get(&ObjectKey::new(kind, target.name.clone()));
-        let Some(mut object) = known.filter(|object| object.uid() == target.uid).cloned() else {
+        let Some(before) = known.filter(|object| object.uid() == target.uid).cloned() else {
             return ActionResult::NotFound;
         };
-        if exact && object.version() != target.version {
+        let needs_version = matches!(action, Action::Evict { .. }) || matches!(kind, Kind::KueueWorkload | Kind::Job);
+        if needs_version && before.version() != target.version {
             return ActionResult::Conflict;
         }
-        match apply(action, &mut object, now) {
-            true => ActionResult::Ok { version: self.store(object) },
-            false => ActionResult::Conflict,
+        if let Action::Evict { pod } = action {
+            return ActionResult::Ok { version: self.delete(&pod.name, now) };
         }
+        let mut after = before.clone();
+        if !is_allowed(action, &before) || !apply(action, &mut after, now) {
+            return ActionResult::Conflict;
+        }
+        // A patch of a pod that changes nothing makes no new version.
+        let is_unchanged = kind == Kind::Pod && after == before;
+        ActionResult::Ok { version: if is_unchanged { before.version() } else { self.store(after) } }
     }
+}
 
-    /// A request about a pod that must be the one that is meant; `exact`: in the very version. What leaves it as it is makes no version.
-    fn request(&mut self, target: &Target, exact: bool, change: impl FnOnce(&mut Pod) -> bool) -> ActionResult {
-        let known = self.pod(&target.name).map(|pod| (Pod::clone(pod), Object::Pod(Arc::clone(pod))));
-        let Some((mut pod, before)) = known.filter(|(_, before)| before.uid() == target.uid) else {
-            return ActionResult::NotFound;
-        };
-        if (exact && before.version() != target.version) || !change(&mut pod) {
-            return ActionResult::Conflict;
-        }
-        let after = Object::from(pod);
-        ActionResult::Ok { version: if after == before { before.version() } else { self.store(after) } }
+/// Whether the API server accepts the action on the object in its current state: a bound pod cannot be bound, nor become unscheduled.
+fn is_allowed(action: &Action, object: &Object) -> bool {
+    let Object::Pod(pod) = object else { return true };
+    match action {
+        Action::Bind { .. } => pod.node_name.is_none() && pod.metadata.deletion_timestamp.is_none(),
+        Action::SetCondition { condition, .. } => condition.type_ != "PodScheduled" || pod.node_name.is_none(),
+        _ => true,
     }
 }

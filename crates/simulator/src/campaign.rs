@@ -1,4 +1,4 @@
-//! Random clusters, each from a seed, in which everything goes wrong.
+//! Random clusters for `reprieve simulate --check`: nodes, queues, jobs and injected faults, all drawn from a seed.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ use crate::run::Gang;
 use crate::submission::Submission;
 use crate::virtual_cluster::RunConfig;
 
-/// The policies that a campaign goes through.
+/// The policies of a campaign.
 pub const POLICIES: &[&str] =
     &["Kubernetes", "YuniKorn", "Koordinator", "Koordinator (soft)", "Kueue", "Kueue (fair)", "Kueue (joint)"];
 
 const GPU: &str = "nvidia.com/gpu";
 const TEAMS: [&str; 2] = ["a", "b"];
-/// Nominal quota in thousandths, without a borrowing limit.
-const MORE_CPU_THAN_ANY_NODE: (i64, Option<i64>) = (1_000_000, None);
+/// Nominal quota in thousandths of a cpu, more than any node has, without a borrowing limit.
+const AMPLE_CPU: (i64, Option<i64>) = (1_000_000, None);
 /// The flavors of nodes under policy Kueue.
 const FLAVORS: [&str; 2] = ["new", "old"];
 const FAIR: FairSharing =
@@ -44,7 +44,7 @@ const SECOND: i64 = 1_000_000;
 
 /// A random cluster under one of [`POLICIES`].
 pub fn setup(seed: u64, policy: &str, faults: Faults) -> RunConfig {
-    let mut chance = Rng::new(seed);
+    let mut rng = Rng::new(seed);
     let policy = match policy {
         "YuniKorn" => Policy::YuniKorn,
         "Koordinator" => Policy::Koordinator(Koordinator { deletes_victims: true, ..Koordinator::default() }),
@@ -54,17 +54,17 @@ pub fn setup(seed: u64, policy: &str, faults: Faults) -> RunConfig {
         "Koordinator (soft)" => Policy::Koordinator(Koordinator::default()),
         _ => Policy::Kubernetes(Kubernetes::default()),
     };
-    let gpus = chance.pick(&[2, 4, 8]);
-    let nodes = chance.range(2, 6);
-    let mut objects: Vec<Object> = (0..nodes).map(|at| node(&format!("node-{at}"), gpus)).collect();
+    let gpus = rng.pick(&[2, 4, 8]);
+    let nodes = rng.range(2, 6);
+    let mut objects: Vec<Object> = (0..nodes).map(|index| node(&format!("node-{index}"), gpus)).collect();
     if let Policy::Kueue(_) = policy {
-        let queues = cluster_queues(&mut chance, &mut objects, gpus);
+        let queues = cluster_queues(&mut rng, &mut objects, gpus);
         objects.extend(queues);
     } else {
-        objects.extend(queues(&mut chance, &policy, nodes * gpus));
+        objects.extend(queues(&mut rng, &policy, nodes * gpus));
     }
-    let n = chance.range(8, 30);
-    let submissions = (0..n).map(|at| submission(&mut chance, at, gpus, &policy)).collect();
+    let n = rng.range(8, 30);
+    let submissions = (0..n).map(|index| submission(&mut rng, index, gpus, &policy)).collect();
     RunConfig {
         policy,
         objects,
@@ -87,22 +87,22 @@ fn node(name: &str, gpus: i64) -> Object {
     input::node(name, BTreeMap::new(), &[], allocatable)
 }
 
-/// Two teams that share the cluster, in the words of the policy.
-fn queues(chance: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
+/// The queues of two teams that share the cluster, as objects of the policy.
+fn queues(rng: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     let half = (gpus / 2).max(1);
-    let least = [chance.range(half / 2, half), chance.range(0, half)];
-    let most = [chance.range(half, gpus), chance.range(half, gpus)];
+    let guarantees = [rng.range(half / 2, half), rng.range(0, half)];
+    let limits = [rng.range(half, gpus), rng.range(half, gpus)];
     let amount = |gpus: i64| Amounts::from([(GPU.to_owned(), gpus)]);
-    let team = |at: usize| QueueSpec {
-        name: TEAMS[at].to_owned(),
-        guarantee: amount(least[at]),
-        ceiling: amount(most[at]),
+    let team = |index: usize| QueueSpec {
+        name: TEAMS[index].to_owned(),
+        guarantee: amount(guarantees[index]),
+        ceiling: amount(limits[index]),
         ..QueueSpec::default()
     };
     let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();
     match policy {
         Policy::YuniKorn => {
-            let fenced = chance.happens(300_000);
+            let fenced = rng.happens(300_000);
             let properties = |team: &str| {
                 let policy = if fenced && team == TEAMS[0] { "fence" } else { "default" };
                 json!({ "preemption.delay": "10s", "preemption.policy": policy })
@@ -114,13 +114,13 @@ fn queues(chance: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     }
 }
 
-/// Two ClusterQueues of one cohort that share the nodes, of one flavor or two, and take back what they lent.
-fn cluster_queues(chance: &mut Rng, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
-    // 1. Nodes of one flavor or of two.
-    let n_flavors = if nodes.len() > 3 && chance.happens(500_000) { 2 } else { 1 };
+/// Two ClusterQueues of one cohort that share the nodes, of one or two flavors, and reclaim what they lend.
+fn cluster_queues(rng: &mut Rng, nodes: &mut [Object], gpus: i64) -> Vec<Object> {
+    // 1. Label the nodes with one flavor or two.
+    let n_flavors = if nodes.len() > 3 && rng.happens(500_000) { 2 } else { 1 };
     let mut capacity = vec![0; n_flavors];
-    for (at, node) in nodes.iter_mut().enumerate() {
-        let flavor = at % n_flavors;
+    for (index, node) in nodes.iter_mut().enumerate() {
+        let flavor = index % n_flavors;
         capacity[flavor] += gpus;
         let labels = node.metadata_mut().labels.get_or_insert_default();
         labels.insert("flavor".to_owned(), FLAVORS[flavor].to_owned());
@@ -129,16 +129,16 @@ fn cluster_queues(chance: &mut Rng, nodes: &mut [Object], gpus: i64) -> Vec<Obje
         .iter()
         .map(|&name| Object::from(flavor(name, [("flavor".to_owned(), name.to_owned())].into())))
         .collect();
-    // 2. Two queues that share the whole capacity.
-    let limited = chance.happens(500_000);
-    let strict = chance.happens(300_000);
-    let of_a: Vec<i64> = capacity.iter().map(|gpus| chance.range(0, *gpus)).collect();
+    // 2. Divide the capacity between two queues.
+    let limited = rng.happens(500_000);
+    let strict = rng.happens(300_000);
+    let of_a: Vec<i64> = capacity.iter().map(|gpus| rng.range(0, *gpus)).collect();
     for queue in TEAMS {
         let flavors = capacity.iter().zip(&of_a).zip(FLAVORS).map(|((gpus, of_a), flavor)| {
             let nominal = if queue == TEAMS[0] { *of_a } else { gpus - of_a };
             flavor_quotas(flavor, [GPU, "cpu"], |resource| match resource {
                 GPU => (nominal, limited.then_some(gpus / 2)),
-                _ => MORE_CPU_THAN_ANY_NODE,
+                _ => AMPLE_CPU,
             })
         });
         let mut cluster_queue = cluster_queue(queue, "all", resource_groups(flavors.collect()));
@@ -148,27 +148,27 @@ fn cluster_queues(chance: &mut Rng, nodes: &mut [Object], gpus: i64) -> Vec<Obje
     objects
 }
 
-fn submission(chance: &mut Rng, at: i64, gpus: i64, policy: &Policy) -> Submission {
-    let priority = i32::try_from(chance.range(0, 3) * 10).expect("it is small");
-    let each = chance.pick(&[1, 1, 1, 2, gpus.min(4)]).min(gpus);
-    let gang = chance.happens(500_000);
-    let pods = usize::try_from(if gang { chance.range(2, 6) } else { chance.range(1, 3) }).expect("it is small");
-    let whole = chance.happens(700_000);
-    let min = if chance.happens(800_000) { pods } else { pods - 1 };
-    let queue = chance.pick(&TEAMS);
+fn submission(rng: &mut Rng, index: i64, gpus: i64, policy: &Policy) -> Submission {
+    let priority = i32::try_from(rng.range(0, 3) * 10).expect("a small number");
+    let each = rng.pick(&[1, 1, 1, 2, gpus.min(4)]).min(gpus);
+    let gang = rng.happens(500_000);
+    let pods = usize::try_from(if gang { rng.range(2, 6) } else { rng.range(1, 3) }).expect("a small number");
+    let whole = rng.happens(700_000);
+    let min = if rng.happens(800_000) { pods } else { pods - 1 };
+    let queue = rng.pick(&TEAMS);
     let requests = [("cpu", 1), (GPU, each)].map(|(resource, n)| (resource.to_owned(), Quantity(n.to_string())));
     let mut template = template(priority, requests.into_iter());
     template.metadata.labels = NeutralQueues::default().label(queue, policy).map(|label| [label].into());
-    let running = chance.range(1, 120) * MINUTE;
+    let running = rng.range(1, 120) * MINUTE;
     Submission {
-        name: NamespacedName::new("default", &format!("job-{at:02}")),
-        at: START.plus_micros(chance.range(0, 3 * HOUR)),
+        name: NamespacedName::new("default", &format!("job-{index:02}")),
+        at: START.plus_micros(rng.range(0, 3 * HOUR)),
         pods,
         gang: gang.then_some(Gang { min, whole }),
         template: template.into(),
         running_micros: Some(running),
-        checkpoint_micros: chance.happens(500_000).then_some(10 * MINUTE),
-        startup_micros: chance.range(1, 20) * SECOND,
-        stop_micros: chance.range(1, 30) * SECOND,
+        checkpoint_micros: rng.happens(500_000).then_some(10 * MINUTE),
+        startup_micros: rng.range(1, 20) * SECOND,
+        stop_micros: rng.range(1, 30) * SECOND,
     }
 }

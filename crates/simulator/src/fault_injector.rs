@@ -1,44 +1,43 @@
-//! When something goes wrong. Chance is drawn for each kind of fault and each thing that it may befall on its own, so that a world with
-//! fewer kinds of faults, or fewer jobs, meets with the same misfortunes otherwise.
+//! Draws the injected faults. Each draw depends only on the seed, the kind of fault, its subject and the number of earlier draws for these, so
+//! that a run with fewer kinds of faults or fewer jobs has the same faults otherwise. `shrink` relies on it.
 
 use std::collections::BTreeMap;
 
 use crate::faults::{Fault, Faults};
 use crate::rng::Rng;
 
-/// Decides which faults a run meets with, and counts them.
 pub(crate) struct FaultInjector {
     seed: u64,
     faults: Faults,
-    /// How often it was asked about each.
-    asked: BTreeMap<(Fault, u64), u64>,
-    /// How many faults there were.
-    pub struck: u64,
+    /// The number of draws for each kind of fault and subject.
+    draws: BTreeMap<(Fault, u64), u64>,
+    /// The number of injected faults.
+    pub count: u64,
 }
 
 impl FaultInjector {
     pub fn new(seed: u64, faults: Faults) -> Self {
-        Self { seed, faults, asked: BTreeMap::new(), struck: 0 }
+        Self { seed, faults, draws: BTreeMap::new(), count: 0 }
     }
 
-    /// What a fault may befall; nothing where there are none, which saves putting it into words.
+    /// The subject of a draw; empty in a run without faults, which saves formatting it.
     pub fn about(&self, about: impl FnOnce() -> String) -> String {
         if self.faults.is_none() { String::new() } else { about() }
     }
 
-    /// Whether a fault befalls something now; if so, what more there is to chance about it.
+    /// Draws a fault; if it occurs, returns a random number generator for its details.
     pub fn draw_fault(&mut self, fault: Fault, about: &str) -> Option<Rng> {
         let rate = *self.faults.rate(fault);
         if rate == 0 {
             return None;
         }
         let about = digest(about);
-        let nth = self.asked.entry((fault, about)).or_default();
+        let nth = self.draws.entry((fault, about)).or_default();
         *nth += 1;
-        let mut chance = Rng::new(digest(&format!("{} {fault:?} {about} {nth}", self.seed)));
-        let strikes = chance.happens(rate);
-        self.struck += u64::from(strikes);
-        strikes.then_some(chance)
+        let mut rng = Rng::new(digest(&format!("{} {fault:?} {about} {nth}", self.seed)));
+        let strikes = rng.happens(rate);
+        self.count += u64::from(strikes);
+        strikes.then_some(rng)
     }
 }
 
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_kind_of_fault_plays_no_part_in_another() {
+    fn kinds_of_faults_are_independent() {
         let met = |rates: Faults| {
             let mut faults = FaultInjector::new(7, rates);
             let mut strikes = Vec::new();

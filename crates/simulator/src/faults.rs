@@ -1,12 +1,11 @@
-//! What goes wrong, and how often: in so many of a million cases.
+//! The kinds of injected faults and their rates, in occurrences per million opportunities.
 
 use serde::{Deserialize, Serialize};
 
-/// Makes the types of the table below. Each row: what goes wrong, the field of its rate, its kind, and its rate where a bit of everything
-/// goes wrong.
+/// Defines the types from the table below. Each row: description, field of the rate, kind, and the rate in [`Faults::SOME`].
 macro_rules! faults {
     ($(#[doc = $doc:literal] $field:ident $kind:ident $some:literal;)+) => {
-        /// What goes wrong.
+        /// The rate of each kind of fault, per million opportunities.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
         pub struct Faults {
@@ -20,15 +19,15 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// All kinds.
+            /// All kinds of faults.
             pub const ALL: &[Self] = &[$(Self::$kind,)+];
         }
 
         impl Faults {
-            /// A bit of everything.
+            /// A low rate of every kind.
             pub const SOME: Self = Self { $($field: $some,)+ };
 
-            /// In how many of a million cases this kind happens.
+            /// The rate of a kind, per million opportunities.
             pub fn rate(&mut self, kind: Fault) -> &mut u32 {
                 match kind {
                     $(Fault::$kind => &mut self.$field,)+
@@ -43,26 +42,26 @@ faults! {
     lost_events LostEvent 10_000;
     /// An event comes twice.
     repeated_events RepeatedEvent 20_000;
-    /// An event comes up to half a minute late, after others that were after it.
+    /// An event comes up to 30 s late, after later events.
     delayed_events DelayedEvent 20_000;
-    /// A request finds that the object has changed.
+    /// A request is rejected because the object has changed.
     conflicts Conflict 20_000;
-    /// A request fails for want of a right.
+    /// A request is forbidden.
     failures Failure 5_000;
-    /// A request works, but its answer never comes.
+    /// A request succeeds, but the response is lost.
     lost_answers LostAnswer 20_000;
-    /// A request is lost, and so is its answer.
+    /// A request is lost before it reaches the API server.
     lost_requests LostRequest 10_000;
-    /// A victim takes minutes to go.
+    /// A victim takes minutes to terminate.
     slow_victims SlowVictim 100_000;
-    /// By step: a node vanishes, and comes back after some minutes.
+    /// A node is removed, and added again after minutes (drawn once per step).
     lost_nodes LostNode 500;
-    /// By step: the scheduler is killed and started anew.
+    /// The scheduler is restarted (drawn once per step).
     restarts Restart 5_000;
 }
 
 impl Faults {
-    /// Whether nothing goes wrong.
+    /// Whether no fault is injected.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What is to be simulated, before a policy is chosen: scenarios and traces become one of these, and it becomes a setup for each policy.
+//! The input of a simulation, made from a scenario or a trace. It becomes a [`RunConfig`] for each policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,38 +26,38 @@ use crate::submission::Submission;
 use crate::usage::QUEUE;
 use crate::virtual_cluster::RunConfig;
 
-/// How many samples a run takes.
+/// The number of usage samples in a run.
 const SAMPLES: i64 = 720;
-/// The namespace of all that is submitted.
+/// The namespace of all simulated jobs.
 const NAMESPACE: &str = "default";
 
-/// What is to be simulated under any policy.
+/// The cluster and the jobs of a simulation, independent of the policy.
 #[derive(Clone, Debug)]
 pub struct SimulationInput {
-    /// What it is called.
+    /// The name of the scenario, or the file of the trace.
     pub name: String,
-    /// Nodes, classes, budgets, and accounts in some policy's own words.
+    /// Nodes, priority classes, budgets, and queues as objects of one policy.
     pub objects: Vec<Object>,
-    /// Queues that become objects of each policy.
+    /// Queues that are translated to objects of each policy.
     pub queues: NeutralQueues,
-    /// What is submitted, and to which queue.
+    /// The jobs, each with its queue.
     pub submissions: Vec<(Submission, Option<String>)>,
-    /// When it begins.
+    /// The virtual time of the start.
     pub start: Timestamp,
-    /// When it ends.
+    /// The virtual time of the end.
     pub end: Timestamp,
-    /// What goes wrong.
+    /// The rates of injected faults.
     pub faults: Faults,
-    /// How long another operator takes to delete a pod that was labelled for it.
+    /// The time until another operator deletes a pod with the soft-eviction label.
     pub soft_eviction_micros: i64,
-    /// What was made up, in sentences.
-    pub made_up: Vec<String>,
-    /// Where chance comes from.
+    /// The assumptions behind synthetic data, one sentence each.
+    pub assumptions: Vec<String>,
+    /// The random seed.
     pub seed: u64,
 }
 
 impl SimulationInput {
-    /// The same under a policy; an error where the policy does not understand its objects.
+    /// The configuration of a run under a policy; an error if the policy cannot use the objects.
     pub fn setup(&self, policy: Policy) -> Result<RunConfig, InputError> {
         let mut objects: Vec<Object> =
             self.objects.iter().filter(|object| is_read_by(object, &policy)).cloned().collect();
@@ -67,8 +67,8 @@ impl SimulationInput {
             let queues = self.queue_objects(&policy, &objects);
             objects.extend(queues);
         }
-        self.refuse_misunderstood(&objects, &policy)?;
-        // Submissions that are alike stay so: the memory of a run is in proportion to what differs.
+        self.reject_invalid(&objects, &policy)?;
+        // Submissions with the same template share the labelled copy, to save memory.
         let mut labelled: BTreeMap<(*const Pod, &String), Arc<Pod>> = BTreeMap::new();
         let submissions = self.submissions.iter().map(|(submission, queue)| {
             let mut submission = submission.clone();
@@ -100,21 +100,20 @@ impl SimulationInput {
         })
     }
 
-    /// The queues as objects of a policy.
     fn queue_objects(&self, policy: &Policy, nodes: &[Object]) -> Vec<Object> {
         match policy {
             Policy::Kubernetes(_) => Vec::new(),
             Policy::YuniKorn => vec![Object::from(config_map(&self.queues, |_| json!({})))],
             Policy::Koordinator(_) => elastic_quotas(&self.queues).map(Object::from).collect(),
             Policy::Kueue(_) => {
-                let offered = offered(nodes);
-                to_kueue::queue_objects(&self.queues, &offered, &offered, &BTreeSet::from([NAMESPACE]))
+                let capacity = total_allocatable(nodes);
+                to_kueue::queue_objects(&self.queues, &capacity, &capacity, &BTreeSet::from([NAMESPACE]))
             }
         }
     }
 
-    /// A scheduler keeps to what was in force before where it is told nonsense; whoever writes a scenario is told.
-    fn refuse_misunderstood(&self, each: &[Object], policy: &Policy) -> Result<(), InputError> {
+    /// The scheduler ignores an invalid configuration and keeps the previous one; the author of a scenario gets an error instead.
+    fn reject_invalid(&self, each: &[Object], policy: &Policy) -> Result<(), InputError> {
         let source = Source { file: self.name.as_str().into(), document: 1, item: None };
         let mut objects = ObjectSet::default();
         for object in each {
@@ -125,25 +124,24 @@ impl SimulationInput {
 }
 
 fn is_read_by(object: &Object, policy: &Policy) -> bool {
-    let by = object.kind().resource().reader;
-    object.kind() == Kind::Job || by == Reader::All || by == reader(policy)
+    let read_by = object.kind().resource().reader;
+    object.kind() == Kind::Job || read_by == Reader::All || read_by == reader(policy)
 }
 
-/// What all nodes offer together, without the number of pods.
-fn offered(nodes: &[Object]) -> Amounts {
-    let mut offered = Amounts::new();
+/// The allocatable resources of all nodes together, except for pods.
+fn total_allocatable(nodes: &[Object]) -> Amounts {
+    let mut total = Amounts::new();
     for object in nodes {
         let Object::Node(node) = object else { continue };
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
         let amounts = requests::amounts(&allocatable, "status.allocatable").unwrap_or_default();
         for (resource, amount) in amounts.into_iter().filter(|(resource, _)| resource != "pods") {
-            *offered.entry(resource).or_default() += amount;
+            *total.entry(resource).or_default() += amount;
         }
     }
-    offered
+    total
 }
 
-/// A node of these labels that offers so much.
 pub(crate) fn node(
     name: &str,
     labels: BTreeMap<String, String>,
@@ -159,7 +157,7 @@ pub(crate) fn node(
     })
 }
 
-/// A pod that asks for so much and has this priority.
+/// A pod template with these requests.
 pub(crate) fn template(priority: i32, requests: impl Iterator<Item = (String, Quantity)>) -> Pod {
     let resources = ResourceRequirements { requests: Some(requests.collect()), ..ResourceRequirements::default() };
     let container = Container { name: "main".to_owned(), resources: Some(resources), ..Container::default() };

@@ -1,4 +1,4 @@
-//! What must hold after every step, one file each. A check that could not be made fails.
+//! The invariants that must hold after every step, one file each. A check that cannot be made fails.
 
 mod capacity;
 mod every_pending_unit_is_tracked;
@@ -24,81 +24,85 @@ use self::no_second_preemption::NoSecondPreemption;
 use crate::run::Run;
 use crate::virtual_cluster::{RunConfig, VirtualCluster};
 
-/// Whether an invariant holds; an error says what is wrong.
-type Held = Result<(), String>;
+/// The result of a check; the error describes the violation.
+type CheckResult = Result<(), String>;
 
-/// What did not hold.
+fn ensure(holds: bool, problem: impl FnOnce() -> String) -> CheckResult {
+    if holds { Ok(()) } else { Err(problem()) }
+}
+
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
+    /// The name of the invariant.
     pub invariant: &'static str,
-    /// When.
+    /// The virtual time of the violation.
     pub at: Timestamp,
-    /// What is wrong.
+    /// The objects that violate it, and how.
     pub problem: String,
 }
 
-/// The invariants, and what those remember that compare what is with what was.
+/// The invariants that compare the state with earlier states.
 #[derive(Default)]
 struct Invariants {
-    evicted_once: NoDoubleEviction,
-    one_round: NoSecondPreemption,
-    accounted: EveryPendingUnitIsTracked,
-    in_step: JobMatchesWorkload,
-    /// The version of the API that was looked at last.
-    looked: u64,
+    no_double_eviction: NoDoubleEviction,
+    no_second_preemption: NoSecondPreemption,
+    tracked: EveryPendingUnitIsTracked,
+    jobs: JobMatchesWorkload,
+    /// The version of the API server at the last check.
+    checked_version: u64,
 }
 
 impl Invariants {
-    /// Looks at a step of the scheduler, before its actions are carried out.
-    fn at_step(&mut self, world: &VirtualCluster, step: &Step) -> Result<(), Violation> {
-        named("whole gangs", world, gangs_are_evicted_whole::check(world, step))?;
-        named("minimum", world, gangs_start_with_min_count::check(world, step))?;
-        named("standing plan", world, victims_have_a_standing_plan::check(world, step))?;
-        named("evicted once", world, self.evicted_once.check(world, step))?;
-        named("one round", world, self.one_round.check(world, step))?;
-        named("lawful victims", world, lawful::check(world, step))
+    /// Checks a step of the scheduler before its actions are executed.
+    fn at_step(&mut self, cluster: &VirtualCluster, step: &Step) -> Result<(), Violation> {
+        named("gangs are evicted whole", cluster, gangs_are_evicted_whole::check(cluster, step))?;
+        named("gangs start with their minimum", cluster, gangs_start_with_min_count::check(cluster, step))?;
+        named("victims have a standing plan", cluster, victims_have_a_standing_plan::check(cluster, step))?;
+        named("no double eviction", cluster, self.no_double_eviction.check(cluster, step))?;
+        named("no second preemption", cluster, self.no_second_preemption.check(cluster, step))?;
+        named("lawful victims", cluster, lawful::check(cluster, step))
     }
 
-    /// Looks at the world after a moment has passed.
-    fn at_moment(&mut self, world: &VirtualCluster) -> Result<(), Violation> {
-        let is_changed = std::mem::replace(&mut self.looked, world.api.version) != world.api.version;
+    /// Checks the cluster after all events of one point in time.
+    fn at_time(&mut self, cluster: &VirtualCluster) -> Result<(), Violation> {
+        let is_changed = std::mem::replace(&mut self.checked_version, cluster.api.version) != cluster.api.version;
         if is_changed {
-            named("capacity", world, capacity::check(world))?;
-            named("ceilings", world, queue_limits_hold::check(world))?;
+            named("node capacity", cluster, capacity::check(cluster))?;
+            named("queue limits", cluster, queue_limits_hold::check(cluster))?;
         }
-        named("accounted for", world, self.accounted.check(world))?;
-        named("in step", world, self.in_step.check(world, is_changed))
+        named("pending units are tracked", cluster, self.tracked.check(cluster))?;
+        named("Jobs match workloads", cluster, self.jobs.check(cluster, is_changed))
     }
 }
 
-/// Looks at the world in the end.
-fn at_end(world: &VirtualCluster) -> Result<(), Violation> {
-    named("bounded evictions", world, evictions_are_bounded::check(world))?;
-    named("rest", world, idle_means_nothing_fits::check(world))
+/// Checks the cluster at the end of the run.
+fn at_end(cluster: &VirtualCluster) -> Result<(), Violation> {
+    named("evictions are bounded", cluster, evictions_are_bounded::check(cluster))?;
+    named("idle means nothing fits", cluster, idle_means_nothing_fits::check(cluster))
 }
 
-fn named(invariant: &'static str, world: &VirtualCluster, held: Held) -> Result<(), Violation> {
-    held.map_err(|problem| Violation { invariant, at: world.now(), problem })
+fn named(invariant: &'static str, cluster: &VirtualCluster, result: CheckResult) -> Result<(), Violation> {
+    result.map_err(|problem| Violation { invariant, at: cluster.now(), problem })
 }
 
-/// Runs a setup to its end, and checks every invariant after every step.
+/// Runs a configuration to its end and checks all invariants after every step.
 pub fn check(setup: RunConfig) -> Result<Run, Violation> {
     let mut invariants = Invariants::default();
-    let mut world = VirtualCluster::new(setup, Box::new(|| 0));
+    let mut cluster = VirtualCluster::new(setup, Box::new(|| 0));
     loop {
-        let mut held = Ok(());
-        let goes_on = world.advance(|world, step| {
-            if held.is_ok() {
-                held = invariants.at_step(world, step);
+        let mut result = Ok(());
+        let continues = cluster.advance(|cluster, step| {
+            if result.is_ok() {
+                result = invariants.at_step(cluster, step);
             }
         });
-        held?;
-        if !goes_on {
+        result?;
+        if !continues {
             break;
         }
-        invariants.at_moment(&world)?;
+        invariants.at_time(&cluster)?;
     }
-    at_end(&world)?;
-    Ok(world.finish())
+    at_end(&cluster)?;
+    Ok(cluster.finish())
 }

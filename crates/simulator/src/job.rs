@@ -1,4 +1,4 @@
-//! A job's life: its pods, what it has done, what was lost.
+//! A submitted job: its pods, the work that is saved, and the work that was lost.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use crate::submission::Submission;
 /// A job that was submitted.
 pub(crate) struct Job {
     pub submission: Submission,
-    /// A gang has one part, of all its pods; others have one for each pod.
+    /// A gang has one part with all its pods; another job has one part for each pod.
     pub parts: Vec<Replica>,
     pub first_started: Option<Timestamp>,
     pub finished: Option<Timestamp>,
-    /// How often a pod of it was evicted.
+    /// The number of evictions of its pods.
     pub evictions: u32,
     pub lost_micros: i64,
-    /// What ran and stopped.
+    /// The intervals in which a part ran, and that are over.
     pub ran: Vec<RunInterval>,
 }
 
-/// Pods that start, stop and start anew together.
+/// Pods that start, stop and are recreated together.
 #[derive(Default)]
 pub(crate) struct Replica {
-    /// By pod: whether it runs.
+    /// Whether each pod runs.
     pub pods: BTreeMap<NamespacedName, bool>,
-    pub turn: u32,
-    /// What is saved.
+    /// How often the pods were created.
+    pub generation: u32,
+    /// The work that is saved by checkpoints.
     pub saved_micros: i64,
-    /// Since when it runs.
     pub running_since: Option<Timestamp>,
     pub done: bool,
-    /// Whether it has to start anew.
-    pub broken: bool,
-    /// Whether it was made to start anew by a preemption.
+    /// Whether a pod stopped early, so that all pods must be recreated.
+    pub interrupted: bool,
+    /// Whether a pod was ever preempted.
     pub was_preempted: bool,
 }
 
@@ -46,18 +46,18 @@ impl Job {
         Self { submission, parts, first_started: None, finished: None, evictions: 0, lost_micros: 0, ran: Vec::new() }
     }
 
-    /// The members that a part has.
+    /// The indices of the pods of a part.
     pub fn members(&self, part: usize) -> std::ops::Range<usize> {
         if self.submission.gang.is_some() { 0..self.submission.pods } else { part..part + 1 }
     }
 
-    /// A pod runs. After how many microseconds its part will be done, if it began by that and ever is.
+    /// Notes that a pod runs. If its part now runs, returns the microseconds until the part is finished.
     pub fn started(&mut self, part: usize, pod: &NamespacedName, now: Timestamp) -> Option<i64> {
         let needed = self.submission.gang.map_or(1, |gang| gang.min);
         let state = &mut self.parts[part];
         *state.pods.get_mut(pod)? = true;
         let running = state.pods.values().filter(|runs| **runs).count();
-        if state.broken || state.running_since.is_some() || running < needed {
+        if state.interrupted || state.running_since.is_some() || running < needed {
             return None;
         }
         state.running_since = Some(now);
@@ -65,23 +65,23 @@ impl Job {
         Some(self.submission.running_micros? - state.saved_micros)
     }
 
-    /// A part stops: what it did since it last saved is lost. What is done stays done.
+    /// Stops an unfinished part; the work since its last checkpoint is lost.
     pub fn interrupt(&mut self, part: usize, now: Timestamp) {
         let state = &mut self.parts[part];
         if state.done {
             return;
         }
-        state.broken = true;
+        state.interrupted = true;
         let Some(since) = state.running_since.take() else { return };
         self.ran.push(RunInterval { from: since.0, to: Some(now.0) });
-        let done = now.0 - since.0;
-        let kept = self.submission.checkpoint_micros.map_or(0, |every| done / every.max(1) * every);
+        let worked = now.0 - since.0;
+        let kept = self.submission.checkpoint_micros.map_or(0, |every| worked / every.max(1) * every);
         state.saved_micros += kept;
         let pods = i64::try_from(self.members(part).len()).unwrap_or(i64::MAX);
-        self.lost_micros += (done - kept).saturating_mul(pods);
+        self.lost_micros += (worked - kept).saturating_mul(pods);
     }
 
-    /// A part is done.
+    /// Notes that a part is finished.
     pub fn finish(&mut self, part: usize, now: Timestamp) {
         let state = &mut self.parts[part];
         state.done = true;
@@ -93,7 +93,7 @@ impl Job {
         }
     }
 
-    /// When something of it ran, in the order of the beginnings.
+    /// The intervals in which a part ran, in the order of their starts.
     pub fn all_ran(&self) -> Vec<RunInterval> {
         let running = self.parts.iter().filter(|part| !part.done).filter_map(|part| part.running_since);
         let mut ran: Vec<RunInterval> =
@@ -102,7 +102,6 @@ impl Job {
         ran
     }
 
-    /// Whether everything is done.
     pub fn is_done(&self) -> bool {
         self.parts.iter().all(|part| part.done)
     }

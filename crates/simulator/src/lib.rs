@@ -1,6 +1,8 @@
-//! A virtual cluster in virtual time, in which the scheduler that runs real clusters lives through arrivals, preemptions and faults.
+//! Simulates a cluster in virtual time around the scheduler that also runs real clusters: jobs arrive, are preempted, and faults are injected.
 //!
-//! Same setup, same seed, same run, to the byte, on every machine.
+//! `reprieve simulate` runs a [`scenario`] or a [`trace`] under each policy and compares the [`summary`] of each [`run`]; with `--check` it runs
+//! a [`campaign`] of random clusters and checks the [`invariants`] after every step. The same setup and seed give the same run, to the byte,
+//! on every machine.
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same seed, same run, on every machine")]

@@ -1,42 +1,42 @@
-//! Chance, from a seed: the same on every machine.
+//! Random numbers from a seed, the same on every machine.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A source of chance.
+/// A seeded random number generator.
 pub struct Rng(Pcg64Mcg);
 
 impl Rng {
-    /// From a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// A number below `end`, which is at least 1.
+    /// A number from 0 to `end` - 1; `end` is at least 1.
     pub fn below(&mut self, end: u64) -> u64 {
         let wide = u128::from(self.0.next_u64()) * u128::from(end);
-        u64::try_from(wide >> 64).expect("it is below the end")
+        u64::try_from(wide >> 64).expect("below the end")
     }
 
     /// A number from `low` to `high`, both included.
     pub fn range(&mut self, low: i64, high: i64) -> i64 {
         let span = u64::try_from(high - low).expect("low is not above high");
-        low + i64::try_from(self.below(span + 1)).expect("it is within")
+        low + i64::try_from(self.below(span + 1)).expect("within the span")
     }
 
-    /// Whether something happens that does so in so many of a million cases.
+    /// `true` with a probability of `per_million` / 1,000,000.
     pub fn happens(&mut self, per_million: u32) -> bool {
         per_million > 0 && self.below(1_000_000) < u64::from(per_million)
     }
 
-    /// One of several.
+    /// One of the items, each with the same probability.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[usize::try_from(self.below(items.len() as u64)).expect("it is an index")]
+        items[usize::try_from(self.below(items.len() as u64)).expect("below the length")]
     }
 
-    /// The time to the next of many things that happen independently, so many microseconds apart on average. Worked out in whole
-    /// numbers, so that no machine rounds otherwise.
-    pub fn apart(&mut self, mean_micros: i64) -> i64 {
+    /// An exponentially distributed number with this mean: the time between independent arrivals. Computed with integers, so that all machines
+    /// round alike.
+    pub fn exponential(&mut self, mean_micros: i64) -> i64 {
         // -ln(u) for u in (0, 1]: 64 bits of u, its leading zeros times ln 2 and a table-free series for the rest.
         let drawn = self.0.next_u64().max(1);
         let zeros = drawn.leading_zeros();
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_is_fair() {
-        let mut chance = Rng::new(1);
+    fn numbers_have_the_expected_mean() {
+        let mut rng = Rng::new(1);
         let n = 100_000;
-        let mean = (0..n).map(|_| chance.apart(1_000_000)).sum::<i64>() / n;
+        let mean = (0..n).map(|_| rng.exponential(1_000_000)).sum::<i64>() / n;
         assert!((990_000..1_010_000).contains(&mean), "{mean}");
-        let below = (0..n).map(|_| chance.below(10)).sum::<u64>();
+        let below = (0..n).map(|_| rng.below(10)).sum::<u64>();
         assert!((445_000..455_000).contains(&below), "{below}");
-        let happened = (0..n).filter(|_| chance.happens(250_000)).count();
+        let happened = (0..n).filter(|_| rng.happens(250_000)).count();
         assert!((24_000..26_000).contains(&happened), "{happened}");
     }
 }

@@ -1,143 +1,143 @@
-//! What a run leaves behind: what happened to every job, who evicted whom, and how full the cluster was.
+//! The results of a run: the history of every job, all evictions and preemptions, and samples of the usage.
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
 use serde::Serialize;
 
-/// What a run leaves behind.
+/// The results of a run. Times are in microseconds since 1970.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// When it began.
+    /// The start.
     pub began: i64,
-    /// When it ended.
+    /// The end.
     pub ended: i64,
-    /// Every job.
+    /// All jobs.
     pub jobs: Vec<JobRecord>,
-    /// Every eviction.
+    /// All evictions.
     pub evictions: Vec<Eviction>,
-    /// Every decision that somebody has to yield.
+    /// All decisions to evict.
     pub preemptions: Vec<Preemption>,
-    /// How the cluster stood, at equal distances.
+    /// Samples of the usage at equal intervals.
     pub samples: Vec<Sample>,
-    /// What was counted.
+    /// Counters of the run.
     pub counts: Counts,
-    /// What utilisation is about.
+    /// The resource that usage is measured in.
     pub resource: String,
-    /// How much of it there is.
+    /// The amount of that resource on all nodes.
     pub capacity: i64,
 }
 
-/// What was counted.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Things that happened.
+    /// Simulated events.
     pub events: u64,
     /// Steps of the scheduler.
     pub steps: u64,
-    /// Decisions.
+    /// Decisions of the scheduler.
     pub decisions: u64,
-    /// How long they took.
+    /// The time of all steps, in nanoseconds of real time.
     pub decision_nanos: u64,
-    /// Actions.
+    /// Actions of the scheduler.
     pub actions: u64,
-    /// Faults.
+    /// Injected faults.
     pub faults: u64,
-    /// How often the scheduler was started anew.
+    /// Restarts of the scheduler.
     pub restarts: u64,
 }
 
-/// What happened to a job.
+/// The history of a job.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
-    /// Its name.
+    /// Namespace and name.
     pub name: String,
-    /// Its priority.
+    /// The priority of its pods.
     pub priority: i32,
-    /// Its queue.
+    /// The name of its queue.
     pub queue: Option<String>,
-    /// How many pods it has.
+    /// The number of pods.
     pub pods: usize,
-    /// Whether they belong together.
+    /// The gang of its pods.
     pub gang: Option<Gang>,
-    /// How much of the resource each asks for.
+    /// The request of each pod for the resource of the run.
     pub each: i64,
-    /// When it was submitted, in microseconds since 1970.
+    /// The time of the submission.
     pub submitted: i64,
-    /// When it first ran.
+    /// The time of the first start.
     pub started: Option<i64>,
-    /// When it was done.
+    /// The time of the end.
     pub finished: Option<i64>,
-    /// How often a pod of it was evicted.
+    /// The number of evictions of its pods.
     pub evictions: u32,
-    /// What it did in vain, over all its pods.
+    /// The lost work of all its pods.
     pub lost_micros: i64,
-    /// When something of it ran, in the order of the beginnings; pods that run each on its own may overlap.
+    /// The intervals in which it ran, in the order of their starts; those of independent pods may overlap.
     pub ran: Vec<RunInterval>,
 }
 
-/// A time in which a job, or a pod of it that runs on its own, was running.
+/// An interval in which a gang or an independent pod ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RunInterval {
-    /// From when.
+    /// The start.
     pub from: i64,
-    /// Until when; `None` where it ran in the end.
+    /// The end; `None` if it still ran at the end of the run.
     pub to: Option<i64>,
 }
 
-/// How the pods of a job belong together: they run together or not at all, and start anew together.
+/// A gang: its pods run together or not at all, and are recreated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Gang {
-    /// How few will do.
+    /// The minimum number of pods.
     pub min: usize,
-    /// Whether they yield only all together.
+    /// Whether the pods are evicted only as a whole.
     pub whole: bool,
 }
 
-/// An eviction.
+/// The eviction of a pod.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Eviction {
-    /// When.
+    /// The time of the eviction.
     pub at: i64,
-    /// Who.
+    /// The evicted pod.
     pub pod: String,
-    /// Its job.
+    /// The job of the pod.
     pub job: String,
-    /// For whom.
+    /// Kind, namespace and name of the preemptor.
     pub preemptor: String,
-    /// The preemptor's job, if it is still there.
+    /// The job of the preemptor, if it still exists.
     pub preemptor_job: Option<String>,
-    /// Whether the preemptor had itself been evicted, and came back.
+    /// Whether the preemptor had itself been evicted before.
     pub second_order: bool,
 }
 
-/// A decision that somebody has to yield.
+/// A decision to evict.
 #[derive(Debug)]
 pub struct Preemption {
-    /// When.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// For whom.
+    /// The preemptor.
     pub unit: String,
-    /// Who yields.
+    /// The evicted pods or workloads.
     pub victims: Vec<NamespacedName>,
-    /// Where the preemptor lands.
+    /// Each pod of the preemptor with its node.
     pub placement: Vec<(NamespacedName, String)>,
 }
 
-/// How the cluster stood.
+/// The usage of the cluster at one time.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// When.
+    /// The time of the sample.
     pub at: i64,
-    /// How much of the resource was in use.
+    /// The amount of the resource in use.
     pub used: i64,
-    /// How many pods were bound.
+    /// The number of bound pods.
     pub running: usize,
-    /// How many pods waited.
+    /// The number of pending pods.
     pub pending: usize,
-    /// By queue: how much of the resource it used.
+    /// The amount that each queue uses.
     pub by_queue: Vec<(String, i64)>,
 }

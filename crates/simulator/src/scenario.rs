@@ -1,6 +1,6 @@
-//! Scenario files: a cluster and what is submitted to it, in few words. Unknown fields are refused.
+//! Scenario files: a cluster and the jobs that are submitted to it. Unknown fields are errors.
 //!
-//! The first document is the Scenario; those after it are Kubernetes objects that are there from the start.
+//! The first document is the Scenario; the others are Kubernetes objects that exist from the start.
 
 mod checks;
 mod jobs;
@@ -30,10 +30,10 @@ use crate::faults::Faults;
 use crate::input::{self, SimulationInput};
 use span::{Numbers, Span, Spans};
 
-/// When scenarios begin that do not say.
+/// The default of `spec.start`.
 const START: &str = "2026-01-05T00:00:00Z";
 
-/// A scenario, understood and found possible.
+/// A validated scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
@@ -114,13 +114,13 @@ struct ScenarioQueue {
     ceiling: Amounts,
 }
 
-/// A sort of job: what each is like, and when they come.
+/// A template for jobs, and their arrivals.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JobSpec {
     name: String,
     arrivals: Arrivals,
-    #[serde(default = "one")]
+    #[serde(default = "one_pod")]
     pods: Numbers,
     gang: Option<GangSpec>,
     requests: Amounts,
@@ -154,10 +154,10 @@ struct GangSpec {
     whole: bool,
 }
 
-/// Amounts by resource, each a number or text.
+/// The amount of each resource, a number or a string.
 type Amounts = BTreeMap<String, Value>;
 
-fn one() -> Numbers {
+fn one_pod() -> Numbers {
     Numbers(span::Between { low: 1, high: 1 })
 }
 
@@ -166,7 +166,7 @@ fn yes() -> bool {
 }
 
 impl Scenario {
-    /// Reads a scenario and refuses what cannot be.
+    /// Reads and validates a scenario.
     pub fn read(file: &str, text: &str) -> Result<Self, InputError> {
         let documents = documents(file, text);
         let Some((first, others)) = documents.split_first() else {
@@ -196,20 +196,20 @@ impl Scenario {
                 return Err(InputError::new(problem).at(&test.source));
             }
         }
-        refuse_pods(&objects)?;
+        reject_pods(&objects)?;
         let (start, end) = times(&spec).map_err(located)?;
         let scenario = Self { name: metadata.name, spec, start, end, objects: objects.iter().collect() };
         scenario.check().map_err(located)?;
         Ok(scenario)
     }
 
-    /// The policies that it is meant for, with their settings.
+    /// The policies of the scenario, with their settings.
     pub fn profiles(&self) -> &[Profile] {
         &self.spec.profiles
     }
 
-    /// The scenario as one seed makes it.
-    pub fn blueprint(&self, seed: u64) -> SimulationInput {
+    /// The input of the simulation, with arrivals and durations drawn from the seed.
+    pub fn input(&self, seed: u64) -> SimulationInput {
         let mut objects = self.objects.clone();
         for template in &self.spec.nodes {
             objects.extend(template.nodes());
@@ -224,7 +224,7 @@ impl Scenario {
             end: self.end,
             faults: self.spec.faults,
             soft_eviction_micros: self.spec.soft_eviction.map_or(20_000_000, |span| span.0),
-            made_up: Vec::new(),
+            assumptions: Vec::new(),
             seed,
         }
     }
@@ -244,13 +244,13 @@ impl Scenario {
     }
 }
 
-/// A moment, as a length of time after the start or in RFC 3339.
+/// A time, written as a duration after the start or in RFC 3339.
 pub fn moment(text: &str, start: Timestamp) -> Result<Timestamp, String> {
     if let Ok(span) = Span::parse(text) {
         return Ok(start.plus_micros(span.0));
     }
     let time = parse_time(text).map_err(|_| {
-        format!("{text:?} is neither a time nor a length of time; write it as in 2026-01-05T12:00:00Z or 12h")
+        format!("{text:?} is neither a time nor a duration; write it as in 2026-01-05T12:00:00Z or 12h")
     })?;
     Ok(timestamp(time))
 }
@@ -260,30 +260,29 @@ fn times(spec: &ScenarioSpec) -> Result<(Timestamp, Timestamp), InputError> {
     let start = timestamp(start);
     let end = moment(&spec.end, start).map_err(|problem| InputError::new(problem).field("spec.end"))?;
     if end <= start {
-        let problem =
-            format!("{:?} is not after the start; write a later time, or a length of time as in 24h", spec.end);
+        let problem = format!("{:?} is not after the start; write a later time, or a duration as in 24h", spec.end);
         return Err(InputError::new(problem).field("spec.end"));
     }
     Ok((start, end))
 }
 
-/// Pods come from jobs, so that somebody makes them anew.
-fn refuse_pods(objects: &ObjectSet) -> Result<(), InputError> {
-    let refuse = |source: &Source, what: &str| {
-        let problem = format!("a {what} is made by a job; write it under spec.jobs, with arrivals at 0s");
+/// Rejects pods, groups and workloads: only those of a job are recreated after an eviction.
+fn reject_pods(objects: &ObjectSet) -> Result<(), InputError> {
+    let reject = |source: &Source, kind: &str| {
+        let problem = format!("a {kind} is created by a job; write it under spec.jobs, with arrivals at 0s");
         Err(InputError::new(problem).at(source))
     };
-    objects.pods.first().map_or(Ok(()), |pod| refuse(&pod.source, "Pod"))?;
-    objects.pod_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
-    objects.koordinator_pod_groups.first().map_or(Ok(()), |group| refuse(&group.source, "PodGroup"))?;
-    objects.kueue_workloads.first().map_or(Ok(()), |workload| refuse(&workload.source, "Workload"))
+    objects.pods.first().map_or(Ok(()), |pod| reject(&pod.source, "Pod"))?;
+    objects.pod_groups.first().map_or(Ok(()), |group| reject(&group.source, "PodGroup"))?;
+    objects.koordinator_pod_groups.first().map_or(Ok(()), |group| reject(&group.source, "PodGroup"))?;
+    objects.kueue_workloads.first().map_or(Ok(()), |workload| reject(&workload.source, "Workload"))
 }
 
 impl NodeTemplate {
     fn nodes(&self) -> Vec<Object> {
         let width = self.count.saturating_sub(1).max(1).to_string().len();
-        let node = |at: u32| {
-            let name = format!("{}-{at:0width$}", self.name);
+        let node = |index: u32| {
+            let name = format!("{}-{index:0width$}", self.name);
             let mut labels = self.labels.clone();
             labels.entry("kubernetes.io/hostname".to_owned()).or_insert_with(|| name.clone());
             let mut allocatable = quantities(&self.allocatable);
@@ -294,7 +293,7 @@ impl NodeTemplate {
     }
 }
 
-/// So many nodes that are all alike.
+/// `count` nodes with the same allocatable resources.
 pub(crate) fn node_objects(name: &str, count: u32, allocatable: &[(&str, &str)]) -> Vec<Object> {
     let amount = |&(resource, amount): &(&str, &str)| (resource.to_owned(), Value::from(amount));
     let allocatable = allocatable.iter().map(amount).collect();
@@ -314,7 +313,7 @@ impl Class {
     }
 }
 
-/// INVARIANT: checked to be numbers or text.
+/// INVARIANT: `check_amounts` has accepted the amounts.
 fn quantities(amounts: &Amounts) -> BTreeMap<String, Quantity> {
     let quantity = |value: &Value| Quantity(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     amounts.iter().map(|(resource, amount)| (resource.clone(), quantity(amount))).collect()

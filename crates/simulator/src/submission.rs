@@ -1,4 +1,4 @@
-//! What people submit: jobs that run to an end, in gangs or pod by pod, and services that run for ever.
+//! A submission: a job that runs for some time, or a service that runs without end, as a gang or as independent pods.
 
 use std::sync::Arc;
 
@@ -17,32 +17,32 @@ use reprieve_engine::policy::Policy;
 
 use crate::run::Gang;
 
-/// The label by which a pod of policy Koordinator names its job.
+/// The label of a pod with its Koordinator PodGroup.
 const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
-/// The label by which a Job of policy Kueue names its queue.
+/// The label of a Job with its Kueue LocalQueue.
 const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 
-/// What somebody submits.
+/// A job or service to submit.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Its namespace and name.
+    /// Namespace and name.
     pub name: NamespacedName,
-    /// When.
+    /// The time of the submission.
     pub at: Timestamp,
-    /// How many pods it has.
+    /// The number of pods.
     pub pods: usize,
-    /// How they belong together; `None` where each runs and starts anew on its own.
+    /// The gang of the pods; `None` if they run independently.
     pub gang: Option<Gang>,
-    /// What each of them is like; many submissions are alike.
+    /// The pod template, shared by submissions of the same kind.
     pub template: Arc<Pod>,
-    /// How long it runs; `None` is for ever.
+    /// The time that it runs; `None` for a service.
     pub running_micros: Option<i64>,
-    /// How often it saves what it has done; `None` is never.
+    /// The time between two checkpoints; `None` without checkpoints.
     pub checkpoint_micros: Option<i64>,
-    /// How long a pod takes from being bound to running.
+    /// The time from the binding of a pod to its start.
     pub startup_micros: i64,
-    /// How long a pod takes to go once it is deleted.
+    /// The time from the deletion of a pod to its end.
     pub stop_micros: i64,
 }
 
@@ -57,7 +57,7 @@ impl Submission {
         ObjectMeta { namespace: Some(namespace), name: Some(name), ..ObjectMeta::default() }
     }
 
-    /// The object that makes a gang of its pods, if its policy knows one.
+    /// The object that represents the gang, if the policy has one.
     pub(crate) fn group(&self, policy: &Policy) -> Option<Object> {
         let Gang { min, whole } = self.gang?;
         let metadata = self.metadata();
@@ -88,7 +88,7 @@ impl Submission {
         }
     }
 
-    /// The Job that makes its pods, under a policy that minds; one that names a queue waits for quota.
+    /// The `batch/v1` Job under policy Kueue; suspended if it names a queue.
     pub(crate) fn job(&self, policy: &Policy, scheduler: &str) -> Option<Object> {
         if !matches!(policy, Policy::Kueue(_)) {
             return None;
@@ -112,12 +112,12 @@ impl Submission {
         }))
     }
 
-    /// One of its pods, for the nth time.
-    pub(crate) fn pod(&self, policy: &Policy, scheduler: &str, member: usize, turn: u32) -> Pod {
+    /// The pod with index `member`, created for the nth time (`generation`).
+    pub(crate) fn pod(&self, policy: &Policy, scheduler: &str, member: usize, generation: u32) -> Pod {
         let mut pod = Pod::clone(&self.template);
-        let name = match turn {
+        let name = match generation {
             0 => format!("{}-{member}", self.name.name),
-            _ => format!("{}-{member}-r{turn}", self.name.name),
+            _ => format!("{}-{member}-r{generation}", self.name.name),
         };
         pod.metadata.namespace = Some(self.name.namespace.clone());
         pod.metadata.name = Some(name);

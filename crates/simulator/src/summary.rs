@@ -1,4 +1,4 @@
-//! What a run comes to: the figures by which policies are compared. The same for the same seed, all but how long decisions took.
+//! The summary of a run: the figures by which policies are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,76 +9,76 @@ use crate::run::{JobRecord, Run, Sample};
 
 const HOUR: f64 = 3_600_000_000.0;
 
-/// What a run comes to.
+/// The figures of a run under one policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// How many jobs were submitted.
+    /// The number of submitted jobs.
     pub jobs: usize,
-    /// How many of them were done in the end.
+    /// The number of finished jobs.
     pub finished: usize,
-    /// How many never ran.
+    /// The number of jobs that never started.
     pub never_started: usize,
-    /// Pods that were evicted.
+    /// The number of evicted pods.
     pub evictions: usize,
-    /// Those for somebody who had been evicted before and came back.
+    /// The number of pods evicted for a preemptor that had itself been evicted before.
     pub second_order_evictions: usize,
-    /// What the figures below are counted in: GPUs, or cpu where no node has any.
+    /// The resource of the figures below: GPUs, or cpu if no node has GPUs.
     pub resource: String,
-    /// Work that was thrown away, in hours of the resource.
+    /// Lost work, in hours of the resource.
     pub lost_hours: f64,
-    /// How long jobs waited before they first ran; those that never did, until the end. By priority, highest first.
+    /// The wait of jobs before their first start, by priority, highest first. A job that never started waited until the end.
     pub waiting: Vec<Waiting>,
-    /// The same for gangs alone; `None` where there are none.
+    /// The wait of gangs before their first start; `None` without gangs.
     pub gang_start: Option<Percentiles>,
-    /// How much of the resource was in use, of 1.
+    /// The mean share of the resource in use, from 0 to 1.
     pub utilisation: f64,
-    /// Jain's index over the queues' use, each by its guarantee: 1 is fair. `None` below two queues.
+    /// Jain's fairness index over the use of queues relative to their guarantees: 1 is fair. `None` for fewer than two queues.
     pub fairness: Option<f64>,
-    /// Gangs that yield only whole of which a part was evicted.
+    /// The number of times that part of an all-or-nothing gang was evicted.
     pub partial_gangs: usize,
-    /// Decisions.
+    /// The number of decisions.
     pub decisions: u64,
-    /// Things that happened.
+    /// The number of simulated events.
     pub events: u64,
-    /// Faults.
+    /// The number of injected faults.
     pub faults: u64,
 }
 
-/// How long jobs of a priority waited.
+/// The wait of jobs of one priority before their first start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
-    /// The priority.
+    /// The priority of the jobs.
     pub priority: i32,
-    /// How many jobs have it.
+    /// The number of jobs.
     pub jobs: usize,
-    /// How long they waited.
+    /// The wait in seconds.
     #[serde(flatten)]
     pub seconds: Percentiles,
 }
 
-/// So many seconds at most for a half, for 95 and for 99 of a hundred.
+/// Percentiles of a wait, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// For a half.
+    /// The median.
     pub p50: f64,
-    /// For 95 of a hundred.
+    /// The 95th percentile.
     pub p95: f64,
-    /// For 99 of a hundred.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
-/// Sums a run up.
+/// Summarizes a run.
 pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
     let jobs = &run.jobs;
     let lost: f64 = jobs.iter().map(|job| job.lost_micros as f64 * job.each as f64).sum();
     let priorities: BTreeSet<i32> = jobs.iter().map(|job| job.priority).collect();
     let waiting = priorities.into_iter().rev().filter_map(|priority| {
-        let alike: Vec<&JobRecord> = jobs.iter().filter(|job| job.priority == priority).collect();
-        Some(Waiting { priority, jobs: alike.len(), seconds: percentiles(run, alike.iter().copied())? })
+        let of_priority: Vec<&JobRecord> = jobs.iter().filter(|job| job.priority == priority).collect();
+        Some(Waiting { priority, jobs: of_priority.len(), seconds: percentiles(run, of_priority.iter().copied())? })
     });
     Summary {
         policy: policy.to_owned(),
@@ -100,7 +100,7 @@ pub fn summary(policy: &str, run: &Run, queues: &NeutralQueues) -> Summary {
     }
 }
 
-/// Cpu is counted in thousandths.
+/// The amount of one unit: cpu is measured in thousandths.
 fn units(resource: &str) -> f64 {
     if resource == "cpu" { 1000.0 } else { 1.0 }
 }
@@ -113,14 +113,14 @@ fn percentiles<'j>(run: &Run, jobs: impl Iterator<Item = &'j JobRecord>) -> Opti
     let mut waited: Vec<i64> = jobs.map(|job| job.started.unwrap_or(run.ended) - job.submitted).collect();
     waited.sort_unstable();
     let last = waited.len().checked_sub(1)?;
-    let at = |part: usize| {
-        let place = (waited.len() * part).div_ceil(100).saturating_sub(1).min(last);
-        rounded(waited[place] as f64 / 1e6, 10.0)
+    let percentile = |percent: usize| {
+        let index = (waited.len() * percent).div_ceil(100).saturating_sub(1).min(last);
+        rounded(waited[index] as f64 / 1e6, 10.0)
     };
-    Some(Percentiles { p50: at(50), p95: at(95), p99: at(99) })
+    Some(Percentiles { p50: percentile(50), p95: percentile(95), p99: percentile(99) })
 }
 
-/// Over time: what a sample says holds until the next.
+/// The mean over time; a sample holds until the next one.
 fn mean(run: &Run, of: impl Fn(&Sample) -> i64) -> f64 {
     let ends = run.samples.iter().skip(1).map(|sample| sample.at).chain([run.ended]);
     let sum: f64 =
@@ -128,7 +128,7 @@ fn mean(run: &Run, of: impl Fn(&Sample) -> i64) -> f64 {
     sum / ((run.ended - run.began) as f64).max(1.0)
 }
 
-/// Jain's index: the square of the sum by n times the sum of the squares.
+/// Jain's index: the square of the sum, divided by n times the sum of the squares.
 fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     let names: BTreeSet<&String> = run.jobs.iter().filter_map(|job| job.queue.as_ref()).collect();
     let guarantee = |name: &str| -> Option<f64> {
@@ -146,7 +146,7 @@ fn fairness(run: &Run, queues: &NeutralQueues) -> Option<f64> {
     (shares.len() > 1 && squares > 0.0).then(|| rounded(sum * sum / (shares.len() as f64 * squares), 1000.0))
 }
 
-/// By preemption: gangs that yield only whole, and of which fewer were taken than can run.
+/// The number of all-or-nothing gangs of which a preemption evicted fewer pods than their minimum.
 fn partial_gangs(run: &Run) -> usize {
     let gangs: BTreeMap<&str, usize> =
         run.jobs.iter().filter_map(|job| Some((job.name.as_str(), job.gang.filter(|gang| gang.whole)?.min))).collect();

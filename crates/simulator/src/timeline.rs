@@ -1,48 +1,48 @@
-//! Virtual time: what will happen, in order. Of two things at one moment, the one that was arranged first comes first.
+//! The virtual clock and the future events. Events at the same time occur in the order in which they were added.
 
 use std::collections::BTreeMap;
 
 use reprieve_engine::Timestamp;
 
-/// What will happen, and when it is.
+/// A clock with a queue of future events.
 pub struct Timeline<T> {
     now: Timestamp,
-    arranged: u64,
-    /// By time, then by the number of the arrangement.
-    coming: BTreeMap<(Timestamp, u64), T>,
+    added: u64,
+    /// The events by time, then by the order of addition.
+    events: BTreeMap<(Timestamp, u64), T>,
 }
 
 impl<T> Timeline<T> {
-    /// Time begins.
+    /// An empty timeline that starts now.
     pub fn new(now: Timestamp) -> Self {
-        Self { now, arranged: 0, coming: BTreeMap::new() }
+        Self { now, added: 0, events: BTreeMap::new() }
     }
 
-    /// What time it is.
+    /// The virtual time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Arranges for something at a time; what lies in the past happens now.
-    pub fn at(&mut self, at: Timestamp, what: T) {
-        self.coming.insert((at.max(self.now), self.arranged), what);
-        self.arranged += 1;
+    /// Adds an event at a time; an event in the past occurs now.
+    pub fn at(&mut self, at: Timestamp, event: T) {
+        self.events.insert((at.max(self.now), self.added), event);
+        self.added += 1;
     }
 
-    /// Arranges for something after so many microseconds.
-    pub fn after(&mut self, micros: i64, what: T) {
-        self.at(self.now.plus_micros(micros), what);
+    /// Adds an event after a delay.
+    pub fn after(&mut self, micros: i64, event: T) {
+        self.at(self.now.plus_micros(micros), event);
     }
 
-    /// The time of what comes next.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Timestamp> {
-        self.coming.first_key_value().map(|((at, _), _)| *at)
+        self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Time passes until the next thing happens.
+    /// Advances the clock to the next event and returns it.
     pub fn next(&mut self) -> Option<T> {
-        let ((at, _), what) = self.coming.pop_first()?;
+        let ((at, _), event) = self.events.pop_first()?;
         self.now = at;
-        Some(what)
+        Some(event)
     }
 }

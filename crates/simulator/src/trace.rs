@@ -1,4 +1,4 @@
-//! Traces of real clusters, as they are published. What they lack is made up, and said.
+//! Reads published traces of real clusters. Data that a trace lacks is synthetic, and listed as assumptions.
 
 mod jobs;
 mod openb;
@@ -19,52 +19,52 @@ use crate::submission::Submission;
 pub use jobs::jobs;
 pub use openb::openb;
 
-/// When traces begin: they have no dates.
+/// The virtual start of a trace; traces have no dates.
 const START: Timestamp = Timestamp(1_767_225_600_000_000);
 const SECOND: i64 = 1_000_000;
-/// Longer than any trace; more would not add up in microseconds.
-const MOST_SECONDS: i64 = 100_000_000_000;
+/// The largest number in a trace; larger ones would overflow in microseconds.
+const MAX_SECONDS: i64 = 100_000_000_000;
 
-/// A line, with its number.
+/// A line of a CSV file, with its number.
 struct Row {
     line: u64,
     record: StringRecord,
 }
 
-/// Lines that were passed over.
+/// The invalid lines that were skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkippedLines {
-    /// How many.
+    /// The number of lines.
     pub lines: usize,
-    /// The first of them.
+    /// The error of the first line.
     pub first: Option<InputError>,
 }
 
-/// A file: what it is called and what it says.
+/// The name and content of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'t> {
-    /// Its name.
+    /// The name of the file.
     pub file: &'t str,
-    /// What it says.
+    /// The content of the file.
     pub text: &'t str,
 }
 
-/// What to do with a line that cannot be understood.
+/// What to do with an invalid line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInvalidLine {
-    /// It is an error.
+    /// Return an error.
     Stop,
-    /// It is counted and passed over.
+    /// Skip and count the line.
     Skip,
 }
 
-/// A blueprint of these submissions, in their order, in which nothing goes wrong; it ends after so many seconds.
+/// The input of a simulation without faults that ends after these seconds.
 fn simulation_input(
     list: Text<'_>,
     objects: Vec<Object>,
     queues: NeutralQueues,
     mut submissions: Vec<(Submission, Option<String>)>,
-    made_up: Vec<String>,
+    assumptions: Vec<String>,
     seconds: i64,
 ) -> SimulationInput {
     submissions.sort_by(|(a, _), (b, _)| (a.at, &a.name).cmp(&(b.at, &b.name)));
@@ -77,52 +77,54 @@ fn simulation_input(
         end: START.plus_micros(seconds * SECOND),
         faults: Faults::default(),
         soft_eviction_micros: 20 * SECOND,
-        made_up,
+        assumptions,
         seed: 0,
     }
 }
 
 impl Text<'_> {
-    /// What the lines say, each understood on its own: at least one, and no two of the same name.
+    /// The parsed lines; an error if there are none, or if two have the same name.
     fn lines<T>(
         self,
         what: &str,
         header: &str,
-        on_broken: OnInvalidLine,
-        understand: impl Fn(&Row) -> Result<T, String>,
+        on_invalid: OnInvalidLine,
+        parse: impl Fn(&Row) -> Result<T, String>,
         name: impl Fn(&T) -> &str,
     ) -> Result<(Vec<T>, SkippedLines), InputError> {
-        let (rows, mut broken) = self.rows(header, on_broken)?;
-        let mut understood = Vec::with_capacity(rows.len());
+        let (rows, mut skipped) = self.rows(header, on_invalid)?;
+        let mut parsed = Vec::with_capacity(rows.len());
         for row in rows {
-            match understand(&row) {
-                Ok(one) => understood.push(one),
-                Err(problem) => broken.add(self.wrong(row.line, problem), on_broken)?,
+            match parse(&row) {
+                Ok(line) => parsed.push(line),
+                Err(problem) => skipped.add(self.wrong(row.line, problem), on_invalid)?,
             }
         }
-        if understood.is_empty() {
+        if parsed.is_empty() {
             return Err(InputError::new(format!("{}: has no line that can be used", self.file)));
         }
         let mut names = BTreeSet::new();
-        match understood.iter().map(name).find(|name| !names.insert(*name)) {
-            Some(twice) => Err(InputError::new(format!("{}: {what} {twice:?} is there twice", self.file))),
-            None => Ok((understood, broken)),
+        match parsed.iter().map(name).find(|name| !names.insert(*name)) {
+            Some(twice) => {
+                Err(InputError::new(format!("{}: {what} {twice:?} occurs twice; give each a unique name", self.file)))
+            }
+            None => Ok((parsed, skipped)),
         }
     }
 
-    fn rows(self, header: &str, on_broken: OnInvalidLine) -> Result<(Vec<Row>, SkippedLines), InputError> {
+    fn rows(self, header: &str, on_invalid: OnInvalidLine) -> Result<(Vec<Row>, SkippedLines), InputError> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(self.text.as_bytes());
         if !reader.headers().map_err(|error| self.wrong(1, error))?.iter().eq(header.split(',')) {
             let problem = format!("the columns are not {header}; this is another format, or the first line is missing");
             return Err(self.wrong(1, problem));
         }
-        let mut broken = SkippedLines::default();
+        let mut skipped = SkippedLines::default();
         let mut rows = Vec::new();
         let mut record = StringRecord::new();
         loop {
             let line = reader.position().line();
             match reader.read_record(&mut record) {
-                Ok(false) => return Ok((rows, broken)),
+                Ok(false) => return Ok((rows, skipped)),
                 Ok(true) => {
                     let line = record.position().map_or(line, csv::Position::line);
                     rows.push(Row { line, record: record.clone() });
@@ -135,7 +137,7 @@ impl Text<'_> {
                         }
                         _ => error.to_string(),
                     };
-                    broken.add(self.wrong(line, problem), on_broken)?;
+                    skipped.add(self.wrong(line, problem), on_invalid)?;
                 }
             }
         }
@@ -147,10 +149,10 @@ impl Text<'_> {
 }
 
 impl SkippedLines {
-    fn add(&mut self, error: InputError, on_broken: OnInvalidLine) -> Result<(), InputError> {
-        match on_broken {
+    fn add(&mut self, error: InputError, on_invalid: OnInvalidLine) -> Result<(), InputError> {
+        match on_invalid {
             OnInvalidLine::Stop => {
-                Err(InputError { problem: format!("{}; --skip-broken goes on without it", error.problem), ..error })
+                Err(InputError { problem: format!("{}; --skip-broken skips the line", error.problem), ..error })
             }
             OnInvalidLine::Skip => {
                 self.lines += 1;
@@ -162,14 +164,14 @@ impl SkippedLines {
 }
 
 impl Row {
-    fn text(&self, at: usize) -> &str {
-        self.record.get(at).unwrap_or_default()
+    fn text(&self, index: usize) -> &str {
+        self.record.get(index).unwrap_or_default()
     }
 
-    /// A whole number, from `least`.
-    fn number(&self, at: usize, column: &str, least: i64) -> Result<i64, String> {
-        let text = self.text(at);
-        let number = text.parse().ok().filter(|number| (least..=MOST_SECONDS).contains(number));
-        number.ok_or_else(|| format!("{column}: {text:?} is not a whole number from {least}"))
+    /// A whole number of at least `min`.
+    fn number(&self, index: usize, column: &str, min: i64) -> Result<i64, String> {
+        let text = self.text(index);
+        let number = text.parse().ok().filter(|number| (min..=MAX_SECONDS).contains(number));
+        number.ok_or_else(|| format!("{column}: {text:?} is not a whole number from {min}"))
     }
 }

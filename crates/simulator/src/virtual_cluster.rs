@@ -1,11 +1,11 @@
-//! The virtual cluster around the scheduler that also runs real clusters. Each part has one job, and time passes in [`World::pass`]:
+//! The virtual cluster around the scheduler. [`VirtualCluster::advance`] processes the next events in virtual time:
 //!
-//! - `timeline`: the clock, and what will happen;
+//! - `timeline`: the clock and the future events;
 //! - `api`: the API server;
-//! - `process`: the scheduler, and what is under way between it and the API server;
-//! - `jobs`: the controller that makes pods; `kubelet.rs`: what becomes of them; `disruption_controller.rs`: the budgets;
-//! - `faults`: what goes wrong;
-//! - `statistics`: what is counted.
+//! - `process`: the scheduler process, and the messages between it and the API server;
+//! - `job_controller`, `kubelet`, `disruption_controller`: create pods, start and stop them, and update budgets;
+//! - `faults`: the injected faults;
+//! - `statistics`: the results of the run.
 
 mod disruption_controller;
 mod evictions;
@@ -40,12 +40,12 @@ use crate::timeline::Timeline;
 
 pub use self::run_config::{RunConfig, SCHEDULER};
 
-/// How often everything is listed anew where events may be lost.
+/// The time between two lists of all kinds, in runs where events may be lost.
 const RELIST_MICROS: i64 = 60_000_000;
-/// How long an answer is waited for that does not come.
+/// The time after which a request without a response fails.
 const TIMEOUT_MICROS: i64 = 10_000_000;
 
-/// The virtual cluster.
+/// A cluster in virtual time.
 pub struct VirtualCluster {
     pub(crate) setup: RunConfig,
     timeline: Timeline<SimEvent>,
@@ -59,9 +59,9 @@ pub struct VirtualCluster {
 }
 
 impl VirtualCluster {
-    /// A cluster at its beginning. The stopwatch tells nanoseconds; what it tells has no effect.
+    /// A cluster at the start of a run. The stopwatch returns nanoseconds; it only measures decisions and has no effect on them.
     pub fn new(setup: RunConfig, stopwatch: Box<dyn Fn() -> u64>) -> Self {
-        let mut world = Self {
+        let mut cluster = Self {
             timeline: Timeline::new(setup.start),
             api: Api::default(),
             process: Process::new(&setup),
@@ -72,47 +72,47 @@ impl VirtualCluster {
             stopwatch,
             setup,
         };
-        for object in world.setup.objects.clone() {
-            world.api.create(object, world.setup.start);
+        for object in cluster.setup.objects.clone() {
+            cluster.api.create(object, cluster.setup.start);
         }
-        world.api.take_changes();
-        world.process.list_all(&mut world.timeline, &world.api);
-        for (at, submission) in world.setup.submissions.iter().enumerate() {
-            world.timeline.at(submission.at, SimEvent::Arrive(at));
+        cluster.api.take_changes();
+        cluster.process.list_all(&mut cluster.timeline, &cluster.api);
+        for (index, submission) in cluster.setup.submissions.iter().enumerate() {
+            cluster.timeline.at(submission.at, SimEvent::Arrive(index));
         }
-        if !world.setup.faults.is_none() {
-            world.timeline.after(RELIST_MICROS, SimEvent::Relist);
+        if !cluster.setup.faults.is_none() {
+            cluster.timeline.after(RELIST_MICROS, SimEvent::Relist);
         }
-        if world.setup.sample_micros > 0 {
-            world.timeline.after(0, SimEvent::Sample);
+        if cluster.setup.sample_micros > 0 {
+            cluster.timeline.after(0, SimEvent::Sample);
         }
-        world
+        cluster
     }
 
-    /// What time it is.
+    /// The virtual time.
     pub fn now(&self) -> Timestamp {
         self.timeline.now()
     }
 
-    /// The share of the time that has passed, in thousandths.
+    /// The part of the run that is over, in thousandths.
     pub fn progress(&self) -> u64 {
         let (now, start, end) = (self.now().0, self.setup.start.0, self.setup.end.0);
         u64::try_from((now - start).saturating_mul(1000) / (end - start).max(1)).unwrap_or(0)
     }
 
-    /// Lets the next moment pass, and tells of every step of the scheduler in it; `false` when it is over.
-    pub fn advance(&mut self, mut tell: impl FnMut(&Self, &Step)) -> bool {
+    /// Processes all events of the next point in time, and calls `on_step` for each step of the scheduler; `false` when the run is over.
+    pub fn advance(&mut self, mut on_step: impl FnMut(&Self, &Step)) -> bool {
         let Some(at) = self.timeline.next_at().filter(|at| *at <= self.setup.end) else {
             return false;
         };
-        // 1. Everything happens that is due, and everybody hears of it.
+        // 1. Process the events that are due, and deliver their changes.
         while self.timeline.next_at() == Some(at) {
-            let happening = self.timeline.next().expect("it was just seen");
+            let event = self.timeline.next().expect("next_at returned a time");
             self.statistics.run.counts.events += 1;
-            self.handle(happening);
+            self.handle(event);
             self.deliver_changes();
         }
-        // 2. The scheduler takes its steps.
+        // 2. Let the scheduler take its steps.
         loop {
             let before = (self.stopwatch)();
             let Some(step) = self.process.scheduler.step(at) else { break };
@@ -120,7 +120,7 @@ impl VirtualCluster {
             counts.decision_nanos += (self.stopwatch)() - before;
             counts.steps += 1;
             counts.decisions += u64::from(step.unit.is_some());
-            tell(self, &step);
+            on_step(self, &step);
             let decided = self.faults.about(|| step.unit.as_ref().map(ToString::to_string).unwrap_or_default());
             self.execute_step(step);
             if self.faults.draw_fault(Fault::Restart, &decided).is_some() {
@@ -129,19 +129,18 @@ impl VirtualCluster {
                 break;
             }
         }
-        // 3. A node may vanish.
-        if let Some(chance) = self.faults.draw_fault(Fault::LostNode, "") {
-            self.lose_node(chance);
+        // 3. Remove a node, if that fault is drawn.
+        if let Some(rng) = self.faults.draw_fault(Fault::LostNode, "") {
+            self.lose_node(rng);
         }
         true
     }
 
-    /// The scheduler that runs now.
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.process.scheduler
     }
 
-    /// All objects, as the API has them.
+    /// All objects of the API server.
     pub(crate) fn objects(&self) -> ObjectSet {
         let source = Source { file: "the virtual cluster".into(), document: 1, item: None };
         let mut objects = ObjectSet::default();
@@ -151,51 +150,51 @@ impl VirtualCluster {
         objects
     }
 
-    /// The gangs that are not done.
+    /// The gangs that are not finished.
     pub(crate) fn gangs(&self) -> impl Iterator<Item = (&Job, Gang)> {
         self.jobs.jobs.iter().filter(|job| !job.is_done()).filter_map(|job| Some((job, job.submission.gang?)))
     }
 
-    /// The explanations since the last call, by the number of the preemption in the run.
+    /// The reports since the last call, each with the index of its preemption in the run.
     pub fn take_reports(&mut self) -> Vec<(usize, Box<DecisionReport>)> {
         std::mem::take(&mut self.statistics.reports)
     }
 
-    /// What is left behind.
+    /// Ends the run.
     pub fn finish(mut self) -> Run {
-        // Where nothing happens any more, what runs and what waits goes on doing so.
-        let over = self.jobs.jobs.iter().all(Job::is_done);
-        let ended = if over { self.timeline.now().min(self.setup.end) } else { self.setup.end };
-        self.statistics.run.counts.faults = self.faults.struck;
+        // If jobs are unfinished, they run or wait until the configured end.
+        let all_done = self.jobs.jobs.iter().all(Job::is_done);
+        let ended = if all_done { self.timeline.now().min(self.setup.end) } else { self.setup.end };
+        self.statistics.run.counts.faults = self.faults.count;
         self.statistics.finish(&self.jobs.jobs, ended)
     }
 
-    fn handle(&mut self, happening: SimEvent) {
+    fn handle(&mut self, event: SimEvent) {
         let now = self.timeline.now();
-        match happening {
-            SimEvent::Arrive(at) => self.jobs.arrive(self.setup.submissions[at].clone(), &mut self.api, now),
-            SimEvent::Deliver(life, event) => {
+        match event {
+            SimEvent::Arrive(index) => self.jobs.submit(self.setup.submissions[index].clone(), &mut self.api, now),
+            SimEvent::Deliver(incarnation, event) => {
                 self.process.undelivered -= 1;
-                self.process.observe(life, event, now);
+                self.process.observe(incarnation, event, now);
             }
-            SimEvent::Wake(life) => self.process.observe(life, Event::TimerFired, now),
-            SimEvent::Perform(life, id, action) => self.execute_action(life, id, &action),
+            SimEvent::Wake(incarnation) => self.process.observe(incarnation, Event::TimerFired, now),
+            SimEvent::Perform(incarnation, id, action) => self.execute_action(incarnation, id, &action),
             SimEvent::Relist => {
                 self.process.list_all(&mut self.timeline, &self.api);
                 self.timeline.after(RELIST_MICROS, SimEvent::Relist);
             }
             SimEvent::Start { pod, uid } => self.start(&pod, &uid),
             SimEvent::Stop { pod, uid } => self.stop(&pod, &uid),
-            SimEvent::Finish { job, part, turn } => {
-                self.jobs.finish_part(&mut self.api, &mut self.timeline, job, part, turn);
+            SimEvent::Finish { job, part, generation } => {
+                self.jobs.finish_part(&mut self.api, &mut self.timeline, job, part, generation);
             }
-            SimEvent::Renew { job, part } => self.jobs.make_pods(&mut self.api, job, part, now),
-            SimEvent::EvictSoftly { pod, uid } => self.evict_softly(&pod, &uid),
+            SimEvent::RecreatePods { job, part } => self.jobs.create_pods(&mut self.api, job, part, now),
+            SimEvent::SoftEvict { pod, uid } => self.delete_soft_evicted(&pod, &uid),
             SimEvent::Sweep(pods) => self.jobs.sweep(&mut self.api, &pods),
             SimEvent::Sync(job) => self.jobs.sync(&mut self.api, job, now),
             SimEvent::Collect(job) => self.jobs.collect(&mut self.api, job),
             SimEvent::NodeBack(node) => {
-                self.statistics.usage.capacity += self.statistics.usage.offered(&node);
+                self.statistics.usage.capacity += self.statistics.usage.capacity_of(&node);
                 self.api.create(*node, now);
             }
             SimEvent::Sample => {
@@ -207,7 +206,7 @@ impl VirtualCluster {
         }
     }
 
-    /// Kubelets, controllers and the scheduler hear of what changed; the scheduler later, and not always rightly.
+    /// Delivers changes to kubelets and controllers at once, and to the scheduler later, with injected faults.
     fn deliver_changes(&mut self) {
         loop {
             let changes = self.api.take_changes();
@@ -215,14 +214,13 @@ impl VirtualCluster {
                 return;
             }
             for event in changes {
-                self.react(&event);
-                self.tell_scheduler(event);
+                self.notify_controllers(&event);
+                self.notify_scheduler(event);
             }
         }
     }
 
-    /// The kubelets and the controllers hear of a change.
-    fn react(&mut self, event: &Event) {
+    fn notify_controllers(&mut self, event: &Event) {
         match event {
             Event::Upserted(Object::Job(job)) => {
                 self.jobs.sync_later(&mut self.timeline, &NamespacedName::from_meta(&job.metadata))
@@ -237,7 +235,7 @@ impl VirtualCluster {
             Event::Deleted { key, .. } if key.kind == Kind::Pod => {
                 self.statistics.usage.remove(&key.name);
                 self.jobs.sync_owner(&mut self.timeline, &key.name);
-                self.jobs.pod_gone(&mut self.api, &mut self.timeline, &key.name);
+                self.jobs.pod_deleted(&mut self.api, &mut self.timeline, &key.name);
                 self.count_budgets(&key.name.namespace);
             }
             _ => {}
@@ -250,27 +248,27 @@ impl VirtualCluster {
         }
     }
 
-    fn tell_scheduler(&mut self, event: Event) {
+    fn notify_scheduler(&mut self, event: Event) {
         let about = self.faults.about(|| match &event {
             Event::Upserted(object) => object.key().to_string(),
             Event::Deleted { key, .. } => key.to_string(),
             Event::Listed { .. } | Event::TimerFired | Event::ActionCompleted { .. } => String::new(),
         });
         if self.faults.draw_fault(Fault::LostEvent, &about).is_some() {
-            self.process.lost = true;
+            self.process.has_lost_event = true;
             return;
         }
         let times = if self.faults.draw_fault(Fault::RepeatedEvent, &about).is_some() { 2 } else { 1 };
         for _ in 0..times {
-            let late = self.faults.draw_fault(Fault::DelayedEvent, &about);
-            let late = late.map_or(0, |mut chance| chance.range(0, 30_000_000));
-            self.process.send(&mut self.timeline, LATENCY_MICROS + late, event.clone());
+            let delay = self.faults.draw_fault(Fault::DelayedEvent, &about);
+            let delay = delay.map_or(0, |mut rng| rng.range(0, 30_000_000));
+            self.process.send(&mut self.timeline, LATENCY_MICROS + delay, event.clone());
         }
     }
 
-    /// Carries out what a step asks for.
+    /// Sends the actions of a step to the API server.
     fn execute_step(&mut self, step: Step) {
-        if let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.verdict) {
+        if let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) {
             let Statistics { run, reports, .. } = &mut self.statistics;
             reports.extend(step.report.map(|report| (run.preemptions.len(), report)));
             run.preemptions.push(Preemption {
@@ -284,48 +282,48 @@ impl VirtualCluster {
             self.statistics.run.counts.actions += 1;
             let timeline = &mut self.timeline;
             match action {
-                Action::WakeAt { at } => timeline.at(at, SimEvent::Wake(self.process.life)),
+                Action::WakeAt { at } => timeline.at(at, SimEvent::Wake(self.process.incarnation)),
                 Action::Relist { kind } => self.process.send(timeline, LATENCY_MICROS, self.api.list(kind)),
                 Action::EmitEvent { .. } => {
                     let result = ActionResult::Ok { version: 0 };
                     self.process.send(timeline, LATENCY_MICROS, Event::ActionCompleted { action: id, result });
                 }
                 action => {
-                    let request = SimEvent::Perform(self.process.life, id, action);
-                    self.process.put_under_way(timeline, LATENCY_MICROS, request);
+                    let request = SimEvent::Perform(self.process.incarnation, id, action);
+                    self.process.enqueue(timeline, LATENCY_MICROS, request);
                 }
             }
         }
     }
 
-    /// A request reaches the API server, or is lost on its way; then its answer is under way.
-    fn execute_action(&mut self, life: u64, id: ActionId, action: &Action) {
+    /// Executes a request at the API server, unless a fault is drawn, and sends the response.
+    fn execute_action(&mut self, incarnation: u64, id: ActionId, action: &Action) {
         self.process.undelivered -= 1;
         let about = self.faults.about(|| about(action));
         let result = match self.refusal(&about) {
             Some(refusal) => refusal,
-            None => self.carry_out(life, action, &about),
+            None => self.carry_out(incarnation, action, &about),
         };
-        let late = if matches!(result, ActionResult::Unknown) { TIMEOUT_MICROS } else { LATENCY_MICROS };
-        let answer = SimEvent::Deliver(life, Event::ActionCompleted { action: id, result });
-        self.process.put_under_way(&mut self.timeline, late, answer);
+        let delay = if matches!(result, ActionResult::Unknown) { TIMEOUT_MICROS } else { LATENCY_MICROS };
+        let response = SimEvent::Deliver(incarnation, Event::ActionCompleted { action: id, result });
+        self.process.enqueue(&mut self.timeline, delay, response);
     }
 
-    /// How a request fails by a fault before it has changed anything, if it does.
+    /// The failure of a request that changes nothing, if such a fault is drawn.
     fn refusal(&mut self, about: &str) -> Option<ActionResult> {
         let refusals = [
             (Fault::LostRequest, ActionResult::Unknown),
             (Fault::Conflict, ActionResult::Conflict),
-            (Fault::Failure, ActionResult::Forbidden("it is not your day".to_owned())),
+            (Fault::Failure, ActionResult::Forbidden("injected failure".to_owned())),
         ];
         refusals.into_iter().find_map(|(fault, refusal)| self.faults.draw_fault(fault, about).map(|_| refusal))
     }
 
-    /// Carries out a request; its answer may be lost.
-    fn carry_out(&mut self, life: u64, action: &Action, about: &str) -> ActionResult {
+    /// Executes a request; the response may be lost.
+    fn carry_out(&mut self, incarnation: u64, action: &Action, about: &str) -> ActionResult {
         let result = self.api.carry_out(action, self.timeline.now());
-        let worked = matches!(result, ActionResult::Ok { .. });
-        if worked {
+        let succeeded = matches!(result, ActionResult::Ok { .. });
+        if succeeded {
             self.count_evictions(action);
         }
         if self.faults.draw_fault(Fault::LostAnswer, about).is_some() {
@@ -333,17 +331,17 @@ impl VirtualCluster {
         }
         let evicted = match action {
             Action::Evict { pod } | Action::SoftEvict { pod, .. } => Some(pod.uid.clone()),
-            Action::EvictWorkload { workload, .. } => Some(self.process.turn_of(&workload.uid)),
+            Action::EvictWorkload { workload, .. } => Some(self.process.admission_id(&workload.uid)),
             _ => None,
         };
-        if let Some(evicted) = evicted.filter(|_| worked) {
-            self.process.known_evicted.insert((life, evicted));
+        if let Some(evicted) = evicted.filter(|_| succeeded) {
+            self.process.known_evicted.insert((incarnation, evicted));
         }
         result
     }
 }
 
-/// What a fault may befall when this is requested.
+/// The subject of a request in the draw of faults.
 fn about(action: &Action) -> String {
     match action {
         Action::GetObject { key } => format!("read {key}"),

@@ -1,4 +1,4 @@
-//! A budget that allows no disruption keeps its pods from going where others will do, and its status follows them.
+//! A PodDisruptionBudget without allowed disruptions protects its pods if other victims are enough, and its status follows the pods.
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
@@ -25,16 +25,16 @@ spec: {minAvailable: MIN, selector: {matchLabels: {app: guarded}}}
 
 fn first_victim(min_available: &str) -> String {
     let text = GUARDED.replace("MIN", min_available);
-    let blueprint = Scenario::read("guarded", &text).unwrap().blueprint(0);
+    let input = Scenario::read("guarded", &text).unwrap().input(0);
     let policy = Policy::Kubernetes(Kubernetes::default());
-    let mut world = VirtualCluster::new(blueprint.setup(policy).unwrap(), Box::new(|| 0));
-    while world.advance(|_, _| ()) {}
-    world.finish().evictions[0].job.clone()
+    let mut cluster = VirtualCluster::new(input.setup(policy).unwrap(), Box::new(|| 0));
+    while cluster.advance(|_, _| ()) {}
+    cluster.finish().evictions[0].job.clone()
 }
 
 #[test]
-fn a_budget_is_respected_as_it_stands() {
-    assert!(first_victim("2").contains("plain"), "the budget allows nobody to go, though they are lower");
-    assert!(first_victim("1").contains("guarded"), "the budget allows one to go");
+fn a_budget_without_allowed_disruptions_protects_its_pods() {
+    assert!(first_victim("2").contains("plain"), "the budget allows no disruption of the lower pods");
+    assert!(first_victim("1").contains("guarded"), "the budget allows one disruption");
     assert!(first_victim("\"50%\"").contains("guarded"), "half of two is one");
 }

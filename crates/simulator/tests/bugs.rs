@@ -1,4 +1,4 @@
-//! The checks bite: a scheduler with a bug that was put in on purpose is caught within 200 seeds.
+//! The invariants detect every deliberate bug within 200 seeds.
 
 use reprieve_scheduler::Bug;
 use reprieve_simulator::campaign::setup;
@@ -7,7 +7,7 @@ use reprieve_simulator::invariants::check;
 use reprieve_simulator::shrink::shrink;
 
 #[test]
-fn every_bug_is_caught() {
+fn every_bug_is_detected() {
     for (bug, policy) in [
         (Bug::SecondRound, "Kubernetes"),
         (Bug::HalfAGang, "Kubernetes"),
@@ -21,7 +21,7 @@ fn every_bug_is_caught() {
             setup.bug = Some(bug);
             check(setup).err().map(|violation| (seed, violation))
         });
-        let (seed, violation) = caught.unwrap_or_else(|| panic!("{bug:?} went unnoticed in 200 seeds"));
+        let (seed, violation) = caught.unwrap_or_else(|| panic!("{bug:?} was not detected in 200 seeds"));
         println!("{bug:?}: seed {seed}: {violation:?}");
     }
 }
@@ -44,14 +44,14 @@ fn a_violation_is_shrunk() {
 }
 
 #[test]
-fn only_the_faults_that_it_takes_are_left() {
+fn shrinking_keeps_only_the_necessary_faults() {
     let (large, violation) = (0..200)
         .find_map(|seed| {
             let mut setup = setup(seed, "Kubernetes", Faults::SOME);
             setup.bug = Some(Bug::TrustedTimeout);
             check(setup.clone()).err().map(|violation| (setup, violation))
         })
-        .expect("it is caught");
+        .expect("a violation");
     let n = large.submissions.len();
     let small = shrink(large, (0..n).collect(), violation, 300);
     let mut faults = small.setup.faults;

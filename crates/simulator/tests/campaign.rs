@@ -1,4 +1,4 @@
-//! A short campaign: random clusters under every policy, with and without faults, and no invariant is violated.
+//! A short campaign: random clusters under every policy, with and without faults, violate no invariant.
 
 use reprieve_simulator::campaign::{POLICIES, setup};
 use reprieve_simulator::faults::Faults;
@@ -17,11 +17,11 @@ fn campaign(seeds: std::ops::Range<u64>, faults: Faults) {
 }
 
 #[test]
-fn without_faults() {
+fn no_invariant_is_violated_without_faults() {
     campaign(0..10, Faults::default());
 }
 
 #[test]
-fn with_faults() {
+fn no_invariant_is_violated_with_faults() {
     campaign(0..10, Faults::SOME);
 }

@@ -1,4 +1,4 @@
-//! Scenario files: what is understood, and what is refused with its place and what would be right.
+//! Scenario files: an error names the field, the problem and a correct value.
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
@@ -8,12 +8,12 @@ use reprieve_simulator::scenario::Scenario;
 const HEAD: &str = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec:\n";
 const NODES: &str = "  nodes: [{name: node, count: 2, allocatable: {cpu: 4}}]\n";
 
-fn refusal(spec: &str) -> String {
+fn error(spec: &str) -> String {
     Scenario::read("s.yaml", &format!("{HEAD}{spec}")).unwrap_err().to_string()
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn an_invalid_field_is_rejected_by_name() {
     let job = |fields: &str| format!("  end: 1h\n{NODES}  jobs: [{{name: j, requests: {{cpu: 1}}, {fields}}}]\n");
     for (spec, place, fix) in [
         (format!("  end: 1h\n{NODES}  colour: red\n"), "spec", "unknown field `colour`"),
@@ -36,7 +36,7 @@ fn what_cannot_be_is_refused_by_name() {
         (job("arrivals: {at: [2h]}"), "spec.jobs[0].arrivals.at", "after the end"),
         (job("arrivals: {at: []}"), "spec.jobs[0].arrivals.at", "nothing arrives"),
         (job("arrivals: {at: [0s]}, runs: 5"), "spec.jobs[0].runs", "30s"),
-        (job("arrivals: {at: [0s]}, runs: 2h..1h"), "spec.jobs[0].runs", "lesser first"),
+        (job("arrivals: {at: [0s]}, runs: 2h..1h"), "spec.jobs[0].runs", "smaller value first"),
         (job("arrivals: {at: [0s]}, pods: 2, gang: {min: 3}"), "spec.jobs[0].gang.min", "3 of 2 pods"),
         (job("arrivals: {at: [0s]}, queue: a"), "spec.jobs[0].queue", "spec.queues"),
         (job("arrivals: {at: [0s]}, priorityClass: a"), "spec.jobs[0].priorityClass", "spec.priorityClasses"),
@@ -57,49 +57,49 @@ fn what_cannot_be_is_refused_by_name() {
             "spec.jobs",
         ),
     ] {
-        let refusal = refusal(&spec);
-        assert!(refusal.starts_with("s.yaml: document"), "{refusal}");
-        assert!(refusal.contains(place), "{place}: {refusal}");
-        assert!(refusal.contains(fix), "{fix}: {refusal}");
+        let error = error(&spec);
+        assert!(error.starts_with("s.yaml: document"), "{error}");
+        assert!(error.contains(place), "{place}: {error}");
+        assert!(error.contains(fix), "{fix}: {error}");
     }
 }
 
 #[test]
-fn other_documents_are_no_scenarios() {
-    let refusal = Scenario::read("f", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n").unwrap_err().to_string();
-    assert!(refusal.contains("kind: \"Pod\" is not a scenario"), "{refusal}");
+fn other_kinds_are_rejected() {
+    let error = Scenario::read("f", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n").unwrap_err().to_string();
+    assert!(error.contains("kind: \"Pod\" is not a scenario"), "{error}");
     assert!(Scenario::read("f", "# nothing\n").unwrap_err().to_string().contains("is empty"));
 }
 
 #[test]
-fn jobs_come_by_rate_or_by_list_and_one_seed_makes_them_alike() {
+fn jobs_arrive_by_rate_or_by_list_and_depend_only_on_the_seed() {
     let text = format!(
         "{HEAD}  end: 1000h\n{NODES}  jobs:\n\
          \x20 - {{name: often, requests: {{cpu: 1}}, arrivals: {{perHour: 2, from: 100h, until: 600h}}, runs: 1m..1h, pods: 1..4}}\n\
          \x20 - {{name: once, requests: {{cpu: 1}}, arrivals: {{at: [90m]}}, pods: 3, gang: {{min: 2}}, checkpoint: 5m}}\n"
     );
     let scenario = Scenario::read("s.yaml", &text).unwrap();
-    let blueprint = scenario.blueprint(1);
+    let input = scenario.input(1);
     let (once, often): (Vec<_>, Vec<_>) =
-        blueprint.submissions.iter().map(|(job, _)| job).partition(|job| job.name.name.starts_with("once"));
+        input.submissions.iter().map(|(job, _)| job).partition(|job| job.name.name.starts_with("once"));
     assert!((900..1100).contains(&often.len()), "{}", often.len());
     assert!(often.iter().all(|job| (1..=4).contains(&job.pods)));
-    let hours = |job: &&reprieve_simulator::submission::Submission| (job.at.0 - blueprint.start.0) / 3_600_000_000;
+    let hours = |job: &&reprieve_simulator::submission::Submission| (job.at.0 - input.start.0) / 3_600_000_000;
     assert!(often.iter().all(|job| (100..600).contains(&hours(job))));
     let [once] = once.as_slice() else { panic!() };
     assert_eq!(once.gang, Some(Gang { min: 2, whole: true }));
     assert_eq!((hours(once), once.running_micros, once.checkpoint_micros), (1, None, Some(300_000_000)));
-    let names = |seed| format!("{:?}", scenario.blueprint(seed).submissions);
+    let names = |seed| format!("{:?}", scenario.input(seed).submissions);
     assert_eq!(names(1), names(1));
     assert_ne!(names(1), names(2));
 }
 
 #[test]
-fn a_queue_that_a_policy_does_not_understand_is_refused() {
+fn a_queue_that_is_invalid_under_a_policy_is_rejected() {
     let queues = "  queues: [{name: a, guarantee: {cpu: 4}, ceiling: {cpu: 2}}]\n";
     let scenario = Scenario::read("s.yaml", &format!("{HEAD}  end: 1h\n{NODES}{queues}")).unwrap();
-    let blueprint = scenario.blueprint(0);
-    assert!(blueprint.setup(Policy::YuniKorn).is_err());
-    assert!(blueprint.setup(Policy::Koordinator(Default::default())).is_err());
-    assert!(blueprint.setup(Policy::Kubernetes(Kubernetes::default())).is_ok());
+    let input = scenario.input(0);
+    assert!(input.setup(Policy::YuniKorn).is_err());
+    assert!(input.setup(Policy::Koordinator(Default::default())).is_err());
+    assert!(input.setup(Policy::Kubernetes(Kubernetes::default())).is_ok());
 }

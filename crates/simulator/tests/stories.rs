@@ -1,4 +1,4 @@
-//! The scenarios of the documentation, each run to its end, and each with its point.
+//! The scenarios of the documentation, each with the result that it demonstrates.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use reprieve_simulator::summary::{Summary, summary};
 
 const HOUR: i64 = 3_600_000_000;
 
-fn story(text: &str) -> (Run, Summary) {
-    let scenario = Scenario::read("story", text).unwrap();
-    let blueprint = scenario.blueprint(0);
+fn run_scenario(text: &str) -> (Run, Summary) {
+    let scenario = Scenario::read("scenario", text).unwrap();
+    let input = scenario.input(0);
     let profile = &scenario.profiles()[0];
-    let setup = blueprint.setup(policy(profile).unwrap()).unwrap();
+    let setup = input.setup(policy(profile).unwrap()).unwrap();
     let run = check(setup).unwrap_or_else(|violation| panic!("{violation:?}"));
-    let summary = summary(&profile.policy, &run, &blueprint.queues);
+    let summary = summary(&profile.policy, &run, &input.queues);
     (run, summary)
 }
 
@@ -26,7 +26,7 @@ fn job<'r>(run: &'r Run, name: &str) -> &'r JobRecord {
 
 macro_rules! story {
     ($name:literal) => {
-        story(include_str!(concat!("../../../docs/examples/scenarios/", $name, ".yaml")))
+        run_scenario(include_str!(concat!("../../../docs/examples/scenarios/", $name, ".yaml")))
     };
 }
 
@@ -39,40 +39,40 @@ fn a_training_job_is_not_preempted_in_part() {
     let training: Vec<_> = large.victims.iter().filter(|victim| victim.name.starts_with("training")).collect();
     assert_eq!(training.len(), 2, "{large:?}");
     assert_eq!(job(&run, "training-0").evictions, 2);
-    assert!(job(&run, "training-0").lost_micros < HOUR, "less than half an hour for each of its pods");
+    assert!(job(&run, "training-0").lost_micros < HOUR, "less than 30 minutes for each pod");
     assert_eq!((summary.partial_gangs, summary.finished), (0, 4));
 }
 
 #[test]
-fn a_replica_is_taken_whole_and_the_other_goes_on_serving() {
+fn one_replica_is_evicted_whole_and_the_other_keeps_running() {
     let (run, summary) = story!("multihost-inference");
     let taken: BTreeSet<&str> = run.evictions.iter().map(|eviction| eviction.job.as_str()).collect();
     assert_eq!((taken.len(), run.evictions.len(), summary.partial_gangs), (1, 4, 0));
     assert!(job(&run, "incident-0").finished.is_some());
-    assert_eq!(run.samples.last().unwrap().pending, 0, "the replica came back when there was room");
+    assert_eq!(run.samples.last().unwrap().pending, 0, "the replica runs again");
 }
 
 #[test]
-fn in_degraded_mode_one_worker_is_taken_and_the_others_serve() {
+fn in_degraded_mode_one_worker_is_evicted_and_the_others_keep_running() {
     let (run, _) = story!("degraded-mode");
     assert_eq!(run.evictions.len(), 1);
     let last = run.samples.last().unwrap();
-    assert_eq!((last.running, last.pending), (4, 1), "three workers, the incident, and a worker that waits");
+    assert_eq!((last.running, last.pending), (4, 1), "three workers and the incident run, one worker is pending");
 }
 
 #[test]
-fn replica_sets_do_not_make_preemption_go_in_circles() {
+fn replica_sets_do_not_cause_a_preemption_cycle() {
     let (run, summary) = story!("yunikorn-replicasets");
     assert_eq!((summary.evictions, summary.second_order_evictions), (8, 0));
     let fairness = summary.fairness.unwrap();
-    assert!((0.96..0.98).contains(&fairness), "one hour alone, five with equal shares: {fairness}");
+    assert!((0.96..0.98).contains(&fairness), "one hour alone, five hours with equal shares: {fairness}");
     let last = run.samples.last().unwrap();
     let shares: Vec<(&str, i64)> = last.by_queue.iter().map(|(queue, used)| (queue.as_str(), *used)).collect();
     assert_eq!(shares, [("team-a", 40_000), ("team-b", 40_000)]);
 }
 
 #[test]
-fn slow_victims_are_waited_for() {
+fn the_preemptor_waits_for_slow_victims() {
     let (run, summary) = story!("koordinator-slow-deletions");
     let launch = job(&run, "launch-0");
     let waited = launch.started.unwrap() - launch.submitted;
@@ -81,12 +81,12 @@ fn slow_victims_are_waited_for() {
 }
 
 #[test]
-fn what_was_lent_is_taken_back_and_its_borrower_runs_again() {
+fn lent_quota_is_reclaimed_and_the_borrower_runs_again() {
     let (run, summary) = story!("kueue-reclaim");
     assert_eq!(run.evictions.len(), 1);
-    assert_eq!(run.evictions[0].job, "default/vision-3", "the youngest of those who borrowed");
+    assert_eq!(run.evictions[0].job, "default/vision-3", "the youngest borrower");
     let speech = job(&run, "speech-0");
-    assert!(speech.started.unwrap() - speech.submitted < HOUR / 60, "it starts within a minute");
+    assert!(speech.started.unwrap() - speech.submitted < HOUR / 60, "it starts within 60 s");
     assert_eq!((summary.finished, summary.second_order_evictions), (5, 0));
-    assert!(job(&run, "vision-3").finished > speech.finished, "the borrower runs again when there is room");
+    assert!(job(&run, "vision-3").finished > speech.finished, "the borrower runs again afterwards");
 }

@@ -1,4 +1,4 @@
-//! Traces: the generated samples are read, and a broken line is named.
+//! Traces: the sample files are read, and an invalid line is named or skipped.
 
 use reprieve_simulator::trace::{OnInvalidLine, Text, jobs, openb};
 
@@ -11,27 +11,27 @@ fn file<'t>(file: &'t str, text: &'t str) -> Text<'t> {
 }
 
 #[test]
-fn openb_has_nodes_and_pods() {
-    let (blueprint, broken) = openb(file("pods", PODS), file("nodes", NODES), OnInvalidLine::Stop).unwrap();
-    assert_eq!((blueprint.objects.len(), blueprint.submissions.len(), broken.lines), (6, 60, 0));
-    let highest = blueprint.submissions.iter().map(|(job, _)| job.priority()).max();
+fn an_openb_trace_has_nodes_and_pods() {
+    let (input, skipped) = openb(file("pods", PODS), file("nodes", NODES), OnInvalidLine::Stop).unwrap();
+    assert_eq!((input.objects.len(), input.submissions.len(), skipped.lines), (6, 60, 0));
+    let highest = input.submissions.iter().map(|(job, _)| job.priority()).max();
     assert_eq!(highest, Some(300));
-    assert!(blueprint.made_up.iter().any(|note| note.starts_with("priorities")));
+    assert!(input.assumptions.iter().any(|note| note.starts_with("priorities")));
 }
 
 #[test]
-fn a_list_of_jobs_has_gangs_and_nodes_that_are_made_up() {
-    let (blueprint, _) = jobs(file("jobs", JOBS), None, OnInvalidLine::Stop, 3).unwrap();
-    let gangs = blueprint.submissions.iter().filter(|(job, _)| job.gang.is_some_and(|gang| gang.whole));
+fn a_list_of_jobs_has_gangs_and_synthetic_nodes() {
+    let (input, _) = jobs(file("jobs", JOBS), None, OnInvalidLine::Stop, 3).unwrap();
+    let gangs = input.submissions.iter().filter(|(job, _)| job.gang.is_some_and(|gang| gang.whole));
     assert!(gangs.count() > 3);
-    assert!(blueprint.made_up.iter().any(|note| note.starts_with("nodes: ")));
+    assert!(input.assumptions.iter().any(|note| note.starts_with("nodes: ")));
     let (with_nodes, _) = jobs(file("jobs", JOBS), Some(file("nodes", NODES)), OnInvalidLine::Stop, 3).unwrap();
     assert_eq!(with_nodes.objects.len(), 6);
-    assert!(!with_nodes.made_up.iter().any(|note| note.starts_with("nodes: ")));
+    assert!(!with_nodes.assumptions.iter().any(|note| note.starts_with("nodes: ")));
 }
 
 #[test]
-fn a_broken_line_is_named_or_passed_over_and_counted() {
+fn an_invalid_line_is_named_or_skipped() {
     for (line, problem) in [
         ("j,0,1", "has 3 columns"),
         ("j,0,one,5", "gpus: \"one\" is not a whole number from 1"),
@@ -46,8 +46,8 @@ fn a_broken_line_is_named_or_passed_over_and_counted() {
         let error = jobs(list, None, OnInvalidLine::Stop, 0).unwrap_err().to_string();
         assert!(error.starts_with("list.csv: line 3: "), "{error}");
         assert!(error.contains(problem), "{problem}: {error}");
-        let (blueprint, broken) = jobs(list, None, OnInvalidLine::Skip, 0).unwrap();
-        assert_eq!((blueprint.submissions.len(), broken.lines), (2, 1), "{line}");
+        let (input, skipped) = jobs(list, None, OnInvalidLine::Skip, 0).unwrap();
+        assert_eq!((input.submissions.len(), skipped.lines), (2, 1), "{line}");
     }
     let pods = PODS.replacen(",LS,", ",XX,", 1);
     let error = openb(file("pods", &pods), file("nodes", NODES), OnInvalidLine::Stop).unwrap_err().to_string();
@@ -55,7 +55,7 @@ fn a_broken_line_is_named_or_passed_over_and_counted() {
 }
 
 #[test]
-fn other_tables_are_refused() {
+fn other_tables_are_rejected() {
     let error = jobs(file("x", NODES), None, OnInvalidLine::Skip, 0).unwrap_err().to_string();
     assert!(error.contains("line 1: the columns are not job,submit_s,gpus,duration_s"), "{error}");
     let error =

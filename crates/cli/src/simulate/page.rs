@@ -22,7 +22,7 @@ pub fn page(blueprint: &SimulationInput, broken: &SkippedLines, simulated: &[Pol
         comparison: &figures(&summaries),
         legend: WAITING,
         runs: &runs,
-        made_up: &blueprint.made_up,
+        made_up: &blueprint.assumptions,
         command,
     })
 }

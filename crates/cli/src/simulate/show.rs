@@ -115,7 +115,7 @@ fn percentiles(Percentiles { p50, p95, p99 }: &Percentiles) -> String {
 
 fn notes(blueprint: &SimulationInput, broken: &SkippedLines) -> String {
     let mut text = String::new();
-    for (at, note) in blueprint.made_up.iter().enumerate() {
+    for (at, note) in blueprint.assumptions.iter().enumerate() {
         let _ = writeln!(text, "{}  {note}", if at == 0 { "\nMade up:" } else { "        " });
     }
     if let Some(passed_over) = skipped_lines(broken) {
@@ -147,7 +147,7 @@ fn as_json(blueprint: &SimulationInput, broken: &SkippedLines, simulated: &[Poli
         "start": moment(blueprint.start),
         "end": moment(blueprint.end),
         "nodes": nodes,
-        "assumptions": blueprint.made_up,
+        "assumptions": blueprint.assumptions,
         "skippedLines": broken.lines,
         "policies": policies.collect::<Vec<Value>>(),
     })
@@ -173,7 +173,7 @@ fn as_csv(blueprint: &SimulationInput, broken: &SkippedLines, summaries: &[&Summ
             }
         }
     }
-    rows.extend(blueprint.made_up.iter().map(|note| [String::new(), "assumptions".to_owned(), note.clone()]));
+    rows.extend(blueprint.assumptions.iter().map(|note| [String::new(), "assumptions".to_owned(), note.clone()]));
     if broken.lines > 0 {
         rows.push([String::new(), "skippedLines".to_owned(), broken.lines.to_string()]);
     }

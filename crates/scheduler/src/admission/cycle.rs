@@ -1,4 +1,5 @@
-//! Who gets quota: the cycle of policy Kueue over all workloads that wait, run when something changed that it reads.
+//! The admission cycle of policy Kueue (docs/rules/kueue.md): it decides which workloads receive quota. The scheduler runs a cycle when the
+//! use of quota or a pending workload changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,29 +8,27 @@ use reprieve_api::kueue::AdmissionSpec;
 use reprieve_api::meta::NamespacedName;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::{self, CycleEntry, run_cycle_with_progress};
+use reprieve_engine::policy::kueue::{CycleEntry, CycleResult, run_cycle_with_progress};
 use reprieve_engine::workloads::QueueingStrategy;
 use reprieve_engine::{Outcome, Timestamp, WorkloadId};
 use reprieve_report::cycle::{admission, reason};
-use reprieve_report::planned_actions::{
-    self, ADMITTED, PREEMPTED, PREEMPTING, PlannedAction, admitted, workload_evictions,
-};
+use reprieve_report::planned_actions::{self, PlannedAction, admitted, workload_evictions};
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Admission;
-use crate::action::{Action, Target};
+use crate::action::{Action, EventReason, Target};
 use crate::action_log::Request;
 use crate::effects::preemptor_recorded_on;
 use crate::queue::{PendingQueue, STARVATION_SECONDS, WaitState};
 use crate::step::StepOutcome;
 use crate::view::ClusterView;
-use crate::wait_reason::{WaitReason, is_about};
+use crate::wait_reason::{WaitReason, starts_with_code};
 
-/// What a cycle says of a workload, in names.
+/// The decision of a cycle about one workload.
 pub(crate) enum HeadResult {
     Admit(Box<AdmissionSpec>),
     Preempt {
-        /// All victims; some may have been evicted before.
+        /// All victims; some may be evicted already.
         victims: Vec<NamespacedName>,
         plan: Vec<PlannedAction>,
     },
@@ -37,105 +36,103 @@ pub(crate) enum HeadResult {
         reason: WaitReason,
         why: String,
         until: Option<Timestamp>,
-        /// Whether that is true of all that ask for the same.
+        /// Whether the reason holds for all workloads in the same line.
         for_all: bool,
     },
 }
 
-/// The workloads that take part in a cycle, and those that do not.
+/// The workloads that take part in a cycle, and those that are excluded.
 #[derive(Default)]
 pub(crate) struct Entrants {
-    /// The first of every line, and those that stand alone.
+    /// The first workload of each line, and the workloads outside of lines.
     pub ids: Vec<WorkloadId>,
-    /// Those whose turn has come.
+    /// The workloads that became ready since the last cycle.
     woken: Vec<UnitRef>,
-    /// Those that are held back: the victim that they wait for, and until when.
-    held: BTreeMap<UnitRef, (UnitRef, Timestamp)>,
-    /// Those that cannot be understood, and why.
-    misunderstood: Vec<(UnitRef, String)>,
+    /// The workloads that must wait for a preempted workload, with that workload and the end of the wait.
+    held: BTreeMap<UnitRef, Timestamp>,
+    /// The invalid workloads, with the error.
+    invalid: Vec<(UnitRef, String)>,
 }
 
 impl Admission {
-    /// The workloads that take part in a cycle; `None` where nothing changed that a cycle reads.
+    /// The workloads that take part in the next cycle; `None` if nothing changed that a cycle reads.
     pub fn entrants(&mut self, view: &ClusterView, queue: &mut PendingQueue, now: Timestamp) -> Option<Entrants> {
         let Policy::Kueue(policy) = view.policy() else { return None };
-        let woken: Vec<UnitRef> = queue.active().filter(|unit| is_workload(unit)).cloned().collect();
+        let woken: Vec<UnitRef> = queue.ready().filter(|unit| is_workload(unit)).cloned().collect();
         if !queue.take_quota_changed() && woken.is_empty() {
             return None;
         }
-        let is_aside = |name: &NamespacedName| {
-            let one = queue.get(&UnitRef::Workload(name.clone()));
-            one.is_some_and(|one| matches!(one.state, WaitState::AfterError { .. }))
+        let has_failed = |name: &NamespacedName| {
+            let pending = queue.get(&UnitRef::Workload(name.clone()));
+            pending.is_some_and(|pending| matches!(pending.state, WaitState::AfterError { .. }))
         };
-        let unknown = self.claims.regroup(&view.live, policy, is_aside).into_iter().map(UnitRef::Workload);
-        let next: Vec<UnitRef> = self.claims.heads().cloned().map(UnitRef::Workload).collect();
+        let unknown = self.lines.regroup(&view.live, policy, has_failed).into_iter().map(UnitRef::Workload);
+        let next: Vec<UnitRef> = self.lines.heads().cloned().map(UnitRef::Workload).collect();
         let held = self.held_back(&next, view, queue, now);
         let free = next.iter().filter(|unit| !held.contains_key(unit)).map(|unit| unit.key().name);
-        let ids = free.filter(|name| !is_aside(name)).filter_map(|name| view.loaded().names.workload_id(&name));
-        let why = |unit: &UnitRef| {
-            Some(format!("it cannot be understood: {}", view.live.quarantine_reason(&unit.key())?.problem))
-        };
-        let misunderstood = unknown.filter_map(|unit| why(&unit).map(|why| (unit, why))).collect();
-        Some(Entrants { ids: ids.collect(), woken, held, misunderstood })
+        let ids = free.filter(|name| !has_failed(name)).filter_map(|name| view.loaded().names.workload_id(&name));
+        let error = |unit: &UnitRef| Some(view.live.quarantine_reason(&unit.key())?.problem.to_string());
+        let invalid = unknown.filter_map(|unit| error(&unit).map(|error| (unit, error))).collect();
+        Some(Entrants { ids: ids.collect(), woken, held, invalid })
     }
 
-    /// What those wait for that did not take part in a cycle, and those that were not first.
+    /// Puts the workloads to wait that do not take part in a cycle.
     pub fn park(&self, entrants: &Entrants, queue: &mut PendingQueue) {
         for unit in &entrants.woken {
-            wait_for_quota(unit, WaitReason::BehindQueueHead, None, "others of its queue come first", queue);
+            wait_for_quota(unit, WaitReason::BehindQueueHead, None, queue);
         }
-        for (unit, (victim, until)) in &entrants.held {
-            let why = format!("{victim} was preempted for a workload that has yet to get its quota");
-            wait_for_quota(unit, WaitReason::WaitingForOlderUnit, Some(*until), &why, queue);
+        for (unit, until) in &entrants.held {
+            wait_for_quota(unit, WaitReason::WaitingForOlderUnit, Some(*until), queue);
         }
-        for (unit, why) in &entrants.misunderstood {
-            wait_for_quota(unit, WaitReason::InvalidObject, None, why, queue);
+        for (unit, _) in &entrants.invalid {
+            wait_for_quota(unit, WaitReason::InvalidObject, None, queue);
         }
     }
 
-    /// Writes on workloads that cannot be understood that they have no quota.
-    pub fn refuse_misunderstood(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
-        let refused = entrants.misunderstood.iter();
-        refused
-            .filter_map(|(unit, why)| refuse(unit, view.target(&unit.key())?, (WaitReason::InvalidObject, why), view))
-            .collect()
+    /// Reports on invalid workloads that they have no quota.
+    pub fn report_invalid(&self, entrants: &Entrants, view: &ClusterView) -> Vec<Request> {
+        let report = |(unit, error): &(UnitRef, String)| {
+            refuse(unit, view.target(&unit.key())?, (WaitReason::InvalidObject, error), view)
+        };
+        entrants.invalid.iter().filter_map(report).collect()
     }
 
-    /// Those who were preempted lately, while whoever they yielded to waits: what they left is not for them. In a queue that is
-    /// strict nobody goes before them. By unit of those who are next: who was preempted, and until when that counts.
+    /// The workloads that must wait, each with the end of the wait: those that were preempted within the last [`STARVATION_SECONDS`] while their
+    /// preemptor is still pending, because the quota that they gave up is for the preemptor, and in a strict queue those behind them.
     fn held_back(
         &self,
         next: &[UnitRef],
         view: &ClusterView,
         queue: &PendingQueue,
         now: Timestamp,
-    ) -> BTreeMap<UnitRef, (UnitRef, Timestamp)> {
+    ) -> BTreeMap<UnitRef, Timestamp> {
         let loaded = view.loaded();
         let mut held = BTreeMap::new();
-        for unit in &self.claims.ungrouped().cloned().map(UnitRef::Workload).collect::<Vec<_>>() {
+        for unit in &self.lines.ungrouped().cloned().map(UnitRef::Workload).collect::<Vec<_>>() {
             let Some(Object::KueueWorkload(workload)) = view.live.get(&unit.key()) else { continue };
             let Some((preemptor, since)) = preemptor_recorded_on(workload) else { continue };
             let until = since.plus_seconds(STARVATION_SECONDS);
             if until <= now || queue.get(&UnitRef::Workload(preemptor)).is_none() {
                 continue;
             }
-            held.insert(unit.clone(), (unit.clone(), until));
-            let queue = |unit: &UnitRef| {
+            held.insert(unit.clone(), until);
+            let position = |unit: &UnitRef| {
                 let workload = loaded.snapshot.workload(loaded.names.workload_id(&unit.key().name)?);
                 Some((workload.queue?, workload.queue_order()))
             };
-            let Some((own, place)) = queue(unit) else { continue };
+            let Some((own, order)) = position(unit) else { continue };
             if loaded.snapshot.quota_rules().queues[own.index()].queueing == QueueingStrategy::StrictFifo {
-                let behind = |other: &&UnitRef| queue(other).is_some_and(|(of, at)| of == own && at > place);
+                let behind =
+                    |other: &&UnitRef| position(other).is_some_and(|(queue, behind)| queue == own && behind > order);
                 for other in next.iter().filter(behind) {
-                    held.entry(other.clone()).or_insert_with(|| (unit.clone(), until));
+                    held.entry(other.clone()).or_insert(until);
                 }
             }
         }
         held
     }
 
-    /// What is to be done for a workload that took part in a cycle.
+    /// The outcome and the actions for a workload that took part in a cycle.
     pub fn carry_out(
         &mut self,
         unit: &UnitRef,
@@ -144,25 +141,23 @@ impl Admission {
         queue: &mut PendingQueue,
     ) -> (StepOutcome, Vec<Request>) {
         let key = unit.key();
-        let Some(target) = view.target(&key) else {
-            return unsettled(unit, queue);
-        };
+        let Some(target) = view.target(&key) else { return unconfirmed(unit, queue) };
         match head {
             HeadResult::Admit(admission) => {
                 let message = admitted(&admission.cluster_queue);
                 let admit = Request::of(unit, Action::Admit { workload: target, admission });
-                let requests = vec![admit, Request::record(key, None, ADMITTED, message)];
+                let requests = vec![admit, Request::event(key, None, EventReason::Admitted, message)];
                 (StepOutcome::Bind { placement: Vec::new() }, requests)
             }
             HeadResult::Preempt { victims, plan } => evict(unit, victims, &plan, view, queue),
             HeadResult::Wait { reason, why, until, for_all } => {
                 let mut requests: Vec<Request> = refuse(unit, target, (reason, &why), view).into_iter().collect();
-                wait_for_quota(unit, reason, until, &why, queue);
-                let others = if for_all { self.claims.take_unreported(&key.name) } else { BTreeSet::new() };
+                wait_for_quota(unit, reason, until, queue);
+                let others = if for_all { self.lines.take_unreported(&key.name) } else { BTreeSet::new() };
                 for other in others.into_iter().map(UnitRef::Workload).filter(|other| other != unit) {
                     match view.target(&other.key()) {
                         Some(target) => requests.extend(refuse(&other, target, (reason, &why), view)),
-                        None => self.claims.put(&other.key().name),
+                        None => self.lines.put(&other.key().name),
                     }
                 }
                 (StepOutcome::Wait { reason, why }, requests)
@@ -171,7 +166,7 @@ impl Admission {
     }
 }
 
-/// Decides a cycle. `note` is told whom it is about to decide.
+/// Decides a cycle; calls `note` with each workload before it is decided.
 pub(crate) fn decide(
     view: &ClusterView,
     ids: &[WorkloadId],
@@ -184,18 +179,18 @@ pub(crate) fn decide(
     cycle.iter().map(|head| (head.workload, unit(head.workload), named_head(head, view))).collect()
 }
 
-/// What a unit waits for from now on, unless it waits for an action, or backs off.
-fn wait_for_quota(unit: &UnitRef, reason: WaitReason, until: Option<Timestamp>, why: &str, queue: &mut PendingQueue) {
+/// Puts a workload to wait, unless it waits for an action or backs off.
+fn wait_for_quota(unit: &UnitRef, reason: WaitReason, until: Option<Timestamp>, queue: &mut PendingQueue) {
     queue.set_reason(unit, reason);
-    let state_now = queue.get(unit).map(|waiting| &waiting.state);
-    if matches!(state_now, Some(WaitState::Ready | WaitState::ForChange { .. })) {
-        queue.set(unit, WaitState::ForChange { until, why: why.into() });
+    let state = queue.get(unit).map(|pending| &pending.state);
+    if matches!(state, Some(WaitState::Ready | WaitState::ForChange { .. })) {
+        queue.set(unit, WaitState::ForChange { until });
     }
 }
 
 fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
     let loaded = view.loaded();
-    if let kueue::CycleResult::Decided(outcome) = &head.verdict {
+    if let CycleResult::Decided(outcome) = &head.verdict {
         match (outcome, &head.assignment) {
             (Outcome::Schedule(_), Some(given)) => {
                 return HeadResult::Admit(Box::new(admission(loaded, head.workload, given)));
@@ -209,22 +204,20 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
         }
     }
     let until = match &head.verdict {
-        kueue::CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
+        CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
         _ => None,
     };
     let (name, why) = reason(loaded, head);
     let reason = match (&head.verdict, name) {
-        (kueue::CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
-        (kueue::CycleResult::Decided(Outcome::Wait(law) | Outcome::Unschedulable(Some(law))), Some(name)) => {
-            WaitReason::of_law(law, name)
-        }
-        (kueue::CycleResult::Decided(_), _) => WaitReason::NoFeasiblePlan,
+        (CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
+        (CycleResult::Decided(Outcome::Wait(_) | Outcome::Unschedulable(Some(_))), Some(name)) => WaitReason::Law(name),
+        (CycleResult::Decided(_), _) => WaitReason::NoFeasiblePlan,
     };
-    let for_all = matches!(head.verdict, kueue::CycleResult::Decided(_));
+    let for_all = matches!(head.verdict, CycleResult::Decided(_));
     HeadResult::Wait { reason, why, until, for_all }
 }
 
-/// Writes on a workload that it has no quota, and why, unless that is written already.
+/// Reports on a workload why it has no quota, unless its condition shows that already.
 fn refuse(unit: &UnitRef, workload: Target, (reason, why): (WaitReason, &str), view: &ClusterView) -> Option<Request> {
     let message = format!("{reason}: {why}");
     (!was_refused(&unit.key(), reason, view)).then(|| Request::of(unit, Action::SetQuotaPending { workload, message }))
@@ -240,28 +233,28 @@ fn evict(
 ) -> (StepOutcome, Vec<Request>) {
     let mut requests = Vec::new();
     for action in plan {
-        let PlannedAction::EvictWorkload { workload: victim, ground, .. } = action else { continue };
+        let PlannedAction::EvictWorkload { workload: victim, ground: reason, .. } = action else { continue };
         if is_evicted(victim, view) {
             continue;
         }
-        let (key, ground) = (ObjectKey::new(Kind::KueueWorkload, victim.clone()), *ground);
-        let Some(workload) = view.target(&key).filter(|_| view.assumed.is_settled(&key)) else {
-            return unsettled(unit, queue);
+        let (key, reason) = (ObjectKey::new(Kind::KueueWorkload, victim.clone()), *reason);
+        let Some(workload) = view.target(&key).filter(|_| view.assumed.all_succeeded(&key)) else {
+            return unconfirmed(unit, queue);
         };
-        let action = Action::EvictWorkload { workload, preemptor: unit.key().name, ground };
+        let action = Action::EvictWorkload { workload, preemptor: unit.key().name, reason };
         requests.push(Request::of(unit, action));
-        let preempted = planned_actions::preempted(unit, &format!("{ground:?}"));
-        requests.push(Request::record(key.clone(), Some(unit.key()), PREEMPTED, preempted));
+        let preempted = planned_actions::preempted(unit, &format!("{reason:?}"));
+        requests.push(Request::event(key.clone(), Some(unit.key()), EventReason::Preempted, preempted));
         let preempting = planned_actions::preempting_workload(victim);
-        requests.push(Request::record(unit.key(), Some(key), PREEMPTING, preempting));
+        requests.push(Request::event(unit.key(), Some(key), EventReason::Preempting, preempting));
     }
-    wait_for_quota(unit, WaitReason::ActionInFlight, None, "its victims are leaving", queue);
+    wait_for_quota(unit, WaitReason::PREEMPTION_IN_PROGRESS, None, queue);
     (StepOutcome::Evict { placement: Vec::new(), victims }, requests)
 }
 
-fn unsettled(unit: &UnitRef, queue: &mut PendingQueue) -> (StepOutcome, Vec<Request>) {
-    let why = "waits to know what became of it, or of its victims".to_owned();
-    wait_for_quota(unit, WaitReason::AwaitingApiState, None, &why, queue);
+fn unconfirmed(unit: &UnitRef, queue: &mut PendingQueue) -> (StepOutcome, Vec<Request>) {
+    let why = "waiting for the API server to confirm earlier requests for it or its victims".to_owned();
+    wait_for_quota(unit, WaitReason::AwaitingApiState, None, queue);
     (StepOutcome::Wait { reason: WaitReason::AwaitingApiState, why }, Vec::new())
 }
 
@@ -271,12 +264,12 @@ fn is_evicted(workload: &NamespacedName, view: &ClusterView) -> bool {
     id.and_then(|id| loaded.snapshot.workload(id).admission.as_ref()).is_none_or(|admission| admission.evicted)
 }
 
-/// Whether it is written on the workload that it has no quota for this reason.
+/// Whether the condition of the workload shows this reason for having no quota.
 fn was_refused(key: &ObjectKey, reason: WaitReason, view: &ClusterView) -> bool {
     let Some(Object::KueueWorkload(workload)) = view.live.get(key) else { return true };
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let quota = conditions.into_iter().find(|condition| condition.type_ == "QuotaReserved");
-    quota.is_some_and(|condition| condition.status == "False" && is_about(&condition.message, reason.as_str()))
+    quota.is_some_and(|condition| condition.status == "False" && starts_with_code(&condition.message, reason.as_str()))
 }
 
 fn is_workload(unit: &UnitRef) -> bool {

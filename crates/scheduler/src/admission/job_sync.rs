@@ -1,4 +1,4 @@
-//! What is to be done next for a Job, from what the API says of it and its workload alone.
+//! The next action for a Job, computed only from the Job, its workload and its pods in the API.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PodSpec;
@@ -8,15 +8,14 @@ use super::job_workload::QUEUE;
 use crate::action::JobPodSettings;
 use crate::effects::is_true;
 
-/// A Job as it stands.
+/// A Job, its workload, and whether it has pods.
 pub(super) struct JobState<'a> {
     pub job: &'a Job,
     pub workload: Option<&'a KueueWorkload>,
-    /// Whether any pod of it is there.
     pub has_pods: bool,
 }
 
-/// What is to be done.
+/// The next action for a Job or its workload.
 #[derive(Debug, PartialEq)]
 pub(super) enum JobStep {
     Create,
@@ -27,15 +26,15 @@ pub(super) enum JobStep {
     Finish(&'static str),
 }
 
-/// What is to be done next; `None` where nothing is, or something has to happen first.
+/// The next action; `None` if there is none, or if another event must come first.
 pub(super) fn next_job_step<'f>(
-    standing: &JobState<'_>,
+    state: &JobState<'_>,
     flavor: impl Fn(&str) -> Option<&'f FlavorSpec>,
 ) -> Option<JobStep> {
-    let job = standing.job;
-    let Some(workload) = standing.workload else {
+    let job = state.job;
+    let Some(workload) = state.workload else {
         let labels = job.metadata.labels.as_ref();
-        let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && is_over(job).is_none();
+        let is_ours = labels.is_some_and(|labels| labels.contains_key(QUEUE)) && finish_reason(job).is_none();
         return is_ours.then(|| if is_suspended(job) { JobStep::Create } else { JobStep::Suspend });
     };
     let empty = KueueWorkloadStatus::default();
@@ -43,28 +42,23 @@ pub(super) fn next_job_step<'f>(
     if is_true(&status.conditions, "Finished") {
         return None;
     }
-    if let Some(reason) = is_over(job) {
+    if let Some(reason) = finish_reason(job) {
         return Some(JobStep::Finish(reason));
     }
     let evicted = is_true(&status.conditions, "Evicted") || workload.spec.active == Some(false);
     let set = workload.spec.pod_sets.first()?;
     if let Some(admission) = status.admission.as_ref().filter(|_| !evicted) {
-        return match is_suspended(job) {
-            true => {
-                let given = admission.pod_set_assignments.first()?;
-                let flavors = given.flavors.values().filter_map(|name| flavor(name));
-                Some(JobStep::Start(launch(job, set, given.count, flavors)))
-            }
-            false => None,
-        };
+        let assigned = admission.pod_set_assignments.first().filter(|_| is_suspended(job))?;
+        let flavors = assigned.flavors.values().filter_map(|name| flavor(name));
+        return Some(JobStep::Start(settings(job, set, assigned.count, flavors)));
     }
     if !is_suspended(job) {
         return Some(JobStep::Suspend);
     }
-    if standing.has_pods || !is_stopped(job) {
+    if state.has_pods || !is_stopped(job) {
         return None;
     }
-    let original = launch(job, set, None, std::iter::empty());
+    let original = settings(job, set, None, std::iter::empty());
     if original != current(job) {
         return Some(JobStep::Restore(original));
     }
@@ -72,8 +66,8 @@ pub(super) fn next_job_step<'f>(
     status.admission.is_some().then_some(if terminates { JobStep::Finish("Preempted") } else { JobStep::Requeue })
 }
 
-/// How a Job's pods are made: as it was submitted, on the nodes of its flavors.
-fn launch<'f>(
+/// The pod settings that a Job was submitted with, restricted to the nodes of its flavors.
+fn settings<'f>(
     job: &Job,
     set: &PodSetSpec,
     count: Option<i64>,
@@ -81,25 +75,25 @@ fn launch<'f>(
 ) -> JobPodSettings {
     let submitted = current(job).parallelism.max(i32::try_from(set.count).unwrap_or(i32::MAX));
     let fewer = count.filter(|count| *count < set.count).and_then(|count| i32::try_from(count).ok());
-    let mut launch = launch_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
+    let mut settings = settings_of(fewer.unwrap_or(submitted), set.template.spec.as_ref());
     for flavor in flavors {
-        launch.node_selector.extend(flavor.node_labels.clone());
+        settings.node_selector.extend(flavor.node_labels.clone());
         for toleration in &flavor.tolerations {
-            if !launch.tolerations.contains(toleration) {
-                launch.tolerations.push(toleration.clone());
+            if !settings.tolerations.contains(toleration) {
+                settings.tolerations.push(toleration.clone());
             }
         }
     }
-    launch
+    settings
 }
 
 fn current(job: &Job) -> JobPodSettings {
     let spec = job.spec.as_ref();
     let parallelism = spec.and_then(|spec| spec.parallelism).unwrap_or(1);
-    launch_of(parallelism, spec.and_then(|spec| spec.template.spec.as_ref()))
+    settings_of(parallelism, spec.and_then(|spec| spec.template.spec.as_ref()))
 }
 
-fn launch_of(parallelism: i32, pod: Option<&PodSpec>) -> JobPodSettings {
+fn settings_of(parallelism: i32, pod: Option<&PodSpec>) -> JobPodSettings {
     JobPodSettings {
         parallelism,
         node_selector: pod.and_then(|pod| pod.node_selector.clone()).unwrap_or_default(),
@@ -111,26 +105,22 @@ fn is_suspended(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
 }
 
-/// Whether its controller says that it has stopped.
+/// Whether the Job controller reports that no pod is active or terminating.
 fn is_stopped(job: &Job) -> bool {
     job.status.as_ref().is_some_and(|status| {
-        let none = status.active.unwrap_or(0) == 0 && status.terminating.unwrap_or(0) == 0;
-        none && has(job, "Suspended")
+        let has_pods = status.active.unwrap_or(0) > 0 || status.terminating.unwrap_or(0) > 0;
+        !has_pods && has(job, "Suspended")
     })
 }
 
-/// How it ended, if it has.
-fn is_over(job: &Job) -> Option<&'static str> {
-    match () {
-        () if has(job, "Complete") => Some("Succeeded"),
-        () if has(job, "Failed") => Some("Failed"),
-        () => None,
-    }
+/// The reason of the condition `Finished`, if the Job has ended.
+fn finish_reason(job: &Job) -> Option<&'static str> {
+    if has(job, "Complete") { Some("Succeeded") } else { has(job, "Failed").then_some("Failed") }
 }
 
 fn has(job: &Job, condition: &str) -> bool {
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|one| one.type_ == condition && one.status == "True")
+    conditions.into_iter().flatten().any(|found| found.type_ == condition && found.status == "True")
 }
 
 #[cfg(test)]
@@ -172,29 +162,29 @@ mod tests {
     }
 
     #[test]
-    fn a_preempted_job_is_stopped_put_back_and_only_then_requeued() {
+    fn a_preempted_job_is_suspended_then_restored_then_requeued() {
         let mut job = job(stopped());
         assert_eq!(next(&job, None, false), Some(JobStep::Create));
         let mut workload = workload(&job, 7);
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota");
 
-        let given = PodSetAssignment {
+        let assigned = PodSetAssignment {
             name: "main".to_owned(),
             flavors: [("cpu".to_owned(), "new".to_owned())].into(),
             count: Some(2),
             ..PodSetAssignment::default()
         };
-        let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![given] };
+        let admission = AdmissionSpec { cluster_queue: "team".to_owned(), pod_set_assignments: vec![assigned] };
         let admit = Action::Admit { workload: target(), admission: Box::new(admission) };
         assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
-        let Some(JobStep::Start(launch)) = next(&job, Some(&workload), false) else { panic!("it is not started") };
-        assert_eq!(launch.node_selector["gpu"], "new");
-        assert_eq!(launch.node_selector["zone"], "a");
-        assert!(apply_to_job(&Action::StartJob { job: target(), launch }, &mut job));
+        let Some(JobStep::Start(settings)) = next(&job, Some(&workload), false) else { panic!("it does not start") };
+        assert_eq!(settings.node_selector["gpu"], "new");
+        assert_eq!(settings.node_selector["zone"], "a");
+        assert!(apply_to_job(&Action::StartJob { job: target(), settings }, &mut job));
         assert_eq!(next(&job, Some(&workload), true), None, "it runs");
 
         let preemptor = NamespacedName::new("default", "other");
-        let evict = Action::EvictWorkload { workload: target(), preemptor, ground: PreemptionReason::InClusterQueue };
+        let evict = Action::EvictWorkload { workload: target(), preemptor, reason: PreemptionReason::InClusterQueue };
         assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         let stats = workload.status.as_ref().and_then(|status| status.scheduling_stats.as_ref());
         assert_eq!(
@@ -203,31 +193,31 @@ mod tests {
         );
         assert_eq!(next(&job, Some(&workload), true), Some(JobStep::Suspend));
         assert!(apply_to_job(&Action::SuspendJob { job: target() }, &mut job));
-        assert_eq!(next(&job, Some(&workload), true), None, "its pods are still there");
+        assert_eq!(next(&job, Some(&workload), true), None, "its pods still exist");
 
-        let Some(JobStep::Restore(launch)) = next(&job, Some(&workload), false) else { panic!("it is not put back") };
-        assert_eq!(launch.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
-        assert!(apply_to_job(&Action::RestoreJob { job: target(), launch }, &mut job));
+        let Some(JobStep::Restore(settings)) = next(&job, Some(&workload), false) else { panic!("it is not restored") };
+        assert_eq!(settings.node_selector.keys().collect::<Vec<_>>(), ["zone"]);
+        assert!(apply_to_job(&Action::RestoreJob { job: target(), settings }, &mut job));
         assert_eq!(next(&job, Some(&workload), false), Some(JobStep::Requeue));
         assert!(apply_to_workload(&Action::RequeueWorkload { workload: target() }, &mut workload, Timestamp(2)));
         assert_eq!(next(&job, Some(&workload), false), None, "it waits for quota again");
     }
 
     #[test]
-    fn a_job_whose_controller_has_not_said_that_it_stopped_keeps_its_quota() {
+    fn a_job_keeps_its_quota_until_its_controller_reports_that_it_stopped() {
         let job = job(json!({"terminating": 1, "conditions": [{"type": "Suspended", "status": "True"}]}));
         let mut workload = workload(&job, 0);
         let admit = Action::Admit { workload: target(), admission: Box::default() };
         assert!(apply_to_workload(&admit, &mut workload, Timestamp(0)));
         let preemptor = NamespacedName::new("default", "other");
         let evict =
-            Action::EvictWorkload { workload: target(), preemptor, ground: PreemptionReason::InCohortReclamation };
+            Action::EvictWorkload { workload: target(), preemptor, reason: PreemptionReason::InCohortReclamation };
         assert!(apply_to_workload(&evict, &mut workload, Timestamp(1)));
         assert_eq!(next(&job, Some(&workload), false), None);
     }
 
     #[test]
-    fn a_workload_ends_with_its_job() {
+    fn a_workload_finishes_with_its_job() {
         let job = job(json!({"conditions": [{"type": "Complete", "status": "True"}]}));
         assert_eq!(next(&job, Some(&workload(&job, 0)), false), Some(JobStep::Finish("Succeeded")));
         assert_eq!(next(&job, None, false), None);

@@ -1,18 +1,18 @@
-//! The workload of a Job.
+//! Creates the Workload that requests quota for a Job, with the same fields as Kueue's Job integration.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadSpec, PodSetSpec};
 use reprieve_api::meta::NamespacedName;
 
-/// The label by which a Job names its LocalQueue.
+/// The label of a Job that names its LocalQueue.
 pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
-/// The annotation that says with how few pods a Job would do.
-const LEAST: &str = "kueue.x-k8s.io/job-min-parallelism";
-/// How long a name may be.
-const LONGEST: usize = 253;
+/// The annotation of a Job with the smallest number of pods that it can run with.
+const MIN_PARALLELISM: &str = "kueue.x-k8s.io/job-min-parallelism";
+/// The longest name that the API server accepts.
+const MAX_NAME_LENGTH: usize = 253;
 
-/// The workload that asks for quota for a Job. Its name follows from the Job, so that nobody makes two.
+/// The Workload of a Job. Its name is a function of the Job, so that a second one cannot be created.
 pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     let NamespacedName { namespace, name } = NamespacedName::from_meta(&job.metadata);
     let uid = job.metadata.uid.clone().unwrap_or_default();
@@ -20,9 +20,9 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     let parallelism = spec.parallelism.unwrap_or(1);
     let count = i64::from(spec.completions.map_or(parallelism, |completions| completions.min(parallelism)));
     let annotations = job.metadata.annotations.as_ref();
-    let least = annotations.and_then(|annotations| annotations.get(LEAST)?.parse().ok());
+    let min_count = annotations.and_then(|annotations| annotations.get(MIN_PARALLELISM)?.parse().ok());
     let labels = job.metadata.labels.as_ref();
-    let short: String = name.chars().take(LONGEST - "job--00000".len()).collect();
+    let short: String = name.chars().take(MAX_NAME_LENGTH - "job--00000".len()).collect();
     KueueWorkload {
         api_version: "kueue.x-k8s.io/v1beta2".to_owned(),
         kind: "Workload".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
             pod_sets: vec![PodSetSpec {
                 name: "main".to_owned(),
                 count,
-                min_count: least.filter(|least| (0..count).contains(least)),
+                min_count: min_count.filter(|min_count| (0..count).contains(min_count)),
                 template: spec.template,
                 topology_request: None,
             }],
@@ -55,7 +55,7 @@ pub(super) fn workload(job: &Job, priority: i32) -> KueueWorkload {
     }
 }
 
-/// Five letters that tell one uid from another: FNV-1a.
+/// Five hexadecimal digits that depend on the uid (FNV-1a).
 fn digest(uid: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     let hash = uid.bytes().fold(0xcbf2_9ce4_8422_2325, step);

@@ -1,5 +1,5 @@
-//! Who waits for quota. Workloads that ask for the same stand in a line: as long as the first gets nothing, neither do those behind it, so a
-//! cycle looks at the first alone.
+//! The workloads that wait for quota, grouped into lines: workloads that ask for the same in the same queue. While the first of a line gets no
+//! quota, neither do those behind it, so an admission cycle considers only the first of each line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,28 +16,27 @@ use crate::effects::preemptor_recorded_on;
 #[derive(Default)]
 pub(super) struct QuotaLines {
     lines: BTreeMap<Arc<WorkloadClassKey>, QuotaLine>,
-    /// Where each stands, if it stands in a line.
-    places: BTreeMap<NamespacedName, Option<Place>>,
-    /// Those that stand in none: they were preempted lately, stepped aside, or their pods matter, too.
-    alone: BTreeSet<NamespacedName>,
-    /// Those that are new, or have changed.
+    /// The position of each workload; `None` for a workload outside of lines.
+    positions: BTreeMap<NamespacedName, Option<Position>>,
+    /// The workloads outside of lines: they were preempted, their decision panicked, or it depends on their pods.
+    ungrouped: BTreeSet<NamespacedName>,
+    /// The workloads that are new or have changed since the last [`Self::regroup`].
     unsorted: BTreeSet<NamespacedName>,
-    /// For which tables the lines are good.
-    made: u64,
+    /// The rebuild count of the snapshot that the lines are for.
+    rebuild_count: u64,
 }
 
-type Place = (Arc<WorkloadClassKey>, Timestamp, u64);
+type Position = (Arc<WorkloadClassKey>, Timestamp, u64);
 
 #[derive(Default)]
 struct QuotaLine {
-    /// The first is next.
     members: BTreeSet<(Timestamp, u64, NamespacedName)>,
-    /// Those who do not know yet why they wait.
-    untold: BTreeSet<NamespacedName>,
+    /// The members whose condition does not show yet why they wait.
+    unreported: BTreeSet<NamespacedName>,
 }
 
 impl QuotaLines {
-    /// A workload waits for quota; it is new, or has changed.
+    /// Adds a workload, or notes that it has changed.
     pub fn put(&mut self, workload: &NamespacedName) {
         self.unsorted.insert(workload.clone());
     }
@@ -48,78 +47,75 @@ impl QuotaLines {
     }
 
     fn leave(&mut self, workload: &NamespacedName) {
-        self.alone.remove(workload);
-        let Some(Some((likeness, created, rank))) = self.places.remove(workload) else { return };
-        let Some(line) = self.lines.get_mut(&likeness) else { return };
+        self.ungrouped.remove(workload);
+        let Some(Some((key, created, rank))) = self.positions.remove(workload) else { return };
+        let Some(line) = self.lines.get_mut(&key) else { return };
         line.members.remove(&(created, rank, workload.clone()));
-        line.untold.remove(workload);
+        line.unreported.remove(workload);
         if line.members.is_empty() {
-            self.lines.remove(&likeness);
+            self.lines.remove(&key);
         }
     }
 
-    /// Gives those who are new, or have changed, their places; those who step aside stand alone. Returns those that the tables do not know.
+    /// Assigns the new and changed workloads to lines; a workload whose decision panicked stays outside. Returns the workloads that are not in
+    /// the snapshot.
     pub fn regroup(
         &mut self,
         live: &SnapshotCache,
         policy: &Kueue,
-        is_aside: impl Fn(&NamespacedName) -> bool,
+        has_failed: impl Fn(&NamespacedName) -> bool,
     ) -> Vec<NamespacedName> {
-        if self.made != live.rebuild_count() {
-            self.made = live.rebuild_count();
-            self.unsorted.extend(std::mem::take(&mut self.places).into_keys());
+        if self.rebuild_count != live.rebuild_count() {
+            self.rebuild_count = live.rebuild_count();
+            self.unsorted.extend(std::mem::take(&mut self.positions).into_keys());
             self.lines.clear();
-            self.alone.clear();
+            self.ungrouped.clear();
         }
         let loaded = live.loaded();
         let mut unknown = Vec::new();
         for name in std::mem::take(&mut self.unsorted) {
             self.leave(&name);
-            let place = match loaded.names.workload_id(&name) {
-                None => {
-                    unknown.push(name.clone());
-                    None
-                }
-                Some(id) => {
-                    let stands_alone = was_preempted(live, &name) || is_aside(&name);
-                    let likeness = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !stands_alone);
-                    let workload = loaded.snapshot.workload(id);
-                    let place = likeness.map(|likeness| self.join(likeness, workload.created, workload.rank, &name));
-                    if place.is_none() {
-                        self.alone.insert(name.clone());
-                    }
-                    place
-                }
+            let Some(id) = loaded.names.workload_id(&name) else {
+                self.positions.insert(name.clone(), None);
+                unknown.push(name);
+                continue;
             };
-            self.places.insert(name, place);
+            let is_ungrouped = was_preempted(live, &name) || has_failed(&name);
+            let key = WorkloadClassKey::of(&loaded.snapshot, policy, id).filter(|_| !is_ungrouped);
+            let workload = loaded.snapshot.workload(id);
+            let position = key.map(|key| self.join(key, workload.created, workload.rank, &name));
+            if position.is_none() {
+                self.ungrouped.insert(name.clone());
+            }
+            self.positions.insert(name, position);
         }
         unknown
     }
 
-    fn join(&mut self, likeness: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Place {
-        let known = self.lines.get_key_value(&likeness).map(|(likeness, _)| Arc::clone(likeness));
-        let likeness = known.unwrap_or_else(|| Arc::new(likeness));
-        let line = self.lines.entry(Arc::clone(&likeness)).or_default();
+    fn join(&mut self, key: WorkloadClassKey, created: Timestamp, rank: u64, name: &NamespacedName) -> Position {
+        let known = self.lines.get_key_value(&key).map(|(key, _)| Arc::clone(key));
+        let key = known.unwrap_or_else(|| Arc::new(key));
+        let line = self.lines.entry(Arc::clone(&key)).or_default();
         line.members.insert((created, rank, name.clone()));
-        line.untold.insert(name.clone());
-        (likeness, created, rank)
+        line.unreported.insert(name.clone());
+        (key, created, rank)
     }
 
-    /// Those who are next: the first of each line, and whoever stands alone.
+    /// The first workload of each line, and the workloads outside of lines.
     pub fn heads(&self) -> impl Iterator<Item = &NamespacedName> {
         let firsts = self.lines.values().filter_map(|line| line.members.first()).map(|(_, _, name)| name);
-        firsts.chain(&self.alone)
+        firsts.chain(&self.ungrouped)
     }
 
-    /// Whoever stands in no line; who was preempted is among them.
+    /// The workloads outside of lines; all that were preempted are among them.
     pub fn ungrouped(&self) -> impl Iterator<Item = &NamespacedName> {
-        self.alone.iter()
+        self.ungrouped.iter()
     }
 
-    /// Those who stand in line with a workload that is told why it waits, and were not told before.
+    /// The workloads in the same line whose condition does not show yet why they wait.
     pub fn take_unreported(&mut self, workload: &NamespacedName) -> BTreeSet<NamespacedName> {
-        let Some(Some((likeness, ..))) = self.places.get(workload) else { return BTreeSet::new() };
-        self.lines.get_mut(likeness).map(|line| std::mem::take(&mut line.untold)).unwrap_or_default()
+        let Some(Some((key, ..))) = self.positions.get(workload) else { return BTreeSet::new() };
+        self.lines.get_mut(key).map(|line| std::mem::take(&mut line.unreported)).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,5 @@
-//! What tells a unit from others, where nothing but resources, nodes, priorities and queues matters. Units of one likeness get one
-//! answer, as long as the cluster does not change.
+//! The key of an equivalence class: everything that a decision reads about a unit, except for its name and age. Units with the same key get
+//! the same decision while the cluster does not change. A unit with inter-pod constraints has no key.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,37 @@ use reprieve_engine::policy::Policy;
 use reprieve_engine::shape::Shape;
 use reprieve_engine::snapshot::{Obstacle, Snapshot};
 use reprieve_engine::{Labels, NamespaceId, PodId, Priority, QueueId, ShapeId, TextId, Timestamp};
-
 use reprieve_loader::cache::SnapshotCache;
 
 use crate::view::RoomChange;
 
-/// What tells a unit from others.
+/// Everything that a decision reads about a unit, except for its name and age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClassKey {
-    /// Its pods that need a place.
+    /// The pending pods.
     members: Vec<MemberKey>,
     needed: usize,
     priority: Priority,
     preempts: bool,
     gang: Grouping,
-    /// Whether it has waited as long as its queue asks of those who preempt.
+    /// Whether the preemption delay of its queue is over.
     waited: bool,
 }
 
-/// What tells a pod from others.
+/// Everything that a decision reads about a pod, except for its name and age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MemberKey {
-    look: ShapeClass,
+    shape_class: ShapeClass,
     priority: Priority,
     preempts: bool,
     queue: Option<QueueId>,
     preemptible: Option<bool>,
     can_preempt: bool,
-    /// A requirement that no decision evaluates.
+    /// A field of the pod that the scheduler does not support.
     unsupported: Option<TextId>,
 }
 
-/// Whether the pods belong together.
+/// Whether the pods are a PodGroup or a Koordinator gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Grouping {
     No,
@@ -48,60 +47,59 @@ enum Grouping {
     Job,
 }
 
-/// The number of a shape, but for labels and namespace.
+/// Identifies a set of shapes that differ only in labels and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeClass(usize);
 
-/// What shapes look like, but for labels and namespace. Good as long as the tables are not made anew.
+/// The classes of all shapes of a snapshot. They are valid until the snapshot is rebuilt.
 #[derive(Default)]
 pub(super) struct ShapeClasses {
-    /// For which tables they are good.
-    made: u64,
+    /// The rebuild count of the snapshot that the classes are for.
+    rebuild_count: u64,
     by_shape: Vec<Option<ShapeClass>>,
     known: BTreeMap<Shape, ShapeClass>,
-    /// By look: a shape that has it.
+    /// A shape of each class.
     shapes: Vec<ShapeId>,
 }
 
 impl ShapeClasses {
-    /// No looks, for the tables as they are.
     pub fn new(live: &SnapshotCache) -> Self {
-        Self { made: live.rebuild_count(), ..Self::default() }
+        Self { rebuild_count: live.rebuild_count(), ..Self::default() }
     }
 
-    /// Whether they are good for the tables.
+    /// Whether the classes are valid for the current snapshot.
     pub fn are_of(&self, live: &SnapshotCache) -> bool {
-        self.made == live.rebuild_count()
+        self.rebuild_count == live.rebuild_count()
     }
 
     fn of(&mut self, snapshot: &Snapshot, shape: ShapeId) -> ShapeClass {
         if self.by_shape.len() <= shape.index() {
             self.by_shape.resize(snapshot.n_shapes(), None);
         }
-        if let Some(look) = self.by_shape[shape.index()] {
-            return look;
+        if let Some(shape_class) = self.by_shape[shape.index()] {
+            return shape_class;
         }
         let bare = Shape { labels: Labels::default(), namespace: NamespaceId(0), ..snapshot.shape(shape).clone() };
         let next = ShapeClass(self.shapes.len());
-        let look = *self.known.entry(bare).or_insert(next);
-        if look == next {
+        let shape_class = *self.known.entry(bare).or_insert(next);
+        if shape_class == next {
             self.shapes.push(shape);
         }
-        self.by_shape[shape.index()] = Some(look);
-        look
+        self.by_shape[shape.index()] = Some(shape_class);
+        shape_class
     }
 
-    /// The shape of a likeness whose pods all have one.
-    fn only(&self, likeness: &ClassKey) -> Option<ShapeId> {
-        let (first, rest) = likeness.members.split_first()?;
-        rest.iter().all(|member| member.look == first.look).then(|| self.shapes[first.look.0])
+    /// A shape of the pods, if all of them are of one shape class.
+    fn only(&self, key: &ClassKey) -> Option<ShapeId> {
+        let (first, rest) = key.members.split_first()?;
+        rest.iter().all(|member| member.shape_class == first.shape_class).then(|| self.shapes[first.shape_class.0])
     }
 }
 
 impl ClassKey {
-    /// Of a preemptor with these pods; `None` where other things matter, too.
+    /// The key of a preemptor with these pods; `None` if the decision about it depends on more than the key contains.
     pub fn of(
-        looks: &mut ShapeClasses,
+        shape_classes: &mut ShapeClasses,
         snapshot: &Snapshot,
         policy: &Policy,
         (preemptor, pods): (PreemptorId, &[PodId]),
@@ -110,12 +108,12 @@ impl ClassKey {
         if snapshot.has_anti_affinity() {
             return None;
         }
-        let (ask, preempts, gang) = ask_of(snapshot, policy, preemptor)?;
+        let (ask, preempts, gang) = preemptor_and_grouping(snapshot, policy, preemptor)?;
         if pods.len() != ask.members.len() {
             return None;
         }
         let members: Vec<MemberKey> =
-            ask.members.iter().map(|&pod| MemberKey::of(looks, snapshot, pod)).collect::<Option<_>>()?;
+            ask.members.iter().map(|&pod| MemberKey::of(shape_classes, snapshot, pod)).collect::<Option<_>>()?;
         let has_waited = |&id: &PodId| {
             let pod = snapshot.pod(id);
             let delay = pod.queue.map_or(0, |queue| snapshot.queues().get(queue).delay_micros);
@@ -125,14 +123,20 @@ impl ClassKey {
         Some(Self { members, needed: ask.needed, priority: ask.priority, preempts, gang, waited })
     }
 
-    /// The queue of its pods.
+    /// The queue of the pods.
     pub fn queue(&self) -> Option<QueueId> {
         self.members.first()?.queue
     }
 
-    /// Whether a change could help units that were refused. Where room is all that matters, less of it does not; nor does it that
-    /// somebody went whom they could have taken, or from where there is no room for any of their pods all the same.
-    pub fn is_helped(&self, looks: &ShapeClasses, snapshot: &Snapshot, policy: &Policy, room: RoomChange) -> bool {
+    /// Whether a change of room could help units that were refused. Less room does not help, nor does room that one of their pods would not
+    /// fit into, nor the end of a pod that they could have preempted anyway.
+    pub fn is_helped(
+        &self,
+        shape_classes: &ShapeClasses,
+        snapshot: &Snapshot,
+        policy: &Policy,
+        room: RoomChange,
+    ) -> bool {
         if self.members.iter().any(|member| member.unsupported.is_some()) {
             return false;
         }
@@ -141,7 +145,7 @@ impl ClassKey {
             Policy::Kueue(_) => false,
             Policy::YuniKorn | Policy::Koordinator(_) => return true,
         };
-        let Some(shape) = looks.only(self) else { return true };
+        let Some(shape) = shape_classes.only(self) else { return true };
         match room {
             RoomChange::Taken(_) | RoomChange::Unmarked => false,
             RoomChange::Changed => true,
@@ -151,8 +155,12 @@ impl ClassKey {
     }
 }
 
-/// What a preemptor asks for, whether it preempts, and whether its pods belong together; `None` where other things matter, too.
-fn ask_of(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Option<(Preemptor, bool, Grouping)> {
+/// The preemptor, whether it may preempt, and how its pods are grouped; `None` if the decision depends on more than a key contains.
+fn preemptor_and_grouping(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    preemptor: PreemptorId,
+) -> Option<(Preemptor, bool, Grouping)> {
     match preemptor {
         PreemptorId::Group(id) => {
             let group = snapshot.group(id);
@@ -175,16 +183,16 @@ fn ask_of(snapshot: &Snapshot, policy: &Policy, preemptor: PreemptorId) -> Optio
 }
 
 impl MemberKey {
-    /// Of a pod; `None` where other things matter, too.
-    fn of(looks: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
+    /// The key of a pod; `None` if the decision depends on more than the key contains.
+    fn of(shape_classes: &mut ShapeClasses, snapshot: &Snapshot, id: PodId) -> Option<Self> {
         let pod = snapshot.pod(id);
         let shape = snapshot.shape(pod.shape);
-        let minds = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
-        if minds || pod.nominated.is_some() || pod.resizing || pod.daemon {
+        let has_constraints = !shape.affinity.is_empty() || !shape.anti_affinity.is_empty() || !shape.spread.is_empty();
+        if has_constraints || pod.nominated.is_some() || pod.resizing || pod.daemon {
             return None;
         }
         Some(Self {
-            look: looks.of(snapshot, pod.shape),
+            shape_class: shape_classes.of(snapshot, pod.shape),
             priority: pod.priority,
             preempts: pod.preempts,
             queue: pod.queue,

@@ -1,5 +1,5 @@
-//! Units that are alike, and wait for the same: what one of them is told is true of all. When the world changes it is the turn of the
-//! first; if that is refused again, all wait on, and nobody has to go through them.
+//! Equivalence classes of pending units that wait for the same reason. A decision about one member holds for all. After a change of the
+//! cluster only the oldest member is tried; if it is refused again, the class waits on, at no cost per member.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,144 +11,137 @@ use super::class_key::ClassKey;
 use super::{QueuePosition, STARVATION_SECONDS};
 use crate::wait_reason::WaitReason;
 
-/// The number of a crowd.
+/// Identifies an equivalence class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassId(u64);
 
-/// What a crowd waits for.
+/// What a class waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParkedFor {
-    /// The moment at which it ends at the latest.
+    /// When the wait ends at the latest.
     pub until: Option<Timestamp>,
     pub reason: WaitReason,
+    /// The reason as a sentence.
     pub why: Arc<str>,
-    /// Whether it waits only for another unit to give way.
+    /// Whether the class waits only because an older unit is scheduled first.
     pub held_back: bool,
 }
 
 #[derive(Default)]
 pub(super) struct EquivalenceClasses {
-    crowds: BTreeMap<ClassId, EquivalenceClass>,
-    by_likeness: BTreeMap<ClassKey, ClassId>,
-    /// The first members of crowds whose turn it is.
+    classes: BTreeMap<ClassId, EquivalenceClass>,
+    by_key: BTreeMap<ClassKey, ClassId>,
+    /// The first member of each class that does not wait.
     heads: BTreeSet<(QueuePosition, ClassId)>,
     timers: BTreeSet<(Timestamp, ClassId)>,
     next: u64,
 }
 
 struct EquivalenceClass {
-    likeness: ClassKey,
+    key: ClassKey,
     members: BTreeSet<QueuePosition>,
-    /// `None` where it is its turn.
-    waits: Option<ParkedFor>,
-    told: Option<LastReported>,
+    /// `None` if the class is ready.
+    parked: Option<ParkedFor>,
+    last_reported: Option<LastReported>,
 }
 
-/// What the members of a crowd were told.
+/// The reason that was last written to the conditions of all members.
 #[derive(Clone, Copy)]
 struct LastReported {
     reason: WaitReason,
-    /// When they may be told of another reason, and how long they wait for that: twice as long each time.
+    /// When another reason may be written.
     again: Timestamp,
+    /// The seconds between the two, doubled each time.
     pause: i64,
 }
 
 impl EquivalenceClasses {
-    /// The crowd of those that are so.
-    pub fn of(&mut self, likeness: ClassKey) -> ClassId {
-        if let Some(&crowd) = self.by_likeness.get(&likeness) {
-            return crowd;
+    /// The class with this key, created if it does not exist.
+    pub fn of(&mut self, key: ClassKey) -> ClassId {
+        if let Some(&class) = self.by_key.get(&key) {
+            return class;
         }
         let id = ClassId(self.next);
         self.next += 1;
-        self.by_likeness.insert(likeness.clone(), id);
-        self.crowds.insert(id, EquivalenceClass { likeness, members: BTreeSet::new(), waits: None, told: None });
+        self.by_key.insert(key.clone(), id);
+        self.classes.insert(id, EquivalenceClass { key, members: BTreeSet::new(), parked: None, last_reported: None });
         id
     }
 
-    /// The crowd of those that are so, if it waits.
-    pub fn find_parked(&self, likeness: &ClassKey) -> Option<ClassId> {
-        let crowd = *self.by_likeness.get(likeness)?;
-        self.crowds[&crowd].waits.is_some().then_some(crowd)
+    /// The class with this key, if it waits.
+    pub fn find_parked(&self, key: &ClassKey) -> Option<ClassId> {
+        let class = *self.by_key.get(key)?;
+        self.classes[&class].parked.is_some().then_some(class)
     }
 
-    pub fn likeness(&self, crowd: ClassId) -> &ClassKey {
-        &self.crowds[&crowd].likeness
+    pub fn key(&self, class: ClassId) -> &ClassKey {
+        &self.classes[&class].key
     }
 
-    /// What a crowd waits for; `None` where it is its turn.
-    pub fn waits(&self, crowd: ClassId) -> Option<&ParkedFor> {
-        self.crowds.get(&crowd)?.waits.as_ref()
+    /// What a class waits for; `None` if it is ready.
+    pub fn parked(&self, class: ClassId) -> Option<&ParkedFor> {
+        self.classes.get(&class)?.parked.as_ref()
     }
 
-    pub fn join(&mut self, id: ClassId, place: QueuePosition) {
-        let Some(crowd) = self.crowds.get_mut(&id) else { return };
-        let first = crowd.members.first().cloned();
-        crowd.members.insert(place);
+    pub fn join(&mut self, id: ClassId, position: QueuePosition) {
+        let Some(class) = self.classes.get_mut(&id) else { return };
+        let first = class.members.first().cloned();
+        class.members.insert(position);
         self.head_changed(id, first);
     }
 
-    /// A crowd that nobody is in any more is no more.
-    pub fn leave(&mut self, id: ClassId, place: &QueuePosition) {
-        let Some(crowd) = self.crowds.get_mut(&id) else { return };
-        let first = crowd.members.first().cloned();
-        crowd.members.remove(place);
+    /// Removes a member; an empty class is deleted.
+    pub fn leave(&mut self, id: ClassId, position: &QueuePosition) {
+        let Some(class) = self.classes.get_mut(&id) else { return };
+        let first = class.members.first().cloned();
+        class.members.remove(position);
         self.head_changed(id, first);
-        if self.crowds[&id].members.is_empty()
-            && let Some(crowd) = self.crowds.remove(&id)
-        {
-            self.by_likeness.remove(&crowd.likeness);
-            if let Some(until) = crowd.waits.and_then(|waits| waits.until) {
-                self.timers.remove(&(until, id));
-            }
+        if self.classes[&id].members.is_empty() {
+            self.set(id, None);
+            self.classes.remove(&id).map(|class| self.by_key.remove(&class.key));
         }
     }
 
     fn head_changed(&mut self, id: ClassId, before: Option<QueuePosition>) {
-        let crowd = &self.crowds[&id];
-        let now = crowd.members.first().filter(|_| crowd.waits.is_none());
+        let class = &self.classes[&id];
+        let head = class.members.first().filter(|_| class.parked.is_none()).cloned();
         if let Some(before) = before {
             self.heads.remove(&(before, id));
         }
-        if let Some(now) = now.cloned() {
-            self.heads.insert((now, id));
-        }
+        self.heads.extend(head.map(|head| (head, id)));
     }
 
-    /// Parks a crowd. Returns the members whose condition must be rewritten: all of them when the reason changes, but not before the last
-    /// pause is over, which doubles each time. A wait for another unit is short and is not reported to all members.
-    pub fn park(&mut self, id: ClassId, waits: ParkedFor, now: Timestamp) -> Vec<UnitRef> {
-        let (reason, held_back) = (waits.reason, waits.held_back);
-        self.set(id, Some(waits));
-        let Some(crowd) = self.crowds.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
-        let pause = match crowd.told {
+    /// Puts a class to wait. Returns the members whose condition must be rewritten: all of them when the reason changes, but not before the
+    /// last pause is over, which doubles each time. A wait for an older unit is short and is not reported to all members.
+    pub fn park(&mut self, id: ClassId, parked: ParkedFor, now: Timestamp) -> Vec<UnitRef> {
+        let (reason, held_back) = (parked.reason, parked.held_back);
+        self.set(id, Some(parked));
+        let Some(class) = self.classes.get_mut(&id).filter(|_| !held_back) else { return Vec::new() };
+        let pause = match class.last_reported {
             None => STARVATION_SECONDS,
-            Some(told) if told.reason != reason && told.again <= now => 2 * told.pause,
+            Some(last) if last.reason != reason && last.again <= now => 2 * last.pause,
             Some(_) => return Vec::new(),
         };
-        crowd.told = Some(LastReported { reason, again: now.plus_seconds(pause), pause });
-        crowd.members.iter().map(|(_, _, unit)| unit.clone()).collect()
+        class.last_reported = Some(LastReported { reason, again: now.plus_seconds(pause), pause });
+        class.members.iter().map(|(_, _, unit)| unit.clone()).collect()
     }
 
-    fn set(&mut self, id: ClassId, waits: Option<ParkedFor>) {
-        let Some(crowd) = self.crowds.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut crowd.waits, waits);
-        let until = crowd.waits.as_ref().and_then(|waits| waits.until);
-        let head = crowd.members.first().cloned();
-        if let Some(until) = before.and_then(|waits| waits.until) {
+    fn set(&mut self, id: ClassId, parked: Option<ParkedFor>) {
+        let Some(class) = self.classes.get_mut(&id) else { return };
+        let until = parked.as_ref().and_then(|parked| parked.until);
+        let before = std::mem::replace(&mut class.parked, parked);
+        let head = class.members.first().cloned();
+        if let Some(until) = before.and_then(|parked| parked.until) {
             self.timers.remove(&(until, id));
         }
-        if let Some(until) = until {
-            self.timers.insert((until, id));
-        }
+        self.timers.extend(until.map(|until| (until, id)));
         self.head_changed(id, head);
     }
 
-    /// Whoever of them this is meant for has its turn.
-    pub fn wake(&mut self, is_meant: impl Fn(&ClassKey, &ParkedFor) -> bool) {
-        let wakes =
-            |crowd: &EquivalenceClass| crowd.waits.as_ref().is_some_and(|waits| is_meant(&crowd.likeness, waits));
-        let woken: Vec<ClassId> = self.crowds.iter().filter(|(_, crowd)| wakes(crowd)).map(|(id, _)| *id).collect();
+    /// Makes the waiting classes ready that the predicate selects.
+    pub fn wake(&mut self, wakes: impl Fn(&ClassKey, &ParkedFor) -> bool) {
+        let is_woken = |class: &EquivalenceClass| class.parked.as_ref().is_some_and(|parked| wakes(&class.key, parked));
+        let woken: Vec<ClassId> = self.classes.iter().filter(|(_, class)| is_woken(class)).map(|(id, _)| *id).collect();
         for id in woken {
             self.set(id, None);
         }
@@ -164,19 +157,19 @@ impl EquivalenceClasses {
         self.timers.first().map(|(until, _)| *until)
     }
 
-    /// The first members of crowds whose turn it is, in order.
+    /// The first member of each ready class, in order.
     pub fn ready_heads(&self) -> impl Iterator<Item = (&QueuePosition, Option<ClassId>)> {
-        self.heads.iter().map(|(place, id)| (place, Some(*id)))
+        self.heads.iter().map(|(position, id)| (position, Some(*id)))
     }
 
-    /// The members of a crowd, in order, if it is its turn.
-    pub fn ready_members(&self, crowd: ClassId) -> impl Iterator<Item = &QueuePosition> {
-        let crowd = self.crowds.get(&crowd).filter(|crowd| crowd.waits.is_none());
-        crowd.into_iter().flat_map(|crowd| &crowd.members)
+    /// The members of a class in order; none if the class waits.
+    pub fn ready_members(&self, class: ClassId) -> impl Iterator<Item = &QueuePosition> {
+        let class = self.classes.get(&class).filter(|class| class.parked.is_none());
+        class.into_iter().flat_map(|class| &class.members)
     }
 
-    /// All who are in a crowd.
+    /// The members of all classes.
     pub fn members(&self) -> Vec<UnitRef> {
-        self.crowds.values().flat_map(|crowd| &crowd.members).map(|(_, _, unit)| unit.clone()).collect()
+        self.classes.values().flat_map(|class| &class.members).map(|(_, _, unit)| unit.clone()).collect()
     }
 }

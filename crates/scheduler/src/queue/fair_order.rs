@@ -1,4 +1,5 @@
-//! The order of policy YuniKorn: fair among queues.
+//! The scheduling order of policy YuniKorn: queues in the order of their use of guaranteed resources, then units
+//! by priority, age and name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,50 +10,50 @@ use reprieve_report::unit_ref::UnitRef;
 use super::{ClassId, PendingQueue, QueuePosition, WaitState};
 use crate::view::ClusterView;
 
-/// The units whose turn it is, each with the place of its queue. It holds until the cluster changes.
+/// The ready units, each with the rank of its queue. The order is valid until the cluster changes.
 #[derive(Default)]
 pub(super) struct FairOrder {
     generation: u64,
-    turns: BTreeSet<(usize, QueuePosition, Option<ClassId>)>,
+    units: BTreeSet<(usize, QueuePosition, Option<ClassId>)>,
 }
 
 impl PendingQueue {
-    /// The next unit: from the root down, of the queue that uses least of what it is guaranteed; then by priority, age and name.
+    /// The next unit, and its class if it is in one. At each level of the tree the queue with the smallest share of its guarantee is first.
     pub(super) fn next_by_queue(&mut self, view: &ClusterView) -> Option<(UnitRef, Option<ClassId>)> {
         loop {
-            if self.fair_order.generation != view.generation || self.fair_order.turns.is_empty() {
-                self.fair_order = FairOrder { generation: view.generation, turns: self.by_queue(view) };
+            if self.fair_order.generation != view.generation || self.fair_order.units.is_empty() {
+                self.fair_order = FairOrder { generation: view.generation, units: self.ready_by_queue(view) };
             }
-            let (queue, place, crowd) = self.fair_order.turns.pop_first()?;
-            let is_next = match crowd {
-                None => self.get(&place.2).is_some_and(|waiting| waiting.state == WaitState::Ready),
-                Some(crowd) => {
-                    let mut turns = self.crowds.ready_members(crowd);
-                    let is_next = turns.next() == Some(&place);
-                    // The next of the crowd has its turn after this one, if the crowd still has it then.
-                    let next = turns.next().filter(|_| is_next).cloned();
-                    self.fair_order.turns.extend(next.map(|next| (queue, next, Some(crowd))));
+            let (queue, position, class) = self.fair_order.units.pop_first()?;
+            let is_next = match class {
+                None => self.get(&position.2).is_some_and(|pending| pending.state == WaitState::Ready),
+                Some(class) => {
+                    let mut members = self.classes.ready_members(class);
+                    let is_next = members.next() == Some(&position);
+                    // The next member follows this one, if the class is still ready then.
+                    let next = members.next().filter(|_| is_next).cloned();
+                    self.fair_order.units.extend(next.map(|next| (queue, next, Some(class))));
                     is_next
                 }
             };
             if is_next {
-                return Some((place.2, crowd));
+                return Some((position.2, class));
             }
         }
     }
 
-    fn by_queue(&self, view: &ClusterView) -> BTreeSet<(usize, QueuePosition, Option<ClassId>)> {
+    fn ready_by_queue(&self, view: &ClusterView) -> BTreeSet<(usize, QueuePosition, Option<ClassId>)> {
         let Loaded { snapshot, names, .. } = view.loaded();
         let queues = snapshot.queues();
         let mut by_queue: BTreeMap<Option<QueueId>, Vec<(QueuePosition, Option<ClassId>)>> = BTreeMap::new();
-        let turns = self.active.iter().map(|place| (place, None)).chain(self.crowds.ready_heads());
-        for (place, crowd) in turns {
-            let queue = match (crowd, &place.2) {
-                (Some(crowd), _) => self.crowds.likeness(crowd).queue(),
+        let ready = self.ready.iter().map(|position| (position, None)).chain(self.classes.ready_heads());
+        for (position, class) in ready {
+            let queue = match (class, &position.2) {
+                (Some(class), _) => self.classes.key(class).queue(),
                 (None, UnitRef::Pod(name)) => names.pod_id(name).and_then(|pod| snapshot.pod(pod).queue),
                 (None, UnitRef::Group(_) | UnitRef::Job(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_)) => None,
             };
-            by_queue.entry(queue).or_default().push((place.clone(), crowd));
+            by_queue.entry(queue).or_default().push((position.clone(), class));
         }
         let mut order: Vec<_> = by_queue.into_iter().collect();
         order.sort_by_cached_key(|(queue, _)| {
@@ -61,6 +62,8 @@ impl PendingQueue {
             path.into_iter().map(|queue| (queues.share(queue), queue)).collect::<Vec<_>>()
         });
         let numbered = order.into_iter().enumerate();
-        numbered.flat_map(|(at, (_, turns))| turns.into_iter().map(move |(place, crowd)| (at, place, crowd))).collect()
+        numbered
+            .flat_map(|(rank, (_, units))| units.into_iter().map(move |(position, class)| (rank, position, class)))
+            .collect()
     }
 }

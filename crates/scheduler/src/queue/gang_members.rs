@@ -1,4 +1,4 @@
-//! Who of the units of several pods need a place: what is asked of a unit does not take a walk over its pods.
+//! The pending pods of gangs, kept up to date pod by pod, so that the queue does not iterate over all pods of a gang when one changes.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,22 @@ use reprieve_engine::{Priority, Timestamp};
 use reprieve_loader::time::timestamp;
 use reprieve_report::unit_ref::UnitRef;
 
-/// By unit: how many of its pods have this priority and age.
+/// For each gang, the number of pending pods by priority and creation time.
 #[derive(Default)]
 pub(super) struct PendingMembers(BTreeMap<UnitRef, BTreeMap<(Priority, Timestamp), usize>>);
 
-/// Those of a unit that need a place.
+/// The pending pods of a unit, summarised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingSummary {
-    /// The highest of their priorities.
+    /// The highest priority among them.
     pub priority: Priority,
-    /// Since when the first of them is there.
+    /// The creation time of the oldest.
     pub since: Timestamp,
     pub count: usize,
 }
 
 impl PendingSummary {
-    /// One pod.
-    pub fn one(pod: &Pod) -> Self {
+    pub fn of_pod(pod: &Pod) -> Self {
         let created = pod.metadata.creation_timestamp.as_ref();
         Self {
             priority: Priority(pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)),
@@ -34,18 +33,17 @@ impl PendingSummary {
 }
 
 impl PendingMembers {
-    /// A pod of the unit needs a place. One that is alone is not on the roll.
+    /// Adds a pending pod of a gang; a unit of a single pod is not tracked here.
     pub fn add(&mut self, unit: &UnitRef, pod: &Pod) {
         if matches!(unit, UnitRef::Pod(_)) {
             return;
         }
-        let PendingSummary { priority, since, .. } = PendingSummary::one(pod);
+        let PendingSummary { priority, since, .. } = PendingSummary::of_pod(pod);
         *self.0.entry(unit.clone()).or_default().entry((priority, since)).or_default() += 1;
     }
 
-    /// It does not any more.
     pub fn remove(&mut self, unit: &UnitRef, pod: &Pod) {
-        let PendingSummary { priority, since, .. } = PendingSummary::one(pod);
+        let PendingSummary { priority, since, .. } = PendingSummary::of_pod(pod);
         let Some(pods) = self.0.get_mut(unit) else { return };
         if let Some(count) = pods.get_mut(&(priority, since)) {
             *count -= 1;
@@ -58,7 +56,7 @@ impl PendingMembers {
         }
     }
 
-    /// Those of the unit; `None` where there are none.
+    /// The pending pods of a gang; `None` if it has none.
     pub fn summary(&self, unit: &UnitRef) -> Option<PendingSummary> {
         let pods = self.0.get(unit)?;
         let since = pods.keys().map(|(_, since)| *since).min()?;
@@ -75,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_priority_and_the_first_pod_speak_for_all() {
+    fn a_gang_has_its_highest_priority_and_the_age_of_its_oldest_pod() {
         let pod = |priority: i32, second: u32| -> Pod {
             let created = format!("2026-01-01T00:00:{second:02}Z");
             let pod =
@@ -83,17 +81,17 @@ mod tests {
             serde_json::from_value(pod).expect("a pod")
         };
         let unit = UnitRef::Group(NamespacedName::new("", "gang"));
-        let mut roll = PendingMembers::default();
+        let mut members = PendingMembers::default();
         let (first, urgent) = (pod(1, 1), pod(5, 3));
         for pod in [&first, &first, &urgent] {
-            roll.add(&unit, pod);
+            members.add(&unit, pod);
         }
-        let all = PendingSummary { priority: Priority(5), since: PendingSummary::one(&first).since, count: 3 };
-        assert_eq!(roll.summary(&unit), Some(all));
-        roll.remove(&unit, &urgent);
-        assert_eq!(roll.summary(&unit), Some(PendingSummary { priority: Priority(1), count: 2, ..all }));
-        roll.remove(&unit, &first);
-        roll.remove(&unit, &first);
-        assert_eq!(roll.summary(&unit), None);
+        let all = PendingSummary { priority: Priority(5), since: PendingSummary::of_pod(&first).since, count: 3 };
+        assert_eq!(members.summary(&unit), Some(all));
+        members.remove(&unit, &urgent);
+        assert_eq!(members.summary(&unit), Some(PendingSummary { priority: Priority(1), count: 2, ..all }));
+        members.remove(&unit, &first);
+        members.remove(&unit, &first);
+        assert_eq!(members.summary(&unit), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Which unit is next, and what units wait for, by what the view says of them.
+//! Chooses the next unit to decide, and puts units to wait or makes them ready according to the view of the cluster.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use super::{ParkedFor, PendingQueue, WaitState};
 use crate::view::{ClusterView, RoomChange, needs_place};
 use crate::wait_reason::WaitReason;
 
-/// A unit that waits, the reason, and the reason in words.
+/// A unit that was put to wait, the reason, and the reason as a sentence.
 pub(crate) type Parked = (UnitRef, WaitReason, Arc<str>);
 
 impl PendingQueue {
-    /// The next unit whose turn it is, and those before it that wait: they are held back, or are like others that wait. A preemptor whose
-    /// victims are marked is like no other.
+    /// The next unit to decide, and the units before it that were put to wait: an older unit is scheduled first, or their equivalence class
+    /// waits. A preemptor with marked victims is in no class.
     pub fn next(
         &mut self,
         view: &ClusterView,
         has_victims: impl Fn(&UnitRef) -> bool,
         now: Timestamp,
     ) -> (Option<UnitRef>, Vec<Parked>) {
-        self.look_again(view);
+        self.drop_stale_classes(view);
         let mut parked = Vec::new();
         loop {
             let next = match view.policy() {
                 Policy::YuniKorn => self.next_by_queue(view),
                 Policy::Kubernetes(_) | Policy::Koordinator(_) | Policy::Kueue(_) => self.first(),
             };
-            let Some((unit, crowd)) = next else { return (None, parked) };
-            let likeness = if has_victims(&unit) { None } else { self.likeness(&unit, view, now) };
-            let speaks = crowd.is_some_and(|crowd| likeness.as_ref() == Some(self.crowds.likeness(crowd)));
-            if let Some((holder, until)) = self.blocked_by_older(&unit, now) {
-                let why: Arc<str> = format!("held back for {holder}, which has waited longer").into();
-                self.hold_back(&unit, likeness, until, &why, now);
+            let Some((unit, class)) = next else { return (None, parked) };
+            let class_key = if has_victims(&unit) { None } else { self.class_key(&unit, view, now) };
+            let is_head = class.is_some_and(|class| class_key.as_ref() == Some(self.classes.key(class)));
+            if let Some((older, until)) = self.blocked_by_older(&unit, now) {
+                let why: Arc<str> = format!("{older} has waited longer and is scheduled first").into();
+                self.hold_back(&unit, class_key, until, &why, now);
                 parked.push((unit, WaitReason::WaitingForOlderUnit, why));
                 continue;
             }
-            let others = likeness.filter(|_| !speaks);
-            if let Some((reason, why)) = others.and_then(|likeness| self.join_parked_class(&unit, &likeness)) {
+            let class_key = class_key.filter(|_| !is_head);
+            if let Some((reason, why)) = class_key.and_then(|class_key| self.join_parked_class(&unit, &class_key)) {
                 parked.push((unit, reason, why));
                 continue;
             }
@@ -55,94 +55,88 @@ impl PendingQueue {
     fn hold_back(
         &mut self,
         unit: &UnitRef,
-        likeness: Option<ClassKey>,
+        class_key: Option<ClassKey>,
         until: Timestamp,
         why: &Arc<str>,
         now: Timestamp,
     ) {
-        let why = Arc::clone(why);
-        match likeness {
-            Some(likeness) if self.join_parked_class(unit, &likeness).is_some() => {}
-            Some(likeness) => {
-                let waits =
-                    ParkedFor { until: Some(until), reason: WaitReason::WaitingForOlderUnit, why, held_back: true };
-                self.park_with_class(unit, likeness, waits, now);
+        match class_key {
+            Some(class_key) if self.join_parked_class(unit, &class_key).is_some() => {}
+            Some(class_key) => {
+                let (until, reason, why) = (Some(until), WaitReason::WaitingForOlderUnit, Arc::clone(why));
+                self.park_with_class(unit, class_key, ParkedFor { until, reason, why, held_back: true }, now);
             }
-            None => self.set(unit, WaitState::ForChange { until: Some(until), why }),
+            None => self.set(unit, WaitState::ForChange { until: Some(until) }),
         }
     }
 
-    /// What makes units alike is in the tables: with new ones, they part.
-    fn look_again(&mut self, view: &ClusterView) {
-        if !self.looks.are_of(&view.live) {
-            self.looks = ShapeClasses::new(&view.live);
-            self.dissolve_classes();
-        } else if view.loaded().snapshot.has_anti_affinity() {
+    /// Class keys contain ids of the snapshot and ignore anti-affinity: a rebuild or a pod with anti-affinity makes them invalid.
+    fn drop_stale_classes(&mut self, view: &ClusterView) {
+        let is_stale = !self.shape_classes.are_of(&view.live);
+        if is_stale {
+            self.shape_classes = ShapeClasses::new(&view.live);
+        }
+        if is_stale || view.loaded().snapshot.has_anti_affinity() {
             self.dissolve_classes();
         }
     }
 
-    /// What tells a unit from others, where nothing but resources, nodes, priorities and queues matters.
-    fn likeness(&mut self, unit: &UnitRef, view: &ClusterView, now: Timestamp) -> Option<ClassKey> {
+    fn class_key(&mut self, unit: &UnitRef, view: &ClusterView, now: Timestamp) -> Option<ClassKey> {
         let (preemptor, pods) = view.preemptor(unit)?;
-        ClassKey::of(&mut self.looks, &view.loaded().snapshot, view.policy(), (preemptor, &pods), now)
+        ClassKey::of(&mut self.shape_classes, &view.loaded().snapshot, view.policy(), (preemptor, &pods), now)
     }
 
-    /// The unit waits, unless it waits for what it asked for already.
+    /// Puts a unit to wait, unless it waits for the results of actions.
     pub fn wait(&mut self, unit: &UnitRef, state: WaitState) {
         if !self.is_busy(unit) {
             self.set(unit, state);
         }
     }
 
-    /// The unit waits with all that are like it, unless it waits for what it asked for already. Returns those who are to be told.
-    pub fn wait_alike(
+    /// Puts the equivalence class of a unit to wait, or the unit alone if it has no class. Returns the members whose condition is to be rewritten.
+    pub fn wait_with_class(
         &mut self,
         unit: &UnitRef,
-        (waits, has_victims): (ParkedFor, bool),
+        (parked, has_victims): (ParkedFor, bool),
         view: &ClusterView,
         now: Timestamp,
     ) -> Vec<UnitRef> {
-        let is_alone = self.is_busy(unit) || has_victims;
-        let likeness = if is_alone { None } else { self.likeness(unit, view, now) };
-        match likeness {
-            Some(likeness) => self.park_with_class(unit, likeness, waits, now),
+        let is_ungrouped = self.is_busy(unit) || has_victims;
+        let class_key = if is_ungrouped { None } else { self.class_key(unit, view, now) };
+        match class_key {
+            Some(class_key) => self.park_with_class(unit, class_key, parked, now),
             None => {
-                self.wait(unit, WaitState::ForChange { until: waits.until, why: waits.why });
+                self.wait(unit, WaitState::ForChange { until: parked.until });
                 Vec::new()
             }
         }
     }
 
-    /// The unit waits for others to leave from where it is to land, unless it waits for what it asked for already.
-    pub fn wait_to_land(&mut self, unit: &UnitRef, why: &str, view: &ClusterView) {
-        let footing = match view.policy() {
-            Policy::Kubernetes(_) if self.looks.are_of(&view.live) => {
+    /// Puts a preemptor to wait for its victims, unless it waits for the results of actions.
+    pub fn wait_for_victims(&mut self, unit: &UnitRef, view: &ClusterView) {
+        let landing = match view.policy() {
+            Policy::Kubernetes(_) if self.shape_classes.are_of(&view.live) => {
                 view.preemptor(unit).and_then(|(preemptor, _)| LandingNodes::of(&view.loaded().snapshot, preemptor))
             }
             _ => None,
         };
-        let why = why.into();
-        let state = match footing {
-            Some(footing) => WaitState::ForVictims { footing: Arc::new(footing), why },
-            None => WaitState::ForChange { until: None, why },
-        };
-        self.wait(unit, state);
+        let for_victims = landing.map(|landing| WaitState::ForVictims(Arc::new(landing)));
+        self.wait(unit, for_victims.unwrap_or(WaitState::ForChange { until: None }));
     }
 
-    /// Wakes the units that a change of room could help.
+    /// Makes the units ready that a change of room could help.
     pub fn room_changed(&mut self, room: RoomChange, view: &ClusterView) {
-        let is_known = self.looks.are_of(&view.live) && !view.live.is_stale();
+        let is_known = self.shape_classes.are_of(&view.live) && !view.live.is_stale();
         let (snapshot, policy) = (&view.loaded().snapshot, view.policy());
-        let looks = std::mem::take(&mut self.looks);
+        let shape_classes = std::mem::take(&mut self.shape_classes);
         self.requeue_on_room_change(
-            |likeness| !is_known || likeness.is_helped(&looks, snapshot, policy, room),
-            |footing| !is_known || footing.is_affected_by(snapshot, room),
+            |class_key| !is_known || class_key.is_helped(&shape_classes, snapshot, policy, room),
+            |landing| !is_known || landing.is_affected_by(snapshot, room),
         );
-        self.looks = looks;
+        self.shape_classes = shape_classes;
     }
 
-    /// A pod changed, and with it the unit that it is of. Returns the units that changed, and whether each still waits.
+    /// Updates the units of a pod that changed. Returns these units, and whether each is still pending.
     pub fn pod_changed(
         &mut self,
         before: Option<&Pod>,
@@ -152,31 +146,32 @@ impl PendingQueue {
         let (left, joined) = (view.unit_of(before), view.unit_of(after));
         let needs = after.filter(|pod| needs_place(pod));
         if let (Some(unit), Some(pod)) = (&left, before.filter(|pod| needs_place(pod))) {
-            self.roll.remove(unit, pod);
+            self.pending_members.remove(unit, pod);
         }
         if let (Some(unit), Some(pod)) = (&joined, needs) {
-            self.roll.add(unit, pod);
+            self.pending_members.add(unit, pod);
         }
-        let left = left.filter(|left| joined.as_ref() != Some(left)).map(|unit| (self.roll.summary(&unit), unit));
+        let left =
+            left.filter(|left| joined.as_ref() != Some(left)).map(|unit| (self.pending_members.summary(&unit), unit));
         let joined = joined.map(|unit| match unit {
-            UnitRef::Pod(_) => (needs.map(PendingSummary::one), unit),
-            _ => (self.roll.summary(&unit), unit),
+            UnitRef::Pod(_) => (needs.map(PendingSummary::of_pod), unit),
+            _ => (self.pending_members.summary(&unit), unit),
         });
         let changed = left.into_iter().chain(joined);
-        changed.map(|(needy, unit)| (unit.clone(), self.unit_changed(&unit, needy))).collect()
+        changed.map(|(pending, unit)| (unit.clone(), self.unit_changed(&unit, pending))).collect()
     }
 
-    /// A unit has these pods that need a place, or none. Whether it waits.
-    fn unit_changed(&mut self, unit: &UnitRef, needy: Option<PendingSummary>) -> bool {
-        match needy {
-            Some(needy) => {
-                self.upsert(unit, needy);
+    /// Updates or removes a unit; returns whether it is pending.
+    fn unit_changed(&mut self, unit: &UnitRef, pending: Option<PendingSummary>) -> bool {
+        match pending {
+            Some(pending) => {
+                self.upsert(unit, pending);
                 self.wake(unit);
             }
             None => {
                 self.remove(unit);
             }
         }
-        needy.is_some()
+        pending.is_some()
     }
 }

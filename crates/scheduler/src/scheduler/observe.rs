@@ -1,4 +1,4 @@
-//! What the scheduler learns, and whom it wakes.
+//! Processes events: updates the view of the cluster, and makes the units ready that a change could help.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
-use reprieve_report::planned_actions::PREEMPTED;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
-use crate::action::{Action, ActionId, ConditionUpdate};
+use crate::action::{Action, ActionId, ConditionUpdate, EventReason};
 use crate::action_log::Request;
 use crate::event::{ActionResult, Event};
 use crate::queue::WaitState;
@@ -18,21 +17,18 @@ use crate::status::UNSCHEDULABLE;
 use crate::test_bugs::Bug;
 use crate::view::{RoomChange, preemptor_of};
 
-/// The event that says why an object waits.
-const FAILED: &str = "FailedScheduling";
-
 impl Scheduler {
-    /// Takes in what happened.
+    /// Processes an event.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Upserted(object) => self.changed(object, now),
-            Event::Deleted { key, version } => self.gone(&key, version, now),
+            Event::Upserted(object) => self.upserted(object, now),
+            Event::Deleted { key, version } => self.deleted(&key, version, now),
             Event::Listed { kind, objects, version } => {
                 self.listed(kind, objects, version, now);
                 self.view.sync.listed(kind);
             }
             Event::TimerFired => self.actions.timer_fired(),
-            Event::ActionCompleted { action, result } => self.done(action, result, now),
+            Event::ActionCompleted { action, result } => self.action_completed(action, result, now),
         }
     }
 
@@ -40,17 +36,17 @@ impl Scheduler {
         if self.view.versions.is_outdated(kind, version) {
             return;
         }
-        let there: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
+        let keys: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
         for object in objects {
-            self.changed(object, now);
+            self.upserted(object, now);
         }
-        for key in self.view.versions.missing(kind, &there) {
-            self.gone(&key, version, now);
+        for key in self.view.versions.missing(kind, &keys) {
+            self.deleted(&key, version, now);
         }
         self.view.versions.listed(kind, version);
     }
 
-    fn changed(&mut self, object: Object, now: Timestamp) {
+    fn upserted(&mut self, object: Object, now: Timestamp) {
         let key = object.key();
         if !self.view.versions.accept(&key, object.version()) {
             return;
@@ -61,13 +57,13 @@ impl Scheduler {
                     *text = text.replace("fence", "default");
                 }
                 self.put(Object::ConfigMap(map), now);
-                self.world_changed();
+                self.cluster_changed();
             }
             Object::Pod(_) => {
                 self.view.seen(&object);
                 self.update_view(&key.name, now);
             }
-            Object::KueueWorkload(_) | Object::Job(_) => self.work_seen(&object, now),
+            Object::KueueWorkload(_) | Object::Job(_) => self.workload_or_job_upserted(&object, now),
             Object::PodGroup(group) => {
                 let is_same = matches!(self.view.live.get(&key), Some(Object::PodGroup(before))
                     if before.spec == group.spec && before.metadata.annotations == group.metadata.annotations);
@@ -76,13 +72,13 @@ impl Scheduler {
                 self.put(group, now);
                 if !is_same {
                     self.status.group_changed(key.name);
-                    self.world_changed();
+                    self.cluster_changed();
                 }
             }
             other => {
                 self.put(other, now);
-                self.judge_anew(key.kind);
-                self.world_changed();
+                self.update_group_status(key.kind);
+                self.cluster_changed();
             }
         }
     }
@@ -90,43 +86,43 @@ impl Scheduler {
     pub(super) fn put(&mut self, object: Object, now: Timestamp) {
         let about = object.key();
         if let Some(error) = self.view.put(object) {
-            self.record(about, None, "Refused", error.to_string(), now);
+            self.emit_event(about, EventReason::Refused, error.to_string(), now);
         }
     }
 
-    fn gone(&mut self, key: &ObjectKey, version: u64, now: Timestamp) {
-        if !self.view.versions.accept_gone(key, version) {
+    fn deleted(&mut self, key: &ObjectKey, version: u64, now: Timestamp) {
+        if !self.view.versions.accept_deleted(key, version) {
             return;
         }
-        let gone = self.view.gone(key);
+        let deleted = self.view.deleted(key);
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
-            Kind::KueueWorkload | Kind::Job => self.work_gone(key, gone.as_ref(), now),
+            Kind::KueueWorkload | Kind::Job => self.workload_or_job_deleted(key, deleted.as_ref(), now),
             _ => {
                 self.view.live.remove(key);
-                self.judge_anew(key.kind);
-                self.world_changed();
+                self.update_group_status(key.kind);
+                self.cluster_changed();
             }
         }
     }
 
-    /// What the priority classes say changed: so may what groups ask for.
-    fn judge_anew(&mut self, kind: Kind) {
+    /// A change of a PriorityClass may change which preemption priorities groups may use.
+    fn update_group_status(&mut self, kind: Kind) {
         if kind == Kind::PriorityClass {
             self.status.classes_changed(&self.view);
         }
     }
 
-    fn world_changed(&mut self) {
+    fn cluster_changed(&mut self) {
         self.view.generation += 1;
         self.queue.requeue_all();
     }
 
-    /// A pod, or what is assumed of it, changed.
+    /// Updates the view of a pod, after an event or after an action on the pod.
     pub(super) fn update_view(&mut self, name: &NamespacedName, now: Timestamp) {
         let Some(update) = self.view.update_pod(name, self.bugs) else { return };
         if let Some(error) = update.refused {
-            self.record(ObjectKey::new(Kind::Pod, name.clone()), None, "Refused", error.to_string(), now);
+            self.emit_event(ObjectKey::new(Kind::Pod, name.clone()), EventReason::Refused, error.to_string(), now);
         }
         let (before, after) = (update.before.as_deref(), update.after.as_deref());
         if self.preemptions.pod_changed(name, before, after) {
@@ -135,16 +131,16 @@ impl Scheduler {
         if self.view.is_kueue() {
             self.admission.pod_changed(name, before, after, &mut self.queue);
         }
-        for (unit, waits) in self.queue.pod_changed(before, after, &self.view) {
+        for (unit, is_pending) in self.queue.pod_changed(before, after, &self.view) {
             if let UnitRef::Group(name) = &unit {
                 self.status.group_changed(name.clone());
             }
-            if !waits {
+            if !is_pending {
                 self.preemptions.release(unit);
             }
         }
-        // A member of another scheduler counts once it is bound.
-        for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.places(pod)) {
+        // A pod of another scheduler counts towards its group once it is bound.
+        for pod in [before, after].into_iter().flatten().filter(|pod| !self.view.is_ours(pod)) {
             self.queue.wake(&UnitRef::of(pod, self.view.policy()));
         }
         self.preemptions.release_without_preemptor(after, &self.queue);
@@ -156,22 +152,23 @@ impl Scheduler {
         }
     }
 
-    /// An object that the scheduler changes, or what is assumed of it, changed.
-    pub(super) fn reconsider_any(&mut self, key: &ObjectKey, now: Timestamp) {
+    /// Updates the view of an object that an action changes.
+    pub(super) fn update_changed(&mut self, key: &ObjectKey, now: Timestamp) {
         match key.kind {
             Kind::Pod => self.update_view(&key.name, now),
-            _ => self.reconsider_work(key, now),
+            _ => self.update_workload_or_job(key, now),
         }
     }
 
-    /// The result of an action has come.
-    fn done(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
+    fn action_completed(&mut self, id: ActionId, result: ActionResult, now: Timestamp) {
         let Some(request) = self.actions.finish(id) else { return };
         let unit = request.unit.clone();
         let changed = request.action.changes().map(|(kind, target)| ObjectKey::new(kind, target.name.clone()));
         let failed = match (&request.action, changed) {
-            (Action::SetCondition { said, .. }, Some(key)) => return self.condition_done(id, &key, said, &result, now),
-            (_, Some(key)) => self.change_done(id, &key, request, result, now),
+            (Action::SetCondition { condition, .. }, Some(key)) => {
+                return self.condition_completed(id, &key, condition, &result, now);
+            }
+            (_, Some(key)) => self.change_completed(id, &key, request, result, now),
             (Action::CreateWorkload { workload }, None) => {
                 let forbidden = matches!(result, ActionResult::Forbidden(_));
                 if !forbidden {
@@ -181,7 +178,7 @@ impl Scheduler {
                 forbidden
             }
             (Action::GetObject { key }, None) => {
-                self.read_done(key, request.settles, &unit, result, now);
+                self.read_completed(key, request.confirms, &unit, result, now);
                 false
             }
             (_, None) => false,
@@ -189,21 +186,21 @@ impl Scheduler {
         self.finished(&unit, id, failed, now);
     }
 
-    /// The result of writing a condition. What is forbidden is not tried again; what failed otherwise is, when there is something to write.
-    /// Why an object waits is recorded as an event, too.
-    fn condition_done(
+    /// Processes the result of writing a condition. A forbidden condition stays assumed, so that it is not written again. The reason why an
+    /// object waits is also an event.
+    fn condition_completed(
         &mut self,
         id: ActionId,
         key: &ObjectKey,
-        said: &ConditionUpdate,
+        condition: &ConditionUpdate,
         result: &ActionResult,
         now: Timestamp,
     ) {
         match result {
             ActionResult::Ok { version } => {
-                self.view.worked(id, key, *version);
-                if said.reason == UNSCHEDULABLE {
-                    self.record(key.clone(), None, FAILED, said.message.clone(), now);
+                self.view.succeeded(id, key, *version);
+                if condition.reason == UNSCHEDULABLE {
+                    self.emit_event(key.clone(), EventReason::FailedScheduling, condition.message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {}
@@ -211,8 +208,8 @@ impl Scheduler {
         }
     }
 
-    /// The result of an action that changes an object. Whether the unit that asked for it has to back off.
-    fn change_done(
+    /// Processes the result of an action that changes an object. Returns whether the unit must back off.
+    fn change_completed(
         &mut self,
         id: ActionId,
         key: &ObjectKey,
@@ -229,19 +226,19 @@ impl Scheduler {
         let failed = matches!(result, ActionResult::Forbidden(_));
         match result {
             ActionResult::Ok { version } => {
-                self.view.worked(id, key, version);
-                self.reconsider_any(key, now);
+                self.view.succeeded(id, key, version);
+                self.update_changed(key, now);
                 if let Some((preemptor, why)) = preempts {
-                    self.record(key.clone(), Some(preemptor), PREEMPTED, why, now);
+                    self.send(Request::event(key.clone(), Some(preemptor), EventReason::Preempted, why), now);
                 } else if let Action::SetQuotaPending { message, .. } = &action {
-                    self.record(key.clone(), None, FAILED, message.clone(), now);
+                    self.emit_event(key.clone(), EventReason::FailedScheduling, message.clone(), now);
                 }
             }
             ActionResult::Forbidden(_) => {
                 self.view.assumed.failed(id, key);
-                self.reconsider_any(key, now);
+                self.update_changed(key, now);
             }
-            ActionResult::Read(object) => self.changed(object, now),
+            ActionResult::Read(object) => self.upserted(object, now),
             ActionResult::Conflict | ActionResult::NotFound | ActionResult::Unknown => {
                 self.reread(key.clone(), Some(id), unit.clone());
             }
@@ -255,54 +252,54 @@ impl Scheduler {
         failed
     }
 
-    /// The result of reading an object again; without one it is read once more.
-    fn read_done(
+    /// Processes the result of reading an object again; a failed read is repeated.
+    fn read_completed(
         &mut self,
         key: &ObjectKey,
-        settles: Option<ActionId>,
+        confirms: Option<ActionId>,
         unit: &Option<UnitRef>,
         result: ActionResult,
         now: Timestamp,
     ) {
         match result {
-            ActionResult::Read(object) => self.changed(object, now),
-            ActionResult::NotFound => self.gone(key, self.view.versions.last(key), now),
+            ActionResult::Read(object) => self.upserted(object, now),
+            ActionResult::NotFound => self.deleted(key, self.view.versions.last(key), now),
             ActionResult::Ok { .. } => {}
             ActionResult::Unknown | ActionResult::Conflict | ActionResult::Forbidden(_) => {
-                return self.reread(key.clone(), settles, unit.clone());
+                return self.reread(key.clone(), confirms, unit.clone());
             }
         }
-        if let Some(settled) = settles {
-            self.view.assumed.failed(settled, key);
+        if let Some(action) = confirms {
+            self.view.assumed.failed(action, key);
         }
-        self.view.unsettled.remove(key);
+        self.view.unconfirmed.remove(key);
         if key.kind != Kind::Pod {
-            self.reconsider_work(key, now);
+            self.update_workload_or_job(key, now);
             self.queue.wake_workloads();
             return;
         }
-        if settles.is_some() {
+        if confirms.is_some() {
             self.update_view(&key.name, now);
         }
         self.preemptions.release_without_preemptor(self.view.pod(&key.name), &self.queue);
         self.queue.requeue_all();
     }
 
-    /// Reads an object anew: whether an action on it worked is not known.
-    fn reread(&mut self, key: ObjectKey, settles: Option<ActionId>, unit: Option<UnitRef>) {
+    /// Reads an object again, because the outcome of an action on it is unknown.
+    fn reread(&mut self, key: ObjectKey, confirms: Option<ActionId>, unit: Option<UnitRef>) {
         let busy = unit.clone().filter(|unit| self.queue.is_busy(unit));
         let action = Action::GetObject { key: key.clone() };
-        let id = self.actions.send(Request { action, unit, settles, preempts: None });
+        let id = self.actions.send(Request { action, unit, confirms, preempts: None });
         if let Some(unit) = busy {
             self.queue.add_action(&unit, id);
         }
-        self.view.unsettled.insert(key);
+        self.view.unconfirmed.insert(key);
     }
 
-    /// One of the things that a unit waits for is done; after the last it is its turn again, or it backs off.
+    /// Notes that an action of a unit is completed. After the last one the unit is ready; after a failure it backs off.
     fn finished(&mut self, unit: &Option<UnitRef>, id: ActionId, failed: bool, now: Timestamp) {
         let Some(unit) = unit else { return };
-        match self.queue.done(unit, id) {
+        match self.queue.action_completed(unit, id) {
             None => self.queue.wake(unit),
             Some(_) if failed => self.queue.back_off(unit, now),
             Some(0) => {

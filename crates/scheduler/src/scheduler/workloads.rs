@@ -1,4 +1,4 @@
-//! Policy Kueue: keeps Jobs and their workloads in step, and runs the admission cycle.
+//! Policy Kueue: advances Jobs and their workloads, and runs the admission cycle.
 
 use reprieve_api::kinds::{Object, ObjectKey};
 use reprieve_engine::fit::PreemptorId;
@@ -9,12 +9,13 @@ use reprieve_report::report::explained;
 use reprieve_report::unit_ref::UnitRef;
 
 use super::Scheduler;
+use crate::action::EventReason;
 use crate::admission::{HeadResult, decide};
 use crate::queue::WaitState;
 use crate::step::{RecordedDecision, Step};
 use crate::test_bugs::{Bug, FATAL};
 
-/// A workload that took part in a cycle, what came of it, and why.
+/// A workload that took part in an admission cycle.
 struct Considered {
     unit: UnitRef,
     head: HeadResult,
@@ -23,33 +24,31 @@ struct Considered {
 }
 
 impl Scheduler {
-    /// A workload or a Job was seen.
-    pub(super) fn work_seen(&mut self, object: &Object, now: Timestamp) {
+    pub(super) fn workload_or_job_upserted(&mut self, object: &Object, now: Timestamp) {
         self.view.seen(object);
         self.admission.seen(object);
-        self.reconsider_work(&object.key(), now);
+        self.update_workload_or_job(&object.key(), now);
     }
 
-    /// A workload or a Job is gone.
-    pub(super) fn work_gone(&mut self, key: &ObjectKey, gone: Option<&Object>, now: Timestamp) {
-        self.admission.gone(key, gone);
-        self.reconsider_work(key, now);
+    pub(super) fn workload_or_job_deleted(&mut self, key: &ObjectKey, deleted: Option<&Object>, now: Timestamp) {
+        self.admission.deleted(key, deleted);
+        self.update_workload_or_job(key, now);
     }
 
-    /// A workload or a Job, or what is assumed of it, changed.
-    pub(super) fn reconsider_work(&mut self, key: &ObjectKey, now: Timestamp) {
+    /// Updates the view of a workload or Job, after an event or after an action on it.
+    pub(super) fn update_workload_or_job(&mut self, key: &ObjectKey, now: Timestamp) {
         let update = self.view.update_object(key, self.bugs);
         if let Some(error) = &update.refused {
-            self.record(key.clone(), None, "Refused", error.to_string(), now);
+            self.emit_event(key.clone(), EventReason::Refused, error.to_string(), now);
         }
         if self.view.is_kueue() {
             self.admission.object_changed(key, &update, &mut self.queue);
         }
     }
 
-    /// Does what is to be done for every Job about which something changed.
+    /// Sends the next action for each Job that changed.
     pub(super) fn sync_jobs(&mut self, now: Timestamp) {
-        let jobs = self.queue.active().filter(|unit| matches!(unit, UnitRef::BatchJob(_)));
+        let jobs = self.queue.ready().filter(|unit| matches!(unit, UnitRef::BatchJob(_)));
         for unit in jobs.cloned().collect::<Vec<_>>() {
             match self.admission.next_for(&unit, &self.view) {
                 Some(requests) => self.send_all(requests, now),
@@ -60,7 +59,7 @@ impl Scheduler {
         }
     }
 
-    /// The next step of a cycle; a new one is run if the turn of a workload has come.
+    /// The next step of an admission cycle; runs a new cycle if all steps of the last one were taken.
     pub(super) fn cycle(&mut self, now: Timestamp) -> Option<Step> {
         if self.admission.steps.is_empty() {
             self.run_cycle(now);
@@ -69,55 +68,55 @@ impl Scheduler {
     }
 
     fn run_cycle(&mut self, now: Timestamp) {
-        // 1. Who takes part.
+        // 1. The workloads that take part.
         let Some(entrants) = self.admission.entrants(&self.view, &mut self.queue, now) else { return };
-        // 2. What comes of it. A panic is attributed to the workload that is being decided.
+        // 2. The decisions. A panic is attributed to the workload that is being decided.
         let (deciding, fails) = (&mut self.deciding, self.bugs.has(Bug::Panic));
         let heads = decide(&self.view, &entrants.ids, now, |unit| {
             let is_fatal = fails && unit.key().name.name == FATAL;
             *deciding = Some(unit);
-            assert!(!is_fatal, "a fault that is there on purpose");
+            assert!(!is_fatal, "deliberate panic");
         });
-        // 3. What those wait for that got no turn.
+        // 3. The other workloads wait.
         self.admission.park(&entrants, &mut self.queue);
-        // 4. Why: an action changes the snapshot, so whatever reads it comes first.
+        // 4. Reports and recordings, before an action changes the snapshot.
         let considered: Vec<_> = heads.into_iter().map(|(id, unit, head)| self.explain(id, unit, head, now)).collect();
         // 5. The steps.
-        for one in considered {
-            self.queue_step(one, now);
+        for entry in considered {
+            self.queue_step(entry, now);
         }
         self.deciding = None;
-        self.send_all(self.admission.refuse_misunderstood(&entrants, &self.view), now);
+        self.send_all(self.admission.report_invalid(&entrants, &self.view), now);
     }
 
     fn explain(&mut self, id: WorkloadId, unit: UnitRef, head: HeadResult, now: Timestamp) -> Considered {
         self.deciding = Some(unit.clone());
         let explains = self.explains && matches!(head, HeadResult::Preempt { .. });
-        if !explains && self.recorded_as.is_none() {
+        if !explains && self.recorded_profile.is_none() {
             return Considered { unit, head, report: None, record: None };
         }
-        // The cycle decided about all heads together. A report and a record are about this workload alone, so that anybody can ask the
-        // same question again.
+        // The cycle decides for all heads together. A report and a recording are about this workload alone, so that `reprieve plan` and
+        // `reprieve test` can repeat the decision.
         let question = Question { policy: *self.view.policy(), now, preemptor: PreemptorId::Workload(id) };
         let (decision, explanation) = question.decide_and_explain(self.view.live.loaded_mut());
         let report = || Box::new(explained(&question, self.view.loaded(), &decision, &explanation));
         let report = explains.then(report);
-        let record = self.recorded(&unit, &question, &decision.outcome);
+        let record = self.record_decision(&unit, &question, &decision.outcome);
         Considered { unit, head, report, record }
     }
 
     fn queue_step(&mut self, considered: Considered, now: Timestamp) {
         let Considered { unit, head, report, record } = considered;
-        let is_free = self.queue.get(&unit).is_some_and(|one| matches!(one.state, WaitState::ForChange { .. }));
-        if !is_free {
+        let state = self.queue.get(&unit).map(|pending| &pending.state);
+        if !matches!(state, Some(WaitState::ForChange { .. })) {
             return;
         }
         self.deciding = Some(unit.clone());
-        let (verdict, requests) = self.admission.carry_out(&unit, head, &self.view, &mut self.queue);
+        let (outcome, requests) = self.admission.carry_out(&unit, head, &self.view, &mut self.queue);
         self.send_all(requests, now);
         let actions = self.actions.take_outbox();
         if !actions.is_empty() {
-            let step = Step { unit: Some(unit), verdict, actions, report, record, violations: 0 };
+            let step = Step { unit: Some(unit), outcome, actions, report, record, violations: 0 };
             self.admission.steps.push_back(step);
         }
     }

@@ -1,4 +1,4 @@
-//! What the state of a pod means to a scheduler.
+//! The parts of a pod's state that the scheduler reads.
 
 use k8s_openapi::api::core::v1::PodCondition;
 use reprieve_api::pod::{Pod, PodStatus};
@@ -6,42 +6,41 @@ use reprieve_report::unit_ref::UnitRef;
 
 use crate::action::{PREEMPTED_FOR, SOFT_EVICTION};
 
-/// The condition that says whether a pod has a node.
+/// The type of the condition that shows whether a pod is bound.
 pub(crate) const SCHEDULED: &str = "PodScheduled";
 
-/// Whether it has succeeded or failed.
+/// Whether the pod has succeeded or failed.
 pub(crate) fn is_finished(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether a scheduler has to find a node for it.
+/// Whether the pod is pending: unbound, without scheduling gates and not deleted.
 pub(crate) fn needs_place(pod: &Pod) -> bool {
     let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
     let gated = gates.is_some_and(|gates| !gates.is_empty());
     pod.node_name.is_none() && !gated && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether it was evicted: it terminates, or is labelled for another operator to evict it.
+/// Whether the pod is terminating, or labelled for another operator to evict it.
 pub(crate) fn is_evicted(pod: &Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
     pod.metadata.deletion_timestamp.is_some() || labels.is_some_and(|labels| labels.contains_key(SOFT_EVICTION))
 }
 
-/// The unit for which it was marked as a victim.
+/// The unit that the pod is marked as a victim of.
 pub(crate) fn preemptor_of(pod: Option<&Pod>) -> Option<UnitRef> {
     UnitRef::parse(pod?.metadata.annotations.as_ref()?.get(PREEMPTED_FOR)?)
 }
 
-/// A condition of a pod.
 pub(crate) fn condition<'p>(pod: &'p Pod, type_: &str) -> Option<&'p PodCondition> {
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether two states of a pod differ in nothing but in why it waits: that helps nobody.
-pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool {
+/// Whether two states of a pod differ only in the reason why it waits, which matters to no unit.
+pub(super) fn differs_only_in_wait_reason(before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
-    let is_bound = condition(after, SCHEDULED).is_some_and(|one| one.status == "True");
+    let is_bound = condition(after, SCHEDULED).is_some_and(|condition| condition.status == "True");
     if is_bound || before.node_name != after.node_name || before.spec != after.spec {
         return false;
     }
@@ -49,7 +48,7 @@ pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool 
     let [was, is] = [before, after].map(|pod| pod.status.as_ref().unwrap_or(&empty));
     let [were, are] = [was, is].map(|status| {
         let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
-        conditions.filter(|one| one.type_ != SCHEDULED)
+        conditions.filter(|condition| condition.type_ != SCHEDULED)
     });
     if !were.eq(are) || was.but_conditions() != is.but_conditions() {
         return false;

@@ -1,4 +1,4 @@
-//! How the room on nodes changes as a pod does.
+//! How a change of a pod changes the room on nodes. The queue uses it to choose the units to try again.
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
@@ -6,33 +6,35 @@ use reprieve_engine::between_decisions::preemptible_above;
 use reprieve_engine::{NodeId, Priority};
 use reprieve_loader::build::Loaded;
 
-/// How the room on nodes changed.
+/// A change of the room on nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoomChange {
-    /// Somebody has some more on this node, or can no longer be taken there.
+    /// A pod takes more room on this node, or can no longer be preempted there.
     Taken(Option<NodeId>),
-    /// It did not; but somebody is no longer to yield.
+    /// A victim lost its mark; the room is the same.
     Unmarked,
-    /// Somebody went from a node; any preemptor above this priority could have taken it there.
+    /// A pod left a node; a preemptor above this priority could have preempted the pod.
     Freed(NodeId, Option<Priority>),
-    /// In another way.
+    /// Any other change.
     Changed,
 }
 
 impl RoomChange {
-    /// How it is about to change as a pod does; `None` where it is not.
-    pub fn change(loaded: &Loaded, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
+    /// The change of room that a change of a pod will cause; `None` if there is none. `loaded` is the snapshot before the change.
+    pub fn of(loaded: &Loaded, name: &NamespacedName, before: Option<&Pod>, after: Option<&Pod>) -> Option<Self> {
         let (before, after) = (takes_room(before), takes_room(after));
         if before == after {
             return None;
         }
         let Loaded { snapshot, names, .. } = loaded;
         Some(match (before, after) {
-            (None, Some((on, meant, _))) => Self::Taken(on.or(meant).and_then(|node| names.node_id(node))),
+            (None, Some((on, nominated, _))) => Self::Taken(on.or(nominated).and_then(|node| names.node_id(node))),
             (Some((Some(on), _, false)), Some((Some(still_on), _, true))) if on == still_on => {
                 Self::Taken(names.node_id(on))
             }
-            (Some((None, Some(meant), _)), Some((Some(on), _, _))) if meant == on => Self::Taken(names.node_id(on)),
+            (Some((None, Some(nominated), _)), Some((Some(on), _, _))) if nominated == on => {
+                Self::Taken(names.node_id(on))
+            }
             (Some((Some(on), ..)), None) if let Some(node) = names.node_id(on) => {
                 Self::Freed(node, names.pod_id(name).and_then(|pod| preemptible_above(snapshot, pod)))
             }
@@ -41,7 +43,7 @@ impl RoomChange {
     }
 }
 
-/// The room that a pod takes: where it is bound, or meant to be; and, for queues, whether it is leaving.
+/// The room that a pod takes: its node, or its nominated node, and whether it is terminating, which matters to the use of queues.
 fn takes_room(pod: Option<&Pod>) -> Option<(Option<&String>, Option<&String>, bool)> {
     let pod = pod?;
     let node = pod.node_name.as_ref();

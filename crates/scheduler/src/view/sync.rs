@@ -1,4 +1,5 @@
-//! Whether enough of the cluster was listed to decide.
+//! The start of a scheduler: it decides nothing before all kinds are listed. Because actions of an earlier scheduler may still take effect, it
+//! then waits for a moment and lists the kinds again that schedulers change.
 
 use std::collections::BTreeSet;
 
@@ -7,61 +8,58 @@ use reprieve_engine::Timestamp;
 
 use crate::action::Action;
 
-/// How long a scheduler that was just started waits for what another one may have asked for to be done and seen.
+/// How long the actions of an earlier scheduler may take effect after a start.
 const STARTUP_SETTLE_SECONDS: i64 = 1;
 
-/// What was listed since the scheduler was started.
 pub(crate) struct SyncState {
-    /// Kinds that were not listed yet: nothing is decided before.
+    /// The kinds that were not listed yet.
     unlisted: BTreeSet<Kind>,
-    settling: StartupPhase,
+    phase: StartupPhase,
 }
 
-/// What another scheduler asked for before this one was started may still be done. So it lets a moment pass, and lists
-/// again what it changes itself.
 #[derive(PartialEq, Eq)]
 enum StartupPhase {
     Started,
-    Quiet(Timestamp),
-    Listing(BTreeSet<Kind>),
-    Settled,
+    /// Waits until this time.
+    Waiting(Timestamp),
+    /// Waits for the second list of these kinds.
+    Relisting(BTreeSet<Kind>),
+    Synced,
 }
 
 impl SyncState {
     pub fn new() -> Self {
-        Self { unlisted: Kind::ALL.iter().copied().collect(), settling: StartupPhase::Started }
+        Self { unlisted: Kind::ALL.iter().copied().collect(), phase: StartupPhase::Started }
     }
 
-    /// Whether everything that decisions are made on is known.
     pub fn is_synced(&self) -> bool {
-        self.unlisted.is_empty() && self.settling == StartupPhase::Settled
+        self.unlisted.is_empty() && self.phase == StartupPhase::Synced
     }
 
-    /// A kind was listed.
     pub fn listed(&mut self, kind: Kind) {
         self.unlisted.remove(&kind);
-        if let StartupPhase::Listing(kinds) = &mut self.settling {
+        if let StartupPhase::Relisting(kinds) = &mut self.phase {
             kinds.remove(&kind);
             if kinds.is_empty() {
-                self.settling = StartupPhase::Settled;
+                self.phase = StartupPhase::Synced;
             }
         }
     }
 
-    /// What is to be asked for before anything can be decided. `changed` are the kinds that a scheduler changes.
+    /// The next actions of the start. `changed` are the kinds that a scheduler changes.
     pub fn next(&mut self, changed: &[Kind], now: Timestamp) -> Vec<Action> {
-        match self.settling {
+        match self.phase {
             _ if !self.unlisted.is_empty() => Vec::new(),
             StartupPhase::Started => {
                 let until = now.plus_seconds(STARTUP_SETTLE_SECONDS);
-                self.settling = StartupPhase::Quiet(until);
+                self.phase = StartupPhase::Waiting(until);
                 vec![Action::WakeAt { at: until }]
             }
-            StartupPhase::Quiet(until) if now >= until => {
-                self.settling = StartupPhase::Listing(changed.iter().copied().collect());
+            StartupPhase::Waiting(until) if now >= until => {
+                self.phase = StartupPhase::Relisting(changed.iter().copied().collect());
                 changed.iter().map(|&kind| Action::Relist { kind }).collect()
             }
-            StartupPhase::Quiet(_) | StartupPhase::Listing(_) | StartupPhase::Settled => Vec::new(),
+            StartupPhase::Waiting(_) | StartupPhase::Relisting(_) | StartupPhase::Synced => Vec::new(),
         }
     }
 }
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_scheduler_changes_is_listed_twice_with_a_pause_between() {
+    fn the_kinds_that_a_scheduler_changes_are_listed_twice() {
         let mut sync = SyncState::new();
         let (started, later) = (Timestamp(0), Timestamp(0).plus_seconds(STARTUP_SETTLE_SECONDS));
         assert_eq!(sync.next(&[Kind::Pod], started), [], "nothing was listed");

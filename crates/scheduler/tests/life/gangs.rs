@@ -1,33 +1,31 @@
-//! Gangs: they enter, are decided and yield as one.
+//! Gangs are decided, bound and evicted as one unit.
 
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
-use reprieve_scheduler::StepOutcome;
 use reprieve_scheduler::action::{Action, Target};
 use reprieve_scheduler::effects::apply_to_pod;
 use reprieve_scheduler::event::{ActionResult, Event};
-
-use reprieve_scheduler::WaitReason;
+use reprieve_scheduler::{StepOutcome, WaitReason};
 
 use crate::harness::*;
 
 #[test]
-fn a_gang_enters_when_its_minimum_is_there() {
+fn a_gang_is_decided_once_its_minimum_exists() {
     let objects = with(read(GANG).into_iter().chain([member("one")]).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::GangIncomplete, .. }), "{:?}", step.verdict);
+    assert!(matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::GangIncomplete, .. }), "{:?}", step.outcome);
     assert!(life.scheduler.step(life.now).is_none());
     let second = life.store(member("two"));
     life.scheduler.observe(Event::Upserted(second), life.now);
     let step = life.step();
-    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 2), "{:?}", step.verdict);
+    assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 2), "{:?}", step.outcome);
 }
 
 #[test]
-fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
+fn unbound_pods_of_an_evicted_gang_are_not_evicted() {
     let on_node = |name: &str, node: Option<&str>| {
         let Object::Pod(pod) = member(name) else { panic!("it is a pod") };
         let mut pod = Pod::clone(&pod);
@@ -39,35 +37,36 @@ fn of_a_gang_that_yields_who_is_on_no_node_is_not_evicted() {
         Object::from(pod)
     };
     let pods = vec![on_node("bound", Some("node")), on_node("lost", None), pod("high", 10, 4, None)];
-    let mut life = Life::new(with(read(YIELDS_WHOLE).into_iter().chain(pods).collect()));
+    let mut life = Life::new(with(read(ALL_OR_NOTHING_GANG).into_iter().chain(pods).collect()));
     let mut all = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
         all.extend(evicted(&step).into_iter().map(str::to_owned));
-        life.works(&step);
+        life.succeed(&step);
     }
     assert_eq!(all, ["bound"]);
 }
 
 #[test]
-fn a_gang_is_not_decided_while_it_is_not_known_whether_a_pod_of_it_was_bound() {
+fn a_gang_is_not_decided_while_the_outcome_of_a_binding_is_unknown() {
     let objects = with(read(GANG).into_iter().chain(["one", "two"].map(member)).collect());
     let mut life = Life::new(objects);
     let step = life.step();
-    assert!(matches!(step.verdict, StepOutcome::Bind { .. }), "{:?}", step.verdict);
-    life.goes("one");
+    assert!(matches!(step.outcome, StepOutcome::Bind { .. }), "{:?}", step.outcome);
+    life.delete("one");
     let third = life.store(member("three"));
     life.scheduler.observe(Event::Upserted(third), life.now);
-    let second = step.actions.iter().find(|(_, action)| action.pod().is_some_and(|pod| pod.name.name == "two"));
-    let (bind, _) = second.expect("it was to be bound");
+    let second =
+        step.actions.iter().find(|(_, action)| action.changes().is_some_and(|(_, pod)| pod.name.name == "two"));
+    let (bind, _) = second.expect("a binding of two");
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Wait { reason: WaitReason::AwaitingApiState, .. }),
+        matches!(step.outcome, StepOutcome::Wait { reason: WaitReason::AwaitingApiState, .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     life.change("two", |pod| pod.node_name = Some("node".to_owned()));
     let version = life.version;
-    life.answer(*bind, ActionResult::Ok { version });
+    life.complete(*bind, ActionResult::Ok { version });
     let step = life.step();
-    assert!(matches!(&step.verdict, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.verdict);
+    assert!(matches!(&step.outcome, StepOutcome::Bind { placement } if placement.len() == 1), "{:?}", step.outcome);
 }

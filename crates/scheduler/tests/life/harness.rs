@@ -1,4 +1,4 @@
-//! A scheduler, and the API as it changes.
+//! A scheduler, and the API objects that its tests change.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use reprieve_api::read::documents;
 use reprieve_engine::Timestamp;
 use reprieve_engine::policy::Policy;
 use reprieve_engine::policy::kubernetes::Kubernetes;
-use reprieve_scheduler::action::{Action, ActionId};
+use reprieve_scheduler::action::{Action, ActionId, EventReason};
 use reprieve_scheduler::effects::apply;
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step};
@@ -30,8 +30,8 @@ metadata: {name: gang, namespace: default, uid: gang}
 spec: {schedulingPolicy: {gang: {minCount: 2}}}
 ";
 
-/// The same, and it yields only whole.
-pub const YIELDS_WHOLE: &str = "
+/// A gang of two that is evicted only as a whole.
+pub const ALL_OR_NOTHING_GANG: &str = "
 apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: gang, namespace: default, uid: gang}
@@ -65,13 +65,12 @@ pub fn read(text: &str) -> Vec<Object> {
     objects.iter().collect()
 }
 
-/// A scheduler and the objects as the API has them.
 pub struct Life {
     pub scheduler: Scheduler,
     pub objects: BTreeMap<ObjectKey, Object>,
     pub version: u64,
     pub now: Timestamp,
-    /// Who was recorded to wait, once that was said of it.
+    /// The events `FailedScheduling`: the object, and the code of the reason.
     pub failed: Vec<String>,
 }
 
@@ -86,26 +85,26 @@ impl Life {
         for object in objects {
             life.store(object);
         }
-        life.settle();
+        life.sync();
         life
     }
 
-    /// Starts the scheduler anew.
+    /// Replaces the scheduler by a new one.
     pub fn restart(&mut self) {
         self.scheduler = fresh();
-        self.settle();
+        self.sync();
     }
 
-    /// Lets it list everything, wait for what others may have asked for, and list the pods again.
-    pub fn settle(&mut self) {
+    /// Passes through the start of a scheduler: list all kinds, wait, list the pods again.
+    pub fn sync(&mut self) {
         for &kind in Kind::ALL {
             self.list(kind);
         }
-        assert!(self.scheduler.step(self.now).is_some(), "it asks for a timer");
-        assert!(self.scheduler.step(self.now).is_none(), "it decides nothing before");
+        assert!(self.scheduler.step(self.now).is_some(), "a timer is requested");
+        assert!(self.scheduler.step(self.now).is_none(), "no decision before the timer");
         self.now = self.now.plus_seconds(1);
         self.scheduler.observe(Event::TimerFired, self.now);
-        let step = self.scheduler.step(self.now).expect("it lists the pods again");
+        let step = self.scheduler.step(self.now).expect("the pods are listed again");
         assert!(matches!(step.actions[0].1, Action::Relist { kind: Kind::Pod }));
         for (_, action) in &step.actions {
             let Action::Relist { kind } = action else { panic!("{action:?}") };
@@ -137,12 +136,12 @@ impl Life {
         self.scheduler.step(self.now).expect("there is something to do")
     }
 
-    pub fn answer(&mut self, action: ActionId, result: ActionResult) {
+    pub fn complete(&mut self, action: ActionId, result: ActionResult) {
         self.scheduler.observe(Event::ActionCompleted { action, result }, self.now);
     }
 
-    /// All that the step asks for works, and is seen.
-    pub fn works(&mut self, step: &Step) {
+    /// Lets all actions of a step succeed, and reports the changed objects.
+    pub fn succeed(&mut self, step: &Step) {
         for (id, action) in &step.actions {
             let Some((kind, target)) = action.changes() else { continue };
             let mut object = self.objects[&ObjectKey::new(kind, target.name.clone())].clone();
@@ -150,25 +149,25 @@ impl Life {
             let object = self.store(object);
             self.scheduler.observe(Event::Upserted(object), self.now);
             match action {
-                Action::SetCondition { .. } => self.said(*id),
-                _ => self.answer(*id, ActionResult::Ok { version: self.version }),
+                Action::SetCondition { .. } => self.condition_written(*id),
+                _ => self.complete(*id, ActionResult::Ok { version: self.version }),
             }
         }
     }
 
-    /// A condition was written, and with it comes what is recorded of it.
-    fn said(&mut self, id: ActionId) {
-        self.answer(id, ActionResult::Ok { version: self.version });
+    /// Lets the write of a condition succeed, and collects the events that follow.
+    fn condition_written(&mut self, id: ActionId) {
+        self.complete(id, ActionResult::Ok { version: self.version });
         let actions = self.scheduler.take_housekeeping().map(|step| step.actions).unwrap_or_default();
         self.failed.extend(actions.iter().filter_map(|(_, action)| match action {
-            Action::EmitEvent { about, reason: "FailedScheduling", message, .. } => {
+            Action::EmitEvent { about, reason: EventReason::FailedScheduling, message, .. } => {
                 Some(format!("{} {}", about.name.name, message.split(':').next().unwrap_or_default()))
             }
             _ => None,
         }));
     }
 
-    pub fn goes(&mut self, name: &str) {
+    pub fn delete(&mut self, name: &str) {
         self.version += 1;
         self.objects.remove(&key(name));
         self.scheduler.observe(Event::Deleted { key: key(name), version: self.version }, self.now);
@@ -191,23 +190,23 @@ pub fn evicted(step: &Step) -> Vec<&str> {
     names.collect()
 }
 
-/// What a step records about which object and another, and with which words.
-pub fn recorded(step: &Step) -> Vec<(String, String)> {
-    let records = step.actions.iter().filter_map(|(_, action)| match action {
+/// The events of a step that have a related object: both names, and the message.
+pub fn event_texts(step: &Step) -> Vec<(String, String)> {
+    let events = step.actions.iter().filter_map(|(_, action)| match action {
         Action::EmitEvent { about, related: Some(related), message, .. } => {
             Some((format!("{} {}", about.name.name, related.name.name), message.clone()))
         }
         _ => None,
     });
-    records.collect()
+    events.collect()
 }
 
-/// What a step says of which object.
-pub fn said(step: &Step) -> Vec<String> {
+/// The conditions that a step writes: object, type, status, reason, and the code of the message.
+pub fn conditions(step: &Step) -> Vec<String> {
     let conditions = step.actions.iter().filter_map(|(_, action)| match action {
-        Action::SetCondition { object, said, .. } => {
-            let law = said.message.split(':').next().unwrap_or_default();
-            Some(format!("{} {}={} {} {law}", object.name.name, said.type_, said.holds, said.reason))
+        Action::SetCondition { object, condition, .. } => {
+            let code = condition.message.split(':').next().unwrap_or_default();
+            Some(format!("{} {}={} {} {code}", object.name.name, condition.type_, condition.holds, condition.reason))
         }
         _ => None,
     });

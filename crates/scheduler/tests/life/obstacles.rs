@@ -1,16 +1,14 @@
-//! Pods that are not to be placed, whatever room there is.
+//! Pods that cannot be scheduled regardless of room: scheduling gates, unsupported fields, pods of another scheduler.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodSchedulingGate;
 use reprieve_api::kinds::Object;
 use reprieve_api::pod::{Pod, PodSpec};
-use reprieve_scheduler::StepOutcome;
 use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::Event;
+use reprieve_scheduler::{StepOutcome, WaitReason};
 use serde_json::json;
-
-use reprieve_scheduler::WaitReason;
 
 use crate::harness::*;
 
@@ -32,7 +30,7 @@ fn with_claim(object: Object) -> Object {
     changed(object, |spec| spec.volumes = serde_json::from_value(volumes).expect("volumes"))
 }
 
-/// Takes all steps that there are; every action works. Which pods were changed in a way that matters, and how.
+/// Takes all steps; every action succeeds. Returns the bindings, nominations, marks and evictions.
 fn run(life: &mut Life) -> Vec<String> {
     let mut done = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
@@ -44,15 +42,15 @@ fn run(life: &mut Life) -> Vec<String> {
                 Action::Evict { .. } => "evict",
                 _ => continue,
             };
-            let pod = action.pod().expect("it is about a pod");
+            let (_, pod) = action.changes().expect("an action on a pod");
             done.push(format!("{what} {}", pod.name.name));
         }
-        life.works(&step);
+        life.succeed(&step);
     }
     done
 }
 
-/// The low pod fills half of the node, and a gang of two with one gated member asks for the whole.
+/// A pod of lower priority that fills the node, and a gang of two with one gated member.
 fn gang_with_a_gated_member() -> Life {
     let members = [member("one"), gated(member("two"))];
     let low = pod("low", -1, 4, Some("node"));
@@ -64,16 +62,16 @@ fn a_gang_with_a_gated_member_evicts_binds_and_nominates_nothing() {
     let mut life = gang_with_a_gated_member();
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
+        matches!(step.outcome, StepOutcome::Unschedulable { reason: WaitReason::Law("SchedulingGates"), .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
-    life.works(&step);
+    life.succeed(&step);
     assert_eq!(run(&mut life), [""; 0]);
 }
 
 #[test]
-fn a_gang_is_decided_anew_when_its_gates_are_removed() {
+fn a_gang_is_decided_again_when_its_gates_are_removed() {
     let mut life = gang_with_a_gated_member();
     assert_eq!(run(&mut life), [""; 0]);
     life.change("two", |pod| pod.spec_mut().scheduling_gates = None);
@@ -87,16 +85,16 @@ fn a_pod_with_a_claim_is_never_bound_and_evicts_nothing() {
     let mut life =
         Life::new(with(vec![low, with_claim(pod("high", 10, 3, None)), with_claim(pod("fits", 10, 1, None))]));
     let step = life.step();
-    let StepOutcome::Unschedulable { reason, why } = &step.verdict else { panic!("{:?}", step.verdict) };
+    let StepOutcome::Unschedulable { reason, why } = &step.outcome else { panic!("{:?}", step.outcome) };
     assert_eq!(*reason, WaitReason::Law("Unsupported"));
     assert!(why.contains("spec.volumes[0].persistentVolumeClaim"), "{why}");
-    life.works(&step);
+    life.succeed(&step);
     assert_eq!(run(&mut life), [""; 0]);
-    assert_eq!(life.failed.len(), 2, "each is told why it waits: {:?}", life.failed);
+    assert_eq!(life.failed.len(), 2, "each has an event: {:?}", life.failed);
 }
 
 #[test]
-fn a_pod_with_a_claim_does_not_stand_for_others_of_its_shape() {
+fn a_pod_with_a_claim_is_not_in_the_class_of_pods_without() {
     let mut life = Life::new(with(vec![with_claim(pod("a", 10, 2, None)), pod("b", 10, 2, None)]));
     assert_eq!(run(&mut life), ["bind b"]);
 }
@@ -107,21 +105,21 @@ fn a_member_of_another_scheduler_is_neither_placed_nor_changed() {
     let mut life = Life::new(with(read(GANG).into_iter().chain([member("one"), other]).collect()));
     let step = life.step();
     assert!(
-        matches!(step.verdict, StepOutcome::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
+        matches!(step.outcome, StepOutcome::Unschedulable { reason: WaitReason::Law("OtherScheduler"), .. }),
         "{:?}",
-        step.verdict
+        step.outcome
     );
     let touches_other =
         |(_, action): &(_, Action)| action.changes().is_some_and(|(_, target)| target.name.name == "other");
     assert!(!step.actions.iter().any(touches_other), "{:?}", step.actions);
-    life.works(&step);
+    life.succeed(&step);
     assert_eq!(run(&mut life), [""; 0]);
     life.change("other", |pod| pod.node_name = Some("node".to_owned()));
-    assert_eq!(run(&mut life), ["bind one"], "a bound member counts, whoever bound it");
+    assert_eq!(run(&mut life), ["bind one"], "a bound member counts, whichever scheduler bound it");
 }
 
 #[test]
-fn an_unsupported_gang_holds_back_nothing_behind_it() {
+fn an_unsupported_gang_does_not_block_the_pods_behind_it() {
     let members = ["one", "two"].map(|name| with_claim(member(name)));
     let mut life = Life::new(with(read(GANG).into_iter().chain(members).collect()));
     assert_eq!(run(&mut life), [""; 0]);

@@ -1,4 +1,4 @@
-//! `plan` shows what `run` does.
+//! `reprieve plan` shows the actions that the scheduler then sends.
 
 use k8s_openapi::api::batch::v1::Job;
 use reprieve_api::kinds::Object;
@@ -105,7 +105,7 @@ metadata: {name: team, namespace: default}
 spec: {clusterQueue: team}
 ";
 
-/// A Job and its workload, which has quota or asks for it.
+/// A Job and its workload, admitted or pending.
 fn workload(name: &str, priority: i32, is_admitted: bool) -> Vec<Object> {
     let container = json!({"name": "main", "resources": {"requests": {"cpu": "3"}}});
     let job = json!({
@@ -155,9 +155,11 @@ fn done(action: &Action) -> Option<String> {
         Action::Unmark { pod } => format!("Unmark {}: ", pod.name),
         Action::Evict { pod } => format!("Delete {}: ", pod.name),
         Action::SoftEvict { pod, label, .. } => format!("Label {}: {SOFT_EVICTION}: {label}", pod.name),
-        Action::EmitEvent { about, reason, message, .. } => format!("Event {}: {reason}: {message}", about.name),
-        Action::EvictWorkload { workload, preemptor, ground } => {
-            format!("Requeue {}: {}", workload.name, workload_preempted(preemptor, *ground))
+        Action::EmitEvent { about, reason, message, .. } => {
+            format!("Event {}: {}: {message}", about.name, reason.as_str())
+        }
+        Action::EvictWorkload { workload, preemptor, reason } => {
+            format!("Requeue {}: {}", workload.name, workload_preempted(preemptor, *reason))
         }
         Action::Admit { workload, admission } => format!("Admit {}: {}", workload.name, admission.cluster_queue),
         Action::StartJob { job, .. } => format!("Start {}: ", job.name),
@@ -169,11 +171,11 @@ fn done(action: &Action) -> Option<String> {
         | Action::FinishWorkload { .. }
         | Action::RestoreJob { .. }
         | Action::GetObject { .. }
-        | Action::Relist { .. } => panic!("no plan asks for it: {action:?}"),
+        | Action::Relist { .. } => panic!("in no plan: {action:?}"),
     })
 }
 
-/// The actions that a plan for `high` shows, and those that a scheduler performs until it waits, or has nothing to do; both sorted.
+/// The actions in a plan for `high`, and those that a scheduler sends until it waits or has nothing to do; both sorted.
 fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<String>) {
     let mut life = Life::of(Scheduler::new("reprieve", policy), objects);
     let mut loaded = load_for(&life.scheduler.live().all_objects(), OnInvalid::Live, &policy).expect("it loads");
@@ -181,17 +183,17 @@ fn planned_and_done(policy: Policy, objects: Vec<Object>) -> (Vec<String>, Vec<S
     let workload = names.workload_id(&high).map(PreemptorId::Workload);
     let group = names.group_id(&high).map(PreemptorId::Group);
     let pod = names.pod_id(&high).map(PreemptorId::Pod);
-    let preemptor = workload.or(group).or(pod).expect("it is there");
+    let preemptor = workload.or(group).or(pod).expect("the preemptor high");
     let question = Question { policy, now: life.now, preemptor };
     let mut planned: Vec<String> = report(&question, &mut loaded).explanation.actions.iter().map(shown).collect();
     let mut done_by_run: Vec<String> = Vec::new();
     while let Some(step) = life.scheduler.step(life.now) {
-        if let StepOutcome::Wait { .. } = step.verdict {
+        if let StepOutcome::Wait { .. } = step.outcome {
             break;
         }
         done_by_run.extend(step.actions.iter().filter_map(|(_, action)| done(action)));
-        life.works(&step);
-        if let StepOutcome::Unschedulable { .. } = step.verdict {
+        life.succeed(&step);
+        if let StepOutcome::Unschedulable { .. } = step.outcome {
             break;
         }
     }
@@ -214,7 +216,7 @@ fn nominated(name: &str, cpu: i32) -> Object {
 }
 
 #[test]
-fn a_plan_shows_the_actions_that_carry_it_out() {
+fn a_plan_shows_the_actions_of_the_scheduler() {
     let kubernetes = Policy::Kubernetes(Kubernetes::default());
     let koordinator = Policy::Koordinator(Koordinator::default());
     let kueue = Policy::Kueue(Kueue::default());
@@ -228,7 +230,7 @@ fn a_plan_shows_the_actions_that_carry_it_out() {
             pod.node_name = Some("node".to_owned());
             Object::from(pod)
         });
-        read(YIELDS_WHOLE).into_iter().chain(bound).chain([pod("high", 10, 3, None)]).collect::<Vec<_>>()
+        read(ALL_OR_NOTHING_GANG).into_iter().chain(bound).chain([pod("high", 10, 3, None)]).collect::<Vec<_>>()
     };
     let quota = |workloads: Vec<Object>| read(QUOTA).into_iter().chain(workloads).collect::<Vec<_>>();
     for (case, policy, objects, actions) in [

@@ -1,65 +1,62 @@
-//! Whoever waits is in the scheduler's queue, or waits for something that can end.
+//! Every pending unit is in the queue of the scheduler, and the scheduler takes no pod to be terminating that is not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use reprieve_api::meta::NamespacedName;
 use reprieve_api::pod::Pod;
 use reprieve_engine::Timestamp;
 use reprieve_scheduler::UnitRef;
 
-use super::Held;
+use super::{CheckResult, ensure};
 use crate::virtual_cluster::VirtualCluster;
 
-/// By then everything that happened has been heard of, at the latest by a list.
-const HEARD_MICROS: i64 = 150_000_000;
+/// The time after which the scheduler has received every change, at the latest by a list.
+const DELIVERED_MICROS: i64 = 150_000_000;
 
 #[derive(Default)]
 pub(super) struct EveryPendingUnitIsTracked {
-    looked: Option<Timestamp>,
-    /// By uid: who was taken to be leaving, and was not, when it was looked last.
+    checked: Option<Timestamp>,
+    /// The uids of pods that the scheduler took to be terminating, wrongly, at the last check.
     suspected: BTreeSet<String>,
 }
 
 impl EveryPendingUnitIsTracked {
-    /// Whoever waits for somebody to leave waits for somebody who does.
-    fn knows_who_is_leaving(&mut self, world: &VirtualCluster, pod: &Pod) -> Held {
+    /// A pod that the scheduler takes to be terminating for two checks is terminating.
+    fn check_terminating(&mut self, cluster: &VirtualCluster, pod: &Pod) -> CheckResult {
         let name = NamespacedName::from_meta(&pod.metadata);
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let taken = world.scheduler().live().pod(&name).is_some_and(|seen| seen.metadata.deletion_timestamp.is_some());
-        if !taken || pod.metadata.deletion_timestamp.is_some() {
+        let is_assumed =
+            cluster.scheduler().live().pod(&name).is_some_and(|known| known.metadata.deletion_timestamp.is_some());
+        if !is_assumed || pod.metadata.deletion_timestamp.is_some() {
             self.suspected.remove(&uid);
             return Ok(());
         }
-        match self.suspected.insert(uid) {
-            true => Ok(()),
-            false => Err(format!("the scheduler takes {name} to be leaving, and it is not")),
-        }
+        ensure(self.suspected.insert(uid), || format!("the scheduler wrongly takes pod {name} to be terminating"))
     }
 
-    pub fn check(&mut self, world: &VirtualCluster) -> Held {
-        let now = world.now();
-        if self.looked.is_some_and(|looked| now < looked.plus_micros(HEARD_MICROS)) {
+    pub fn check(&mut self, cluster: &VirtualCluster) -> CheckResult {
+        let now = cluster.now();
+        if self.checked.is_some_and(|checked| now < checked.plus_micros(DELIVERED_MICROS)) {
             return Ok(());
         }
-        self.looked = Some(now);
-        let waiting: BTreeMap<UnitRef, String> =
-            world.scheduler().waiting().map(|(unit, why)| (unit.clone(), why)).collect();
-        if now.0 - world.process.started.0 < HEARD_MICROS {
+        self.checked = Some(now);
+        let waiting: BTreeSet<&UnitRef> = cluster.scheduler().waiting().map(|(unit, _)| unit).collect();
+        if now.0 - cluster.process.started.0 < DELIVERED_MICROS {
             return Ok(());
         }
-        for pod in world.api.pods() {
-            self.knows_who_is_leaving(world, pod)?;
+        for pod in cluster.api.pods() {
+            self.check_terminating(cluster, pod)?;
             let bound = pod.node_name.is_some();
             let created = pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_microsecond());
-            let recently = now.0 - created < HEARD_MICROS;
+            let recently = now.0 - created < DELIVERED_MICROS;
             if bound || recently || pod.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let unit = UnitRef::of(pod, &world.setup.policy);
-            let known = world.scheduler().live().pod(&NamespacedName::from_meta(&pod.metadata));
+            let unit = UnitRef::of(pod, &cluster.setup.policy);
+            let known = cluster.scheduler().live().pod(&NamespacedName::from_meta(&pod.metadata));
             let assumed = known.is_some_and(|pod| pod.node_name.is_some());
-            if !assumed && !waiting.contains_key(&unit) {
-                return Err(format!("{unit} waits, and the scheduler does not know"));
+            if !assumed && !waiting.contains(&unit) {
+                return Err(format!("{unit} is pending and not in the queue of the scheduler"));
             }
         }
         Ok(())

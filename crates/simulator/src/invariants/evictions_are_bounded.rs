@@ -1,16 +1,14 @@
-//! Evictions are bounded: where nothing goes wrong there is no storm.
+//! Without faults, the number of evictions is bounded.
 
-use super::Held;
+use super::{CheckResult, ensure};
 use crate::virtual_cluster::VirtualCluster;
 
-/// A job may be evicted by each that is above it, and again when it has come back; not for ever.
-const PER_JOB: usize = 8;
+/// A pod may be evicted by several preemptors, and again after it was recreated, but not without end.
+const MAX_EVICTIONS_PER_POD: usize = 8;
 
-pub(super) fn check(world: &VirtualCluster) -> Held {
-    let pods: usize = world.setup.submissions.iter().map(|submission| submission.pods).sum();
-    let evictions = world.statistics.run.evictions.len();
-    match world.setup.faults.is_none() && evictions > PER_JOB * pods {
-        true => Err(format!("{evictions} evictions among {pods} pods")),
-        false => Ok(()),
-    }
+pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
+    let pods: usize = cluster.setup.submissions.iter().map(|submission| submission.pods).sum();
+    let evictions = cluster.statistics.run.evictions.len();
+    let is_bounded = !cluster.setup.faults.is_none() || evictions <= MAX_EVICTIONS_PER_POD * pods;
+    ensure(is_bounded, || format!("{evictions} evictions of {pods} pods"))
 }

@@ -1,34 +1,35 @@
-//! At rest, nothing that fits is pending: a scheduler that is started anew finds nothing to bind.
+//! When the scheduler is idle, no pending unit fits: a new scheduler finds nothing to bind, except for units that wait for an older unit.
 
 use reprieve_api::kinds::Kind;
-use reprieve_scheduler::{Scheduler, StepOutcome};
+use reprieve_scheduler::{Scheduler, StepOutcome, UnitRef, WaitReason};
 
-use super::Held;
+use super::CheckResult;
 use crate::virtual_cluster::{SCHEDULER, VirtualCluster};
 
-pub(super) fn check(world: &VirtualCluster) -> Held {
-    if !world.process.is_at_rest() {
+pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
+    if !cluster.process.is_at_rest() {
         return Ok(());
     }
-    let mut fresh = Scheduler::new(SCHEDULER, world.setup.policy);
+    let mut fresh = Scheduler::new(SCHEDULER, cluster.setup.policy);
     for &kind in Kind::ALL {
-        fresh.observe(world.api.list(kind), world.now());
+        fresh.observe(cluster.api.list(kind), cluster.now());
     }
-    let mut now = world.now();
+    let mut now = cluster.now();
     for _ in 0..10_000 {
         match fresh.step(now) {
             Some(step) => {
-                if let (Some(unit), StepOutcome::Bind { placement }) = (&step.unit, &step.verdict) {
-                    let why = world.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, why)| why);
-                    let held_back = why.as_ref().is_some_and(|why| why.starts_with("held back"));
-                    if !held_back {
-                        return Err(format!("{unit} fits as {placement:?} and is pending: {why:?}"));
+                if let (Some(unit), StepOutcome::Bind { placement }) = (&step.unit, &step.outcome) {
+                    let reason =
+                        cluster.scheduler().waiting().find(|(other, _)| *other == unit).map(|(_, reason)| reason);
+                    let is_workload = matches!(unit, UnitRef::Workload(_));
+                    if is_workload || reason != Some(WaitReason::WaitingForOlderUnit) {
+                        return Err(format!("{unit} fits as {placement:?} and is pending: {reason:?}"));
                     }
                 }
             }
-            None if now == world.now() => now = now.plus_seconds(2),
+            None if now == cluster.now() => now = now.plus_seconds(2),
             None => return Ok(()),
         }
     }
-    Err("a fresh scheduler finds no end".to_owned())
+    Err("a new scheduler does not become idle".to_owned())
 }

@@ -1,4 +1,5 @@
-//! No victim is unlawful. For policy Kubernetes the independent checker says so; for the others what can be told from the objects alone.
+//! Every victim is lawful. For policy Kubernetes the independent checker decides; for the others this file checks what follows from the objects
+//! alone: priority (Koordinator), fences (YuniKorn), quota (Kueue).
 
 use std::sync::Arc;
 
@@ -11,31 +12,33 @@ use reprieve_engine::policy::Policy;
 use reprieve_loader::time::time;
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
-use super::Held;
 use super::quota::{Quota, queue_of};
+use super::{CheckResult, ensure};
 use crate::virtual_cluster::{SCHEDULER, VirtualCluster};
 
-pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
-    if let (Some(UnitRef::Workload(preemptor)), StepOutcome::Evict { victims, .. }) = (&step.unit, &step.verdict) {
-        return within_quota(world, preemptor, victims);
+pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
+    if let (Some(UnitRef::Workload(preemptor)), StepOutcome::Evict { victims, .. }) = (&step.unit, &step.outcome) {
+        return check_quota(cluster, preemptor, victims);
     }
-    let (Some(unit), StepOutcome::MarkVictims { placement, victims }) = (&step.unit, &step.verdict) else {
+    let (Some(unit), StepOutcome::MarkVictims { placement, victims }) = (&step.unit, &step.outcome) else {
         return Ok(());
     };
-    match world.setup.policy {
-        Policy::Kubernetes(_) => by_checker(world, unit, placement, victims),
-        Policy::Koordinator(_) => victims.iter().try_for_each(|victim| lower(world, unit, placement, victim)),
-        Policy::YuniKorn => victims.iter().try_for_each(|victim| within_fence(world, placement, victim)),
+    match cluster.setup.policy {
+        Policy::Kubernetes(_) => check_independently(cluster, unit, placement, victims),
+        Policy::Koordinator(_) => {
+            victims.iter().try_for_each(|victim| check_priority(cluster, unit, placement, victim))
+        }
+        Policy::YuniKorn => victims.iter().try_for_each(|victim| check_fence(cluster, placement, victim)),
         Policy::Kueue(_) => Ok(()),
     }
 }
 
-fn by_checker(
-    world: &VirtualCluster,
+fn check_independently(
+    cluster: &VirtualCluster,
     unit: &UnitRef,
     placement: &[(NamespacedName, String)],
     victims: &[NamespacedName],
-) -> Held {
+) -> CheckResult {
     let (kind, name) = match unit {
         UnitRef::Pod(name) => ("Pod", name),
         UnitRef::Group(name) | UnitRef::Job(name) => ("PodGroup", name),
@@ -50,8 +53,8 @@ fn by_checker(
         victims: refs,
         nominated: placement.iter().map(|(pod, node)| (pod.to_string(), node.clone())).collect(),
     };
-    // As it was when it was decided: the nominations are what came of it.
-    let mut objects = world.scheduler().live().all_objects();
+    // The decision was made before the nominations that follow from it.
+    let mut objects = cluster.scheduler().live().all_objects();
     for pod in objects.pods.iter_mut().map(|pod| &mut pod.object) {
         let name = NamespacedName::from_meta(&pod.metadata);
         if placement.iter().any(|(placed, _)| *placed == name)
@@ -60,7 +63,7 @@ fn by_checker(
             status.nominated_node_name = None;
         }
     }
-    let now = time(world.now()).ok_or("there is no such time")?;
+    let now = time(cluster.now()).ok_or("the time cannot be represented")?;
     let claim = Claim {
         objects: &objects,
         now,
@@ -71,70 +74,71 @@ fn by_checker(
         answer: &answer,
     };
     match reprieve_checker::check(&claim).first() {
-        Some(complaint) => Err(format!("{unit}: {complaint}")),
+        Some(finding) => Err(format!("{unit}: {finding}")),
         None => Ok(()),
     }
 }
 
-fn lower(
-    world: &VirtualCluster,
+fn check_priority(
+    cluster: &VirtualCluster,
     unit: &UnitRef,
     placement: &[(NamespacedName, String)],
     victim: &NamespacedName,
-) -> Held {
+) -> CheckResult {
     let priority = |pod: &NamespacedName| {
-        let pod = world.scheduler().live().pod(pod);
+        let pod = cluster.scheduler().live().pod(pod);
         pod.and_then(|pod| pod.spec.as_ref()?.priority).unwrap_or(0)
     };
     let highest = placement.iter().map(|(pod, _)| priority(pod)).max().unwrap_or(i32::MIN);
-    match priority(victim) < highest {
-        true => Ok(()),
-        false => Err(format!("{victim} is not below {unit}")),
-    }
+    ensure(priority(victim) < highest, || format!("the priority of {victim} is not below that of {unit}"))
 }
 
-/// Nobody of another queue is taken that uses no more than its own; at home, nobody who is not lower.
-fn within_quota(world: &VirtualCluster, preemptor: &NamespacedName, victims: &[NamespacedName]) -> Held {
-    let objects = world.scheduler().live().all_objects();
+/// A victim in another queue belongs to a queue that borrows; a victim in the same queue has a lower priority.
+fn check_quota(cluster: &VirtualCluster, preemptor: &NamespacedName, victims: &[NamespacedName]) -> CheckResult {
+    let objects = cluster.scheduler().live().all_objects();
     let mut quota = Quota::of(&objects)?;
     let find = |name: &NamespacedName| {
         let mut all = objects.kueue_workloads.iter().map(|workload| &workload.object);
         all.find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
-            .ok_or(format!("there is no workload {name}"))
+            .ok_or(format!("workload {name} does not exist"))
     };
     let own = find(preemptor)?;
     for victim in victims {
         let workload = find(victim)?;
-        let queue = queue_of(workload).ok_or(format!("{victim} holds no quota"))?;
+        let queue = queue_of(workload).ok_or(format!("{victim} has no quota"))?;
         if queue == own.spec.queue_name && workload.spec.priority >= own.spec.priority {
-            return Err(format!("{victim} is not below {preemptor}, and of the same queue"));
+            return Err(format!("the priority of {victim} is not below that of {preemptor} in the same queue"));
         }
         if queue != own.spec.queue_name && !quota.is_borrowing(queue) {
-            return Err(format!("{victim} of {queue} is taken for {preemptor}, and {queue} uses no more than its own"));
+            return Err(format!("{victim} is preempted for {preemptor}, but its queue {queue} does not borrow"));
         }
-        quota.take(workload)?;
+        quota.release(workload)?;
     }
     Ok(())
 }
 
-/// Law 7: nobody is taken outside the preemptor's fence.
-fn within_fence(world: &VirtualCluster, placement: &[(NamespacedName, String)], victim: &NamespacedName) -> Held {
+/// A victim is inside the fence of the preemptor (docs/rules/yunikorn.md#y4).
+fn check_fence(
+    cluster: &VirtualCluster,
+    placement: &[(NamespacedName, String)],
+    victim: &NamespacedName,
+) -> CheckResult {
     let queue = |pod: &NamespacedName| {
-        let labels = world.scheduler().live().pod(pod)?.metadata.labels.clone()?;
+        let labels = cluster.scheduler().live().pod(pod)?.metadata.labels.clone()?;
         labels.get("queue").cloned()
     };
     let preemptor = placement.first().and_then(|(pod, _)| queue(pod)).unwrap_or_default();
-    let (victim_queue, fences) = (queue(victim).unwrap_or_default(), fences(world));
+    let (victim_queue, fences) = (queue(victim).unwrap_or_default(), fences(cluster));
     let inside = |path: &str, fence: &str| path == fence || path.starts_with(&format!("{fence}."));
     match fences.iter().find(|fence| inside(&preemptor, fence) && !inside(&victim_queue, fence)) {
-        Some(fence) => Err(format!("{victim} of {victim_queue} is outside the fence {fence} of {preemptor}")),
+        Some(fence) => Err(format!("{victim} in {victim_queue} is outside of the fence {fence} of {preemptor}")),
         None => Ok(()),
     }
 }
 
-/// The paths of the queues that are fences, as the setup wrote them.
-fn fences(world: &VirtualCluster) -> Vec<String> {
-    let texts = world.setup.objects.iter().filter_map(|object| match object {
+/// The paths of the queues that are fences in the configuration.
+fn fences(cluster: &VirtualCluster) -> Vec<String> {
+    let texts = cluster.setup.objects.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref()?.get("queues.yaml").cloned(),
         _ => None,
     });

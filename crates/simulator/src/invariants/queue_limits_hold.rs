@@ -1,29 +1,29 @@
-//! No queue is over its ceiling.
+//! No queue uses more than its limit.
 
 use reprieve_engine::policy::Policy;
 use reprieve_engine::queues::UNDEFINED;
 use reprieve_loader::build::{OnInvalid, load};
 
-use super::Held;
+use super::CheckResult;
 use super::quota::Quota;
 use crate::virtual_cluster::VirtualCluster;
 
-pub(super) fn check(world: &VirtualCluster) -> Held {
-    if matches!(world.setup.policy, Policy::Kubernetes(_)) {
+pub(super) fn check(cluster: &VirtualCluster) -> CheckResult {
+    if matches!(cluster.setup.policy, Policy::Kubernetes(_)) {
         return Ok(());
     }
-    if matches!(world.setup.policy, Policy::Kueue(_)) {
-        return Quota::of(&world.objects())?.check();
+    if matches!(cluster.setup.policy, Policy::Kueue(_)) {
+        return Quota::of(&cluster.objects())?.check();
     }
-    let loaded = load(&world.objects(), OnInvalid::Live).map_err(|error| error.to_string())?;
+    let loaded = load(&cluster.objects(), OnInvalid::Live).map_err(|error| error.to_string())?;
     let queues = loaded.snapshot.queues();
-    // There the root's ceiling is what the nodes offer, and nodes may vanish.
-    let is_yunikorn = matches!(world.setup.policy, Policy::YuniKorn);
+    // Under YuniKorn the limit of the root is the capacity of all nodes, which shrinks when a node is lost.
+    let is_yunikorn = matches!(cluster.setup.policy, Policy::YuniKorn);
     for id in queues.ids().filter(|id| queues.get(*id).parent.is_some() || !is_yunikorn) {
-        for (at, (used, ceiling)) in queues.used(id).iter().zip(&queues.get(id).limit).enumerate() {
-            if *ceiling != UNDEFINED && used > ceiling {
+        for (resource, (used, limit)) in queues.used(id).iter().zip(&queues.get(id).limit).enumerate() {
+            if *limit != UNDEFINED && used > limit {
                 let queue = loaded.names.queue(id);
-                return Err(format!("queue {queue} may use {ceiling} of resource {at}, and uses {used}"));
+                return Err(format!("queue {queue} uses {used} of resource {resource}, more than its limit {limit}"));
             }
         }
     }

@@ -1,5 +1,4 @@
-//! Nobody is a victim without a plan for the whole preemptor that stands: it is said of every pod of it where it is meant to land, and
-//! with the victims gone it fits there.
+//! Victims are evicted only for a plan that covers the whole preemptor: every pod is nominated to its node, and fits there without the victims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,45 +8,46 @@ use reprieve_api::pod::Pod;
 use reprieve_loader::requests::{self, Amounts};
 use reprieve_scheduler::{Step, StepOutcome, UnitRef};
 
-use super::Held;
+use super::{CheckResult, ensure};
 use crate::run::Gang;
 use crate::virtual_cluster::VirtualCluster;
 
-pub(super) fn check(world: &VirtualCluster, step: &Step) -> Held {
-    let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.verdict) else {
+pub(super) fn check(cluster: &VirtualCluster, step: &Step) -> CheckResult {
+    let (Some(unit), StepOutcome::Evict { placement, victims }) = (&step.unit, &step.outcome) else {
         return Ok(());
     };
     if let UnitRef::Group(name) | UnitRef::Job(name) = unit {
-        for (_, Gang { min, .. }) in world.gangs().filter(|(job, _)| job.submission.name == *name) {
-            let bound = bound_members(world, unit);
+        for (_, Gang { min, .. }) in cluster.gangs().filter(|(job, _)| job.submission.name == *name) {
+            let bound = bound_members(cluster, unit);
             if bound + placement.len() < min {
-                return Err(format!("{unit} needs {min} pods, and only {} are placed", bound + placement.len()));
+                return Err(format!("{unit} needs {min} pods, but only {} are placed", bound + placement.len()));
             }
         }
     }
     for (pod, node) in placement {
-        let status = world.scheduler().live().pod(pod).and_then(|pod| pod.status.as_ref());
+        let status = cluster.scheduler().live().pod(pod).and_then(|pod| pod.status.as_ref());
         if status.and_then(|status| status.nominated_node_name.as_ref()) != Some(node) {
-            return Err(format!("{victims:?} yield for {unit}, and it is not said that {pod} is meant for {node}"));
+            return Err(format!("{victims:?} are evicted for {unit}, but pod {pod} is not nominated to {node}"));
         }
     }
-    match fits(world, placement, victims) {
-        true => Ok(()),
-        false => Err(format!("with {victims:?} gone, {unit} does not fit as {placement:?}")),
-    }
+    let fits = fits(cluster, placement, victims);
+    ensure(fits, || format!("{unit} does not fit as {placement:?} without {victims:?}"))
 }
 
-/// How many pods of a unit have a node, as far as the scheduler can know: one that is gone is there until somebody says so.
-pub(super) fn bound_members(world: &VirtualCluster, unit: &UnitRef) -> usize {
-    let live = world.scheduler().live();
+/// The number of bound pods of a unit in the view of the scheduler, which may not know of a deletion yet.
+pub(super) fn bound_members(cluster: &VirtualCluster, unit: &UnitRef) -> usize {
+    let live = cluster.scheduler().live();
     let node_of = |pod: &NamespacedName| live.pod(pod)?.node_name.as_ref();
     live.members(&unit.key()).iter().filter(|pod| node_of(pod).is_some()).count()
 }
 
-/// Whether the placement fits, as far as resources tell, with these and all who are leaving gone, and with those of higher priority
-/// that are meant to land there.
-pub(super) fn fits(world: &VirtualCluster, placement: &[(NamespacedName, String)], gone: &[NamespacedName]) -> bool {
-    let live = world.scheduler().live();
+/// Whether the requests of the placement fit without the removed and the terminating pods, and with the nominated pods of higher priority.
+pub(super) fn fits(
+    cluster: &VirtualCluster,
+    placement: &[(NamespacedName, String)],
+    removed: &[NamespacedName],
+) -> bool {
+    let live = cluster.scheduler().live();
     let nodes: BTreeSet<&String> = placement.iter().map(|(_, node)| node).collect();
     let mut used: BTreeMap<&String, Amounts> = BTreeMap::new();
     let mut add = |node, pod: &Pod| {
@@ -63,8 +63,8 @@ pub(super) fn fits(world: &VirtualCluster, placement: &[(NamespacedName, String)
         let bound = pod.node_name.as_ref();
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_ref());
         let node = bound.or(nominated.filter(|_| priority(pod) > highest));
-        let stays = pod.metadata.deletion_timestamp.is_none() && !gone.contains(name);
-        if let Some(node) = node.filter(|node| stays && nodes.contains(node)) {
+        let remains = pod.metadata.deletion_timestamp.is_none() && !removed.contains(name);
+        if let Some(node) = node.filter(|node| remains && nodes.contains(node)) {
             add(node, pod);
         }
     }
@@ -79,8 +79,8 @@ pub(super) fn fits(world: &VirtualCluster, placement: &[(NamespacedName, String)
             return false;
         };
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.clone()).unwrap_or_default();
-        let offered = requests::amounts(&allocatable, "status.allocatable").unwrap_or_default();
+        let limits = requests::amounts(&allocatable, "status.allocatable").unwrap_or_default();
         let mut used = used.get(name).into_iter().flatten();
-        used.all(|(resource, amount)| *amount <= offered.get(resource).copied().unwrap_or(0))
+        used.all(|(resource, amount)| *amount <= limits.get(resource).copied().unwrap_or(0))
     })
 }

@@ -1,4 +1,4 @@
-//! Lengths of time and ranges, as people write them: `30s`, `10m`, `1h30m`, `30m..4h`, `2..8`.
+//! Durations and ranges in scenario files: `30s`, `10m`, `1h30m`, `30m..4h`, `2..8`.
 
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -9,20 +9,20 @@ const SECOND: i64 = 1_000_000;
 const UNITS: [(&str, i64); 5] =
     [("ms", 1_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND), ("d", 86_400 * SECOND)];
 
-/// A length of time.
+/// A duration in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub i64);
 
-/// From one to another, both included; or just one.
+/// A range with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Between {
-    /// The least.
+    /// The smallest value.
     pub low: i64,
-    /// The most.
+    /// The largest value.
     pub high: i64,
 }
 
-/// A range of lengths of time, in microseconds.
+/// A range of durations, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spans(pub Between);
 
@@ -31,9 +31,9 @@ pub struct Spans(pub Between);
 pub struct Numbers(pub Between);
 
 impl Span {
-    /// As people write it; what is wrong if it cannot be understood.
+    /// Parses a duration, as in `1h30m`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not a length of time; write it as in 30s, 10m, 2h, 1h30m or 7d");
+        let wrong = || format!("{text:?} is not a duration; write it as in 30s, 10m, 2h, 1h30m or 7d");
         let mut rest = text.trim();
         let mut micros = 0_i64;
         if rest.is_empty() {
@@ -53,18 +53,18 @@ impl Span {
 }
 
 impl Between {
-    /// One of them, each as likely.
-    pub fn draw(self, chance: &mut Rng) -> i64 {
-        if self.low == self.high { self.low } else { chance.range(self.low, self.high) }
+    /// A random value of the range.
+    pub fn draw(self, rng: &mut Rng) -> i64 {
+        if self.low == self.high { self.low } else { rng.range(self.low, self.high) }
     }
 
-    fn parse(text: &str, one: impl Fn(&str) -> Result<i64, String>) -> Result<Self, String> {
+    fn parse(text: &str, parse: impl Fn(&str) -> Result<i64, String>) -> Result<Self, String> {
         let (low, high) = match text.split_once("..") {
-            Some((low, high)) => (one(low)?, one(high)?),
-            None => (one(text)?, one(text)?),
+            Some((low, high)) => (parse(low)?, parse(high)?),
+            None => (parse(text)?, parse(text)?),
         };
         if low > high {
-            Err(format!("{text:?} ends before it begins; write the lesser first"))
+            Err(format!("{text:?} ends before it begins; write the smaller value first"))
         } else {
             Ok(Self { low, high })
         }
@@ -76,7 +76,7 @@ fn number(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("{text:?} is not a number from 1 to 100000; write it as in 4 or 2..8"))
 }
 
-/// Text, or a number as if it were text, and what is to be made of it.
+/// Deserializes a string, or a number as a string, with a parser.
 struct Text<T>(fn(&str) -> Result<T, String>);
 
 impl<T> Visitor<'_> for Text<T> {
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Span {
 
 impl<'de> Deserialize<'de> for Spans {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let parse = |text: &str| Between::parse(text, |one| Span::parse(one).map(|span| span.0)).map(Self);
+        let parse = |text: &str| Between::parse(text, |text| Span::parse(text).map(|span| span.0)).map(Self);
         deserializer.deserialize_any(Text(parse))
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_written_as_people_do() {
+    fn durations_have_units() {
         for (text, micros) in [
             ("30s", Some(30 * SECOND)),
             ("10m", Some(600 * SECOND)),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_the_lesser_first() {
+    fn ranges_have_the_smaller_value_first() {
         let spans = |text: &str| serde_json::from_value::<Spans>(text.into()).map(|spans| (spans.0.low, spans.0.high));
         assert_eq!(spans("1s..1m").unwrap(), (SECOND, 60 * SECOND));
         assert_eq!(spans("1m").unwrap(), (60 * SECOND, 60 * SECOND));

@@ -1,5 +1,4 @@
-//! Lists of training jobs, `job,submit_s,gpus,duration_s`: what is left of Microsoft's Philly trace in the form in which simulators
-//! of schedulers share it.
+//! Lists of training jobs, `job,submit_s,gpus,duration_s`: the form of Microsoft's Philly trace that scheduler simulators share.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +17,10 @@ use crate::scenario::node_objects;
 use crate::submission::Submission;
 
 const JOBS: &str = "job,submit_s,gpus,duration_s";
-/// What a node has, where the nodes are made up.
+/// The GPUs of a synthetic node.
 const GPUS_PER_NODE: i64 = 8;
-/// Each becomes a pod at worst.
-const MOST_GPUS: i64 = 100_000;
+/// A job has at most one pod per GPU.
+const MAX_GPUS: i64 = 100_000;
 const TEAMS: [&str; 2] = ["team-a", "team-b"];
 const CHECKPOINT: i64 = 1_800 * SECOND;
 
@@ -32,33 +31,33 @@ struct JobLine {
     runs_seconds: i64,
 }
 
-/// The trace, and the lines that were passed over. Priorities and teams are drawn from the seed.
+/// The input of the simulation, and the skipped lines. Priorities and teams are drawn from the seed.
 pub fn jobs(
     list: Text<'_>,
     nodes: Option<Text<'_>>,
-    on_broken: OnInvalidLine,
+    on_invalid: OnInvalidLine,
     seed: u64,
 ) -> Result<(SimulationInput, SkippedLines), InputError> {
-    let (lines, mut broken) = list.lines("job", JOBS, on_broken, job_line, |job| &job.name)?;
-    let mut made_up = made_up();
+    let (lines, mut skipped) = list.lines("job", JOBS, on_invalid, job_line, |job| &job.name)?;
+    let mut assumptions = assumptions();
     let (objects, gpus): (Vec<Object>, i64) = match nodes {
         Some(nodes) => {
-            let (nodes, broken_nodes) = node_list(nodes, on_broken)?;
-            broken.lines += broken_nodes.lines;
-            broken.first = broken.first.or(broken_nodes.first);
+            let (nodes, skipped_nodes) = node_list(nodes, on_invalid)?;
+            skipped.lines += skipped_nodes.lines;
+            skipped.first = skipped.first.or(skipped_nodes.first);
             (nodes.iter().map(node).collect(), nodes.iter().map(|node| node.gpus).sum())
         }
         None => {
             let count = nodes_for(&lines);
-            made_up.push(format!(
-                "nodes: {count} with {GPUS_PER_NODE} GPUs each, so that jobs ask for nine tenths of them on average"
+            assumptions.push(format!(
+                "nodes: {count} with {GPUS_PER_NODE} GPUs each, so that jobs request 90 % of them on average"
             ));
             let allocatable = [("cpu", "96"), ("memory", "768Gi"), (GPU, "8")];
             (node_objects("gpu", count, &allocatable), i64::from(count) * GPUS_PER_NODE)
         }
     };
-    let mut chance = Rng::new(seed);
-    let submissions = lines.iter().map(|line| submission(line, &mut chance)).collect();
+    let mut rng = Rng::new(seed);
+    let submissions = lines.iter().map(|line| submission(line, &mut rng)).collect();
     let last = lines.iter().map(|job| job.submitted + job.runs_seconds).max().unwrap_or(0);
     let queue = |name: &str| QueueSpec {
         name: name.to_owned(),
@@ -66,27 +65,27 @@ pub fn jobs(
         ..QueueSpec::default()
     };
     let queues = TEAMS.into_iter().map(queue).collect();
-    let input = simulation_input(list, objects, queues, submissions, made_up, last * 2 + 86_400);
-    Ok((SimulationInput { seed, ..input }, broken))
+    let input = simulation_input(list, objects, queues, submissions, assumptions, last * 2 + 86_400);
+    Ok((SimulationInput { seed, ..input }, skipped))
 }
 
-/// What the trace does not say.
-fn made_up() -> Vec<String> {
+/// The synthetic data.
+fn assumptions() -> Vec<String> {
     let [a, b] = TEAMS;
     vec![
-        "priorities, by chance: 200 for one job in ten, 100 for three, 0 for six".to_owned(),
+        "priorities: drawn at random (10 % 200, 30 % 100, 60 % 0)".to_owned(),
         format!(
-            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and yield all together"
+            "gangs: a job of more than {GPUS_PER_NODE} GPUs has pods of equal size, at most {GPUS_PER_NODE} GPUs each, that run and are evicted only together"
         ),
-        "checkpoints: every 30m; a pod takes 30s to go".to_owned(),
-        format!("queues: jobs belong to {a} or {b} by chance, and each is guaranteed half of the GPUs"),
+        "checkpoints: every 30m; a pod takes 30s to terminate".to_owned(),
+        format!("queues: each job is assigned to {a} or {b} at random, and each queue is guaranteed half of the GPUs"),
     ]
 }
 
 fn job_line(row: &Row) -> Result<JobLine, String> {
     let gpus = row.number(2, "gpus", 1)?;
-    if gpus > MOST_GPUS {
-        return Err(format!("gpus: {gpus} is more than any job has; write at most {MOST_GPUS}"));
+    if gpus > MAX_GPUS {
+        return Err(format!("gpus: {gpus} is more than any job has; write at most {MAX_GPUS}"));
     }
     Ok(JobLine {
         name: name(row, 0, "job")?,
@@ -96,26 +95,26 @@ fn job_line(row: &Row) -> Result<JobLine, String> {
     })
 }
 
-/// As many nodes as make the jobs ask for nine tenths of them while they come; at least as many as the largest job needs.
+/// The number of nodes of which the jobs request 90 % while they arrive, at least that which the largest job needs.
 fn nodes_for(jobs: &[JobLine]) -> u32 {
-    let asked: i128 = jobs.iter().map(|job| i128::from(job.gpus) * i128::from(job.runs_seconds)).sum();
+    let requested: i128 = jobs.iter().map(|job| i128::from(job.gpus) * i128::from(job.runs_seconds)).sum();
     let first = jobs.iter().map(|job| job.submitted).min().unwrap_or(0);
     let last = jobs.iter().map(|job| job.submitted).max().unwrap_or(0);
     let span = i128::from((last - first).max(1));
-    let by_load = asked * 10 / (span * 9 * i128::from(GPUS_PER_NODE));
+    let by_load = requested * 10 / (span * 9 * i128::from(GPUS_PER_NODE));
     let largest = jobs.iter().map(|job| i128::from(shape(job.gpus).0)).max().unwrap_or(1);
     u32::try_from(by_load.max(largest).clamp(1, 20_000)).unwrap_or(1)
 }
 
-/// How many pods, and how many GPUs each has: as many as a node has, or as divide the whole.
+/// The number of pods of a job, and the GPUs of each: the largest divisor of `gpus` that fits on a node.
 fn shape(gpus: i64) -> (i64, i64) {
     let each = (1..=GPUS_PER_NODE.min(gpus)).rev().find(|each| gpus % each == 0).unwrap_or(1);
     (gpus / each, each)
 }
 
-fn submission(job: &JobLine, chance: &mut Rng) -> (Submission, Option<String>) {
-    let priority = chance.pick(&[200, 100, 100, 100, 0, 0, 0, 0, 0, 0]);
-    let team = chance.pick(&TEAMS);
+fn submission(job: &JobLine, rng: &mut Rng) -> (Submission, Option<String>) {
+    let priority = rng.pick(&[200, 100, 100, 100, 0, 0, 0, 0, 0, 0]);
+    let team = rng.pick(&TEAMS);
     let (pods, each) = shape(job.gpus);
     let pods = usize::try_from(pods).unwrap_or(1);
     let requests =
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_are_cut_into_equal_pods() {
+    fn jobs_are_divided_into_equal_pods() {
         for (gpus, pods_and_each) in [(1, (1, 1)), (7, (1, 7)), (8, (1, 8)), (16, (2, 8)), (20, (4, 5)), (11, (11, 1))]
         {
             assert_eq!(shape(gpus), pods_and_each, "{gpus}");

@@ -1,4 +1,4 @@
-//! The lists of nodes and pods of Alibaba's cluster-trace-gpu-v2023, called openb.
+//! Reads the lists of nodes and pods of Alibaba's cluster-trace-gpu-v2023, called openb.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const PODS: &str =
 const MODEL: &str = "nvidia.com/gpu.product";
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
-/// What stands for a priority: the class, its queue, its priority.
+/// Each QoS class with its queue and its synthetic priority.
 const QOS: [(&str, &str, i32); 4] = [
     ("BE", "best-effort", 0),
     ("Burstable", "burstable", 100),
@@ -28,7 +28,6 @@ const QOS: [(&str, &str, i32); 4] = [
     ("Guaranteed", "guaranteed", 300),
 ];
 
-/// A node as a line says it.
 pub(super) struct NodeLine {
     name: String,
     cpu_milli: i64,
@@ -48,39 +47,38 @@ struct PodLine {
     runs_seconds: i64,
 }
 
-/// The trace, and the lines of both files that were passed over.
+/// The input of the simulation, and the skipped lines of both files.
 pub fn openb(
     pods: Text<'_>,
     nodes: Text<'_>,
-    on_broken: OnInvalidLine,
+    on_invalid: OnInvalidLine,
 ) -> Result<(SimulationInput, SkippedLines), InputError> {
-    let (nodes, mut broken) = node_list(nodes, on_broken)?;
-    let (lines, broken_pods) = pods.lines("pod", PODS, on_broken, pod_line, |pod| &pod.name)?;
-    broken.lines += broken_pods.lines;
-    broken.first = broken.first.or(broken_pods.first);
+    let (nodes, mut skipped) = node_list(nodes, on_invalid)?;
+    let (lines, skipped_pods) = pods.lines("pod", PODS, on_invalid, pod_line, |pod| &pod.name)?;
+    skipped.lines += skipped_pods.lines;
+    skipped.first = skipped.first.or(skipped_pods.first);
     let last = lines.iter().map(|pod| pod.created + pod.runs_seconds).max().unwrap_or(0);
     let (objects, submissions) = (nodes.iter().map(node).collect(), lines.iter().map(submission).collect());
-    Ok((simulation_input(pods, objects, queues(&lines, &nodes), submissions, made_up(), last + 86_400), broken))
+    Ok((simulation_input(pods, objects, queues(&lines, &nodes), submissions, assumptions(), last + 86_400), skipped))
 }
 
-fn made_up() -> Vec<String> {
+fn assumptions() -> Vec<String> {
     [
         "priorities: 300 for qos Guaranteed, 200 for LS, 100 for Burstable, 0 for BE",
-        "queues: one for each qos, guaranteed its part of the GPUs by the GPU time that its pods ask for",
-        "a pod that asks for a part of a GPU is given a whole one",
-        "a pod that was never scheduled in the trace runs for as long as it waited there",
-        "no gangs and no checkpoints: every pod stands alone, and starts from nothing when it was evicted; it takes 30s to go",
+        "queues: one for each qos, guaranteed a share of the GPUs in proportion to the GPU time that its pods request",
+        "a pod that requests part of a GPU receives a whole one",
+        "a pod that was never scheduled in the trace runs as long as it waited in the trace",
+        "no gangs and no checkpoints: pods are independent, and an evicted pod starts from the beginning; a pod takes 30s to terminate",
     ]
     .map(str::to_owned)
     .into()
 }
 
-/// A list of nodes.
 pub(super) fn node_list(
     nodes: Text<'_>,
-    on_broken: OnInvalidLine,
+    on_invalid: OnInvalidLine,
 ) -> Result<(Vec<NodeLine>, SkippedLines), InputError> {
-    nodes.lines("node", NODES, on_broken, node_line, |node| &node.name)
+    nodes.lines("node", NODES, on_invalid, node_line, |node| &node.name)
 }
 
 fn node_line(row: &Row) -> Result<NodeLine, String> {
@@ -93,11 +91,11 @@ fn node_line(row: &Row) -> Result<NodeLine, String> {
     })
 }
 
-pub(super) fn name(row: &Row, at: usize, column: &str) -> Result<String, String> {
-    let text = row.text(at).to_ascii_lowercase();
+pub(super) fn name(row: &Row, index: usize, column: &str) -> Result<String, String> {
+    let text = row.text(index).to_ascii_lowercase();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if text.is_empty() || text.len() > 200 || !text.chars().all(fits) {
-        return Err(format!("{column}: {text:?} is not a name; it has letters, digits, - and ."));
+        return Err(format!("{column}: {text:?} is not a name; write letters, digits, - and ."));
     }
     Ok(text)
 }
@@ -120,12 +118,12 @@ pub(super) fn node(line: &NodeLine) -> Object {
 
 fn pod_line(row: &Row) -> Result<PodLine, String> {
     let qos = row.text(6);
-    let known = || format!("qos: {qos:?} is not known; it is BE, Burstable, LS or Guaranteed");
+    let unknown = || format!("qos: {qos:?} is not known; write BE, Burstable, LS or Guaranteed");
     let created = row.number(8, "creation_time", 0)?;
-    let began = if row.text(10).is_empty() { created } else { row.number(10, "scheduled_time", 0)? };
+    let started = if row.text(10).is_empty() { created } else { row.number(10, "scheduled_time", 0)? };
     let deleted = row.number(9, "deletion_time", 0)?;
-    if deleted < began {
-        return Err(format!("deletion_time: {deleted} is before the pod was scheduled, at {began}"));
+    if deleted < started {
+        return Err(format!("deletion_time: {deleted} is before the pod was scheduled, at {started}"));
     }
     row.number(4, "gpu_milli", 0)?;
     Ok(PodLine {
@@ -134,9 +132,9 @@ fn pod_line(row: &Row) -> Result<PodLine, String> {
         memory_mib: row.number(2, "memory_mib", 0)?,
         gpus: row.number(3, "num_gpu", 0)?,
         models: row.text(5).split('|').filter(|model| !model.is_empty()).map(str::to_owned).collect(),
-        qos: QOS.iter().position(|(name, ..)| *name == qos).ok_or_else(known)?,
+        qos: QOS.iter().position(|(name, ..)| *name == qos).ok_or_else(unknown)?,
         created,
-        runs_seconds: (deleted - began).max(1),
+        runs_seconds: (deleted - started).max(1),
     })
 }
 
@@ -151,7 +149,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
     }
     let mut template = template(priority, requests.into_iter());
     if !pod.models.is_empty() {
-        template.spec_mut().affinity = Some(one_of(&pod.models));
+        template.spec_mut().affinity = Some(requires_one_of(&pod.models));
     }
     let submission = Submission {
         name: NamespacedName::new("default", &pod.name),
@@ -167,7 +165,7 @@ fn submission(pod: &PodLine) -> (Submission, Option<String>) {
     (submission, Some(queue.to_owned()))
 }
 
-fn one_of(models: &[String]) -> Affinity {
+fn requires_one_of(models: &[String]) -> Affinity {
     let requirement =
         NodeSelectorRequirement { key: MODEL.to_owned(), operator: "In".to_owned(), values: Some(models.to_vec()) };
     let term = NodeSelectorTerm { match_expressions: Some(vec![requirement]), match_fields: None };
@@ -177,17 +175,17 @@ fn one_of(models: &[String]) -> Affinity {
     Affinity { node_affinity: Some(node_affinity), ..Affinity::default() }
 }
 
-/// Every qos has its part of the GPUs, by what its pods ask for.
+/// A queue for each QoS class, with a guarantee in proportion to the GPU time that its pods request.
 fn queues(pods: &[PodLine], nodes: &[NodeLine]) -> NeutralQueues {
     let gpus: i128 = nodes.iter().map(|node| i128::from(node.gpus)).sum();
-    let asked = |qos: usize| -> i128 {
+    let requested = |qos: usize| -> i128 {
         let pods = pods.iter().filter(|pod| pod.qos == qos);
         pods.map(|pod| i128::from(pod.gpus) * i128::from(pod.runs_seconds)).sum()
     };
-    let total: i128 = (0..QOS.len()).map(asked).sum();
+    let total: i128 = (0..QOS.len()).map(requested).sum();
     let queue = |qos: usize| {
-        let part = i64::try_from(gpus * asked(qos) / total.max(1)).expect("a part of all GPUs");
-        let guarantee = BTreeMap::from([(GPU.to_owned(), part)]);
+        let share = i64::try_from(gpus * requested(qos) / total.max(1)).expect("a share of all GPUs");
+        let guarantee = BTreeMap::from([(GPU.to_owned(), share)]);
         QueueSpec { name: QOS[qos].1.to_owned(), guarantee, ..QueueSpec::default() }
     };
     (0..QOS.len()).map(queue).collect()

@@ -1,4 +1,4 @@
-//! The controller of disruption budgets: how many more disruptions each allows, as pods come and go.
+//! The disruption controller: updates `status.disruptionsAllowed` of PodDisruptionBudgets when pods change.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -7,7 +7,7 @@ use reprieve_checker::selects;
 
 use crate::api::Api;
 
-/// Writes down what each budget of the namespace allows now, where that has changed.
+/// Updates the budgets of a namespace.
 pub(super) fn count_budgets(api: &mut Api, namespace: &str) {
     let budgets: Vec<PodDisruptionBudget> = api
         .of_kind(Kind::PodDisruptionBudget)
@@ -18,8 +18,8 @@ pub(super) fn count_budgets(api: &mut Api, namespace: &str) {
         .filter(|budget| budget.metadata.namespace.as_deref().unwrap_or("default") == namespace)
         .collect();
     for mut budget in budgets {
-        let (expected, healthy) = counted(api, &budget, namespace);
-        let allowed = i32::try_from((healthy - wanted(&budget, expected)).max(0)).unwrap_or(i32::MAX);
+        let (expected, healthy) = count_pods(api, &budget, namespace);
+        let allowed = i32::try_from((healthy - desired_healthy(&budget, expected)).max(0)).unwrap_or(i32::MAX);
         let status = budget.status.get_or_insert_default();
         if status.disruptions_allowed != Some(allowed) {
             status.disruptions_allowed = Some(allowed);
@@ -28,8 +28,8 @@ pub(super) fn count_budgets(api: &mut Api, namespace: &str) {
     }
 }
 
-/// How many pods the budget is about, and how many of them run and stay.
-fn counted(api: &Api, budget: &PodDisruptionBudget, namespace: &str) -> (i64, i64) {
+/// The number of pods that the budget selects, and how many of them run and are not terminating.
+fn count_pods(api: &Api, budget: &PodDisruptionBudget, namespace: &str) -> (i64, i64) {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     let (mut expected, mut healthy) = (0, 0);
     for pod in api.pods().filter(|pod| !pod.is_finished()) {
@@ -43,8 +43,8 @@ fn counted(api: &Api, budget: &PodDisruptionBudget, namespace: &str) -> (i64, i6
     (expected, healthy)
 }
 
-/// How many pods must stay.
-fn wanted(budget: &PodDisruptionBudget, expected: i64) -> i64 {
+/// The number of pods that must stay healthy.
+fn desired_healthy(budget: &PodDisruptionBudget, expected: i64) -> i64 {
     let share = |value: &IntOrString| match value {
         IntOrString::Int(count) => i64::from(*count),
         IntOrString::String(text) => {
@@ -54,8 +54,8 @@ fn wanted(budget: &PodDisruptionBudget, expected: i64) -> i64 {
     };
     let spec = budget.spec.clone().unwrap_or_default();
     match (&spec.min_available, &spec.max_unavailable) {
-        (Some(least), _) => share(least),
-        (None, Some(most)) => expected - share(most),
+        (Some(min), _) => share(min),
+        (None, Some(max)) => expected - share(max),
         (None, None) => expected,
     }
 }

@@ -1,5 +1,5 @@
-//! The controller of jobs: it makes the pods of those that were submitted, makes them anew when they are gone, and clears away what is
-//! done. Under Kueue it is that of `batch/v1` Jobs: one that is suspended has no pods, one that is not has those that it lacks.
+//! The job controller: creates the pods of submitted jobs, recreates pods that were deleted early, and removes finished ones. Under policy
+//! Kueue it is the controller of `batch/v1` Jobs, which have no pods while they are suspended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,24 +21,23 @@ use crate::job::Job;
 use crate::submission::Submission;
 use crate::timeline::Timeline;
 
-/// How long the controller takes to notice a change.
+/// The time between a change and the reaction of the controller.
 const SYNC_MICROS: i64 = 100_000;
-/// How long a Job that is over is kept.
+/// The time between the end of a Job and its removal.
 const COLLECT_MICROS: i64 = 60_000_000;
 
-/// The controller, and the jobs that were submitted.
 pub(super) struct JobController {
     policy: Policy,
     pub jobs: Vec<Job>,
-    /// By pod: its job, and the part of it.
+    /// The job of each pod, and the part of the job.
     owners: BTreeMap<NamespacedName, (usize, usize)>,
-    /// By name.
+    /// The index of each job, by name.
     names: BTreeMap<NamespacedName, usize>,
-    /// Those that it is about to look at.
+    /// The jobs with a pending [`SimEvent::Sync`].
     syncing: BTreeSet<usize>,
 }
 
-/// What a pod has from the Job that owns it; nothing where none does.
+/// The fields that a pod inherits from its `batch/v1` Job; empty without one.
 #[derive(Default)]
 struct Template {
     owner: Option<OwnerReference>,
@@ -47,7 +46,7 @@ struct Template {
 }
 
 impl Template {
-    fn shape(&self, pod: &mut Pod) {
+    fn apply(&self, pod: &mut Pod) {
         if let Some(owner) = &self.owner {
             pod.metadata.owner_references = Some(vec![owner.clone()]);
             let spec = pod.spec_mut();
@@ -62,44 +61,43 @@ impl JobController {
         Self { policy, jobs: Vec::new(), owners: BTreeMap::new(), names: BTreeMap::new(), syncing: BTreeSet::new() }
     }
 
-    /// A job is submitted.
-    pub fn arrive(&mut self, submission: Submission, api: &mut Api, now: Timestamp) {
+    pub fn submit(&mut self, submission: Submission, api: &mut Api, now: Timestamp) {
         if let Some(group) = submission.group(&self.policy) {
             api.create(group, now);
         }
         let object = submission.job(&self.policy, SCHEDULER);
         let job = Job::new(submission);
-        let (at, parts) = (self.jobs.len(), job.parts.len());
-        self.names.entry(job.submission.name.clone()).or_insert(at);
+        let (index, parts) = (self.jobs.len(), job.parts.len());
+        self.names.entry(job.submission.name.clone()).or_insert(index);
         self.jobs.push(job);
         if let Some(object) = object {
             api.create(object, now);
             return;
         }
         for part in 0..parts {
-            self.make_pods(api, at, part, now);
+            self.create_pods(api, index, part, now);
         }
     }
 
-    /// Makes the pods of a part, for the first time or anew.
-    pub fn make_pods(&mut self, api: &mut Api, job: usize, part: usize, now: Timestamp) {
+    /// Creates the pods of a part, initially or again.
+    pub fn create_pods(&mut self, api: &mut Api, job: usize, part: usize, now: Timestamp) {
         let members = self.jobs[job].members(part);
         let Some(template) = self.template(api, job, part) else { return };
         let Job { submission, parts, .. } = &mut self.jobs[job];
         let state = &mut parts[part];
-        state.broken = false;
+        state.interrupted = false;
         for member in members {
-            let mut pod = submission.pod(&self.policy, SCHEDULER, member, state.turn);
-            template.shape(&mut pod);
+            let mut pod = submission.pod(&self.policy, SCHEDULER, member, state.generation);
+            template.apply(&mut pod);
             let name = NamespacedName::from_meta(&pod.metadata);
             state.pods.insert(name.clone(), false);
             self.owners.insert(name, (job, part));
             api.create(Object::from(pod), now);
         }
-        state.turn += 1;
+        state.generation += 1;
     }
 
-    /// What the pods of a part have from their Job; `None` where none may be made, or they are there.
+    /// The template for the pods of a part; `None` if the Job is suspended or the pods exist.
     fn template(&self, api: &Api, job: usize, part: usize) -> Option<Template> {
         if !self.has_batch_jobs() {
             return Some(Template::default());
@@ -126,18 +124,17 @@ impl JobController {
         })
     }
 
-    /// Whether pods are made for `batch/v1` Jobs.
     fn has_batch_jobs(&self) -> bool {
         matches!(self.policy, Policy::Kueue(_))
     }
 
-    /// The job of a pod, and the part of it.
+    /// The job of a pod, and the part of the job.
     pub fn owner(&mut self, pod: &NamespacedName) -> Option<(&mut Job, usize)> {
         let (job, part) = *self.owners.get(pod)?;
         Some((&mut self.jobs[job], part))
     }
 
-    /// The job of a unit, and the part of it.
+    /// The job of a unit, and the part of the job.
     pub fn part_of(&self, api: &Api, unit: &UnitRef) -> Option<(usize, usize)> {
         match unit {
             UnitRef::Pod(pod) => self.owners.get(pod).copied(),
@@ -156,32 +153,32 @@ impl JobController {
         self.names.get(&name).copied()
     }
 
-    /// A pod runs; its part may be done after a while.
+    /// Notes that a pod runs; if its part now runs, schedules the end of the part.
     pub fn started(&mut self, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
         let Some(&(job, part)) = self.owners.get(pod) else { return };
         if let Some(micros) = self.jobs[job].started(part, pod, timeline.now()) {
-            let turn = self.jobs[job].parts[part].turn;
-            timeline.after(micros.max(0), SimEvent::Finish { job, part, turn });
+            let generation = self.jobs[job].parts[part].generation;
+            timeline.after(micros.max(0), SimEvent::Finish { job, part, generation });
         }
     }
 
-    /// A part is done, unless it was interrupted in the meantime.
+    /// Finishes a part, unless it was interrupted.
     pub fn finish_part(
         &mut self,
         api: &mut Api,
         timeline: &mut Timeline<SimEvent>,
         job: usize,
         part: usize,
-        turn: u32,
+        generation: u32,
     ) {
         let state = &mut self.jobs[job].parts[part];
-        if state.turn != turn || state.broken || state.running_since.is_none() {
+        if state.generation != generation || state.interrupted || state.running_since.is_none() {
             return;
         }
         let pods: Vec<NamespacedName> = state.pods.keys().cloned().collect();
         self.jobs[job].finish(part, timeline.now());
         if self.has_batch_jobs() && self.jobs[job].is_done() {
-            self.arrange_sync(timeline, job);
+            self.schedule_sync(timeline, job);
             timeline.after(COLLECT_MICROS, SimEvent::Collect(job));
         }
         for pod in &pods {
@@ -190,7 +187,7 @@ impl JobController {
         timeline.after(RESTART_MICROS, SimEvent::Sweep(pods));
     }
 
-    /// Clears away pods that are done, and the group of a job that is.
+    /// Removes finished pods, and the group of a finished job.
     pub fn sweep(&mut self, api: &mut Api, pods: &[NamespacedName]) {
         for pod in pods {
             let owner = self.owners.remove(pod);
@@ -203,11 +200,11 @@ impl JobController {
         }
     }
 
-    /// A pod is gone before its part is done: the rest of its part goes too, and then all are made anew.
-    pub fn pod_gone(&mut self, api: &mut Api, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
+    /// After the deletion of a pod of an unfinished part: deletes the other pods of the part, then recreates all.
+    pub fn pod_deleted(&mut self, api: &mut Api, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
         let now = timeline.now();
-        let Some((at, part)) = self.owners.remove(pod) else { return };
-        let job = &mut self.jobs[at];
+        let Some((index, part)) = self.owners.remove(pod) else { return };
+        let job = &mut self.jobs[index];
         job.interrupt(part, now);
         let state = &mut job.parts[part];
         state.pods.remove(pod);
@@ -215,7 +212,7 @@ impl JobController {
             return;
         }
         if state.pods.is_empty() {
-            timeline.after(RESTART_MICROS, SimEvent::Renew { job: at, part });
+            timeline.after(RESTART_MICROS, SimEvent::RecreatePods { job: index, part });
             return;
         }
         for other in state.pods.keys() {
@@ -223,27 +220,27 @@ impl JobController {
         }
     }
 
-    /// Something about a Job changed.
+    /// Schedules a sync after a change of a Job.
     pub fn sync_later(&mut self, timeline: &mut Timeline<SimEvent>, name: &NamespacedName) {
         if let Some(&job) = self.names.get(name) {
-            self.arrange_sync(timeline, job);
+            self.schedule_sync(timeline, job);
         }
     }
 
-    /// Something about a pod changed.
+    /// Schedules a sync after a change of a pod.
     pub fn sync_owner(&mut self, timeline: &mut Timeline<SimEvent>, pod: &NamespacedName) {
         if let Some(&(job, _)) = self.owners.get(pod) {
-            self.arrange_sync(timeline, job);
+            self.schedule_sync(timeline, job);
         }
     }
 
-    fn arrange_sync(&mut self, timeline: &mut Timeline<SimEvent>, job: usize) {
+    fn schedule_sync(&mut self, timeline: &mut Timeline<SimEvent>, job: usize) {
         if self.has_batch_jobs() && self.syncing.insert(job) {
             timeline.after(SYNC_MICROS, SimEvent::Sync(job));
         }
     }
 
-    /// Makes the pods that a Job lacks, or deletes those of one that is suspended, and writes its status.
+    /// Creates the missing pods of a Job, or deletes the pods of a suspended one, and updates its status.
     pub fn sync(&mut self, api: &mut Api, job: usize, now: Timestamp) {
         self.syncing.remove(&job);
         let name = self.jobs[job].submission.name.clone();
@@ -256,7 +253,7 @@ impl JobController {
         } else {
             for part in 0..self.jobs[job].parts.len() {
                 if !self.jobs[job].parts[part].done {
-                    self.make_pods(api, job, part, now);
+                    self.create_pods(api, job, part, now);
                 }
             }
         }
@@ -266,7 +263,7 @@ impl JobController {
         }
     }
 
-    /// What is over goes, with all that it owns.
+    /// Removes a finished Job and the objects that it owns.
     pub fn collect(&self, api: &mut Api, job: usize) {
         let name = self.jobs[job].submission.name.clone();
         let Some(uid) = batch_job(api, &name).and_then(|job| job.metadata.uid.clone()) else { return };
@@ -287,13 +284,13 @@ fn batch_job<'a>(api: &'a Api, name: &NamespacedName) -> Option<&'a BatchJob> {
 
 fn job_status(api: &Api, job: &Job, object: &BatchJob, suspended: bool, now: Timestamp) -> JobStatus {
     let pods = job.parts.iter().flat_map(|part| part.pods.keys()).filter_map(|pod| api.pod(pod));
-    let (leaving, active): (Vec<_>, Vec<_>) =
+    let (terminating, active): (Vec<_>, Vec<_>) =
         pods.filter(|pod| !pod.is_finished()).partition(|pod| pod.metadata.deletion_timestamp.is_some());
     let before = object.status.clone().unwrap_or_default();
     let count = |pods: &[_]| i32::try_from(pods.len()).ok();
     let condition = |type_: &str, is: bool| {
         let status = if is { "True" } else { "False" };
-        let known = before.conditions.iter().flatten().find(|one| one.type_ == type_ && one.status == status);
+        let known = before.conditions.iter().flatten().find(|known| known.type_ == type_ && known.status == status);
         known.cloned().unwrap_or_else(|| JobCondition {
             type_: type_.to_owned(),
             status: status.to_owned(),
@@ -307,7 +304,7 @@ fn job_status(api: &Api, job: &Job, object: &BatchJob, suspended: bool, now: Tim
     }
     JobStatus {
         active: count(&active),
-        terminating: count(&leaving),
+        terminating: count(&terminating),
         conditions: Some(conditions),
         ..JobStatus::default()
     }

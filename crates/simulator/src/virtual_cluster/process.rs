@@ -1,4 +1,4 @@
-//! The scheduler as a process beside the API server: what reaches it, and how often it was started.
+//! The scheduler process: the messages between it and the API server, and its restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,19 @@ use super::sim_event::{LATENCY_MICROS, SimEvent};
 use crate::api::Api;
 use crate::timeline::Timeline;
 
-/// The scheduler that runs now, and what is under way between it and the API server.
 pub(crate) struct Process {
     pub scheduler: Scheduler,
-    /// How often it was started before.
-    pub life: u64,
-    /// When it was last started.
+    /// The number of restarts.
+    pub incarnation: u64,
+    /// The time of the last start.
     pub started: Timestamp,
-    /// How many events, requests and answers are under way.
+    /// The number of events, requests and responses in flight.
     pub undelivered: u64,
     /// Whether an event was lost since the last list.
-    pub lost: bool,
-    /// By life and uid: evictions that the scheduler was told had worked.
+    pub has_lost_event: bool,
+    /// The evictions whose success the scheduler received: its incarnation, and the uid of the pod or the admission of the workload.
     pub known_evicted: BTreeSet<(u64, String)>,
-    /// By the uid of a workload: how often it was admitted.
+    /// The number of admissions of each workload, by uid.
     pub admissions: BTreeMap<String, u32>,
 }
 
@@ -33,18 +32,18 @@ impl Process {
     pub fn new(setup: &RunConfig) -> Self {
         Self {
             scheduler: setup.scheduler(),
-            life: 0,
+            incarnation: 0,
             started: setup.start,
             undelivered: 0,
-            lost: false,
+            has_lost_event: false,
             known_evicted: BTreeSet::new(),
             admissions: BTreeMap::new(),
         }
     }
 
-    /// Kills the scheduler, and starts one that knows nothing.
+    /// Replaces the scheduler by a new one without state.
     pub fn restart(&mut self, setup: &RunConfig, timeline: &mut Timeline<SimEvent>, api: &Api) {
-        self.life += 1;
+        self.incarnation += 1;
         self.started = timeline.now();
         self.scheduler = setup.scheduler();
         self.list_all(timeline, api);
@@ -52,42 +51,42 @@ impl Process {
 
     /// Sends a list of every kind.
     pub fn list_all(&mut self, timeline: &mut Timeline<SimEvent>, api: &Api) {
-        self.lost = false;
+        self.has_lost_event = false;
         for &kind in Kind::ALL {
             self.send(timeline, LATENCY_MICROS, api.list(kind));
         }
     }
 
-    /// Sends an event to the scheduler that runs now.
+    /// Sends an event to the current scheduler.
     pub fn send(&mut self, timeline: &mut Timeline<SimEvent>, micros: i64, event: Event) {
-        self.put_under_way(timeline, micros, SimEvent::Deliver(self.life, event));
+        self.enqueue(timeline, micros, SimEvent::Deliver(self.incarnation, event));
     }
 
-    /// Puts an event, a request or an answer under way.
-    pub fn put_under_way(&mut self, timeline: &mut Timeline<SimEvent>, micros: i64, what: SimEvent) {
+    /// Schedules the arrival of an event, a request or a response.
+    pub fn enqueue(&mut self, timeline: &mut Timeline<SimEvent>, micros: i64, message: SimEvent) {
         self.undelivered += 1;
-        timeline.after(micros, what);
+        timeline.after(micros, message);
     }
 
-    /// The scheduler of this life observes something; one that was killed does not.
-    pub fn observe(&mut self, life: u64, event: Event, now: Timestamp) {
-        if life == self.life {
+    /// Passes an event to the scheduler, unless it was restarted since the event was sent.
+    pub fn observe(&mut self, incarnation: u64, event: Event, now: Timestamp) {
+        if incarnation == self.incarnation {
             self.scheduler.observe(event, now);
         }
     }
 
-    /// Whether nothing is under way, and nothing was lost.
+    /// Whether no message is in flight and no event was lost.
     pub fn is_at_rest(&self) -> bool {
-        self.undelivered == 0 && !self.lost
+        self.undelivered == 0 && !self.has_lost_event
     }
 
-    /// What tells an admission of a workload from those before.
-    pub fn turn_of(&self, workload: &str) -> String {
+    /// Identifies the current admission of a workload.
+    pub fn admission_id(&self, workload: &str) -> String {
         format!("{workload} {}", self.admissions.get(workload).copied().unwrap_or(0))
     }
 
-    /// Whether the scheduler that runs now has the answer that a pod, or a turn of a workload, was evicted.
+    /// Whether the current scheduler knows of the eviction of a pod (by uid) or of an admission of a workload.
     pub fn knows_evicted(&self, uid: &str) -> bool {
-        self.known_evicted.contains(&(self.life, uid.to_owned()))
+        self.known_evicted.contains(&(self.incarnation, uid.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! What a run starts from.
+//! The configuration of a run.
 
 use reprieve_api::kinds::Object;
 use reprieve_engine::Timestamp;
@@ -8,39 +8,38 @@ use reprieve_scheduler::Scheduler;
 use crate::faults::Faults;
 use crate::submission::Submission;
 
-/// By what name pods ask for the scheduler.
+/// The `schedulerName` of all simulated pods.
 pub const SCHEDULER: &str = "reprieve";
 
-/// What a run starts from.
+/// The configuration of a run under one policy.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// The policy.
+    /// The policy of all decisions.
     pub policy: Policy,
-    /// Nodes, classes, queues, budgets.
+    /// The objects that exist from the start: nodes, priority classes, queues, budgets.
     pub objects: Vec<Object>,
-    /// What is submitted, and when.
+    /// The jobs and services, each with its time.
     pub submissions: Vec<Submission>,
-    /// When it begins.
+    /// The virtual time of the start.
     pub start: Timestamp,
-    /// When it ends, whatever is still running.
+    /// The virtual time of the end, whether or not jobs still run.
     pub end: Timestamp,
-    /// What goes wrong.
+    /// The rates of injected faults.
     pub faults: Faults,
-    /// How long another operator takes to delete a pod that was labelled for it.
+    /// The time until another operator deletes a pod with the soft-eviction label.
     pub soft_eviction_micros: i64,
-    /// How far apart samples are taken; 0 is never.
+    /// The time between two samples of the usage; 0 for no samples.
     pub sample_micros: i64,
-    /// Whether every preemption is explained.
+    /// Whether each preemption comes with a report.
     pub explains: bool,
-    /// Where chance comes from.
+    /// The seed of the injected faults.
     pub seed: u64,
-    /// A bug of the scheduler.
+    /// A deliberate bug of the scheduler.
     #[cfg(feature = "deliberate-bugs")]
     pub bug: Option<reprieve_scheduler::Bug>,
 }
 
 impl RunConfig {
-    /// A scheduler that knows nothing yet.
     pub(super) fn scheduler(&self) -> Scheduler {
         let scheduler = Scheduler::new(SCHEDULER, self.policy);
         #[cfg(feature = "deliberate-bugs")]

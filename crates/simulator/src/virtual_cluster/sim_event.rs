@@ -1,45 +1,59 @@
-//! What will happen in a virtual cluster.
+//! The events on the timeline of a virtual cluster.
 
 use reprieve_api::kinds::Object;
 use reprieve_api::meta::NamespacedName;
 use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::Event;
 
-/// How long a request, its answer, or the news of a change is under way.
+/// The latency of a request, a response or a watch event.
 pub(super) const LATENCY_MICROS: i64 = 2_000;
-/// How long a controller takes to make a pod anew.
+/// The time that a controller takes to recreate a pod.
 pub(super) const RESTART_MICROS: i64 = 1_000_000;
 
-/// What will happen.
 pub(crate) enum SimEvent {
-    /// A job is submitted.
+    /// The job with this index is submitted.
     Arrive(usize),
-    /// An event reaches the scheduler that was started so many times.
+    /// An event reaches the scheduler of this incarnation; a restarted scheduler ignores it.
     Deliver(u64, Event),
-    /// A timer of that scheduler fires.
+    /// A timer of the scheduler of this incarnation fires.
     Wake(u64),
-    /// A request of that scheduler reaches the API server.
+    /// A request of the scheduler of this incarnation reaches the API server.
     Perform(u64, ActionId, Action),
-    /// Everything is listed anew.
+    /// The scheduler receives a list of every kind.
     Relist,
     /// A pod has started.
-    Start { pod: NamespacedName, uid: String },
+    Start {
+        pod: NamespacedName,
+        uid: String,
+    },
     /// A pod has stopped.
-    Stop { pod: NamespacedName, uid: String },
-    /// A part of a job is done, unless it was interrupted in the meantime.
-    Finish { job: usize, part: usize, turn: u32 },
-    /// The pods of a part are made anew.
-    Renew { job: usize, part: usize },
-    /// Another operator deletes a pod that was labelled for it.
-    EvictSoftly { pod: NamespacedName, uid: String },
-    /// Pods that are done are cleared away.
+    Stop {
+        pod: NamespacedName,
+        uid: String,
+    },
+    /// A part of a job finishes, unless its pods were recreated since (a higher generation).
+    Finish {
+        job: usize,
+        part: usize,
+        generation: u32,
+    },
+    RecreatePods {
+        job: usize,
+        part: usize,
+    },
+    /// Another operator deletes a pod with the soft-eviction label.
+    SoftEvict {
+        pod: NamespacedName,
+        uid: String,
+    },
+    /// Finished pods are removed.
     Sweep(Vec<NamespacedName>),
-    /// The controller of Jobs looks at one.
+    /// The Job controller processes the job with this index.
     Sync(usize),
-    /// A Job that is over is cleared away.
+    /// A finished Job is removed.
     Collect(usize),
-    /// A node that vanished comes back.
+    /// A lost node is added again.
     NodeBack(Box<Object>),
-    /// It is written down how full the cluster is.
+    /// The usage of the cluster is recorded.
     Sample,
 }

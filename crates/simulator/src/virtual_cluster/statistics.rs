@@ -1,4 +1,4 @@
-//! What a run is counted by, and what it leaves behind.
+//! The results of a run, collected while it proceeds.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,12 @@ use crate::job::Job;
 use crate::run::Run;
 use crate::usage::Usage;
 
-/// What is counted while a cluster runs.
 pub(crate) struct Statistics {
     pub run: Run,
     pub usage: Usage,
-    /// Why, by the number of the preemption, until somebody takes it: of a large cluster it is large.
+    /// Reports, each with the index of its preemption, until the caller takes them: those of a large cluster need much memory.
     pub reports: Vec<(usize, Box<DecisionReport>)>,
-    /// By uid: the pods that were evicted.
+    /// The uids of the evicted pods.
     pub evicted: BTreeSet<String>,
 }
 
@@ -30,10 +29,9 @@ impl Statistics {
         }
     }
 
-    /// The run, which ends now.
     pub fn finish(mut self, jobs: &[Job], ended: Timestamp) -> Run {
         self.run.ended = ended.0;
-        self.run.jobs = jobs.iter().map(|job| self.usage.record(job)).collect();
+        self.run.jobs = jobs.iter().map(|job| self.usage.job_record(job)).collect();
         self.run.resource = self.usage.resource;
         self.run.capacity = self.usage.capacity;
         self.run

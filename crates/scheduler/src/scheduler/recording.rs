@@ -1,0 +1,45 @@
+//! Records decisions as PreemptionTest files, which `reprieve test` can replay.
+
+use reprieve_api::record::record;
+use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
+use reprieve_engine::Outcome;
+use reprieve_loader::policy::Question;
+use reprieve_loader::time::time;
+use reprieve_report::answer::named;
+use reprieve_report::unit_ref::UnitRef;
+
+use super::Scheduler;
+use crate::step::RecordedDecision;
+
+impl Scheduler {
+    /// Adds a recording to each decision; `profile` is written into the files as the policy of the decision.
+    pub fn recording(mut self, profile: Profile) -> Self {
+        self.recorded_profile = Some(profile);
+        self
+    }
+
+    /// The decision as a file; called before an action changes the snapshot.
+    pub(super) fn record_decision(
+        &self,
+        unit: &UnitRef,
+        question: &Question,
+        outcome: &Outcome,
+    ) -> Option<RecordedDecision> {
+        let profile = self.recorded_profile.clone()?;
+        let at = time(question.now)?;
+        let kind = match unit {
+            UnitRef::Pod(_) => "Pod",
+            UnitRef::Group(_) => "PodGroup",
+            UnitRef::Workload(_) => "Workload",
+            UnitRef::Job(_) | UnitRef::BatchJob(_) => return None,
+        };
+        let key = unit.key().name;
+        let file_name = format!("{}-{}-{}", at.strftime("%Y%m%dT%H%M%S.%6fZ"), key.namespace, key.name);
+        let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: key.namespace, name: key.name };
+        let spec = TestSpec { now: Some(at.to_string()), profile, preemptor, expect: None };
+        let answer = named(self.view.loaded(), &question.ask(self.view.loaded()).members, outcome);
+        let is_known = |pod: &_| self.view.loaded().names.pod_id(pod).is_some();
+        let text = record(&self.view.live.all_objects(), is_known, &spec, &answer, &[]).ok()?;
+        Some(RecordedDecision { name: file_name, text })
+    }
+}
