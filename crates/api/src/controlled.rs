@@ -13,7 +13,7 @@ pub enum PodController {
     /// Runs its pods to the end.
     Job(Box<Job>, Volumes),
     /// Keeps pods running; one new pod of it asks.
-    Keeper(Box<ReplicaController>, Volumes),
+    Replicas(Box<ReplicaController>, Volumes),
 }
 
 /// A Deployment, ReplicaSet or StatefulSet, as far as its pods are made of it.

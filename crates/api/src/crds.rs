@@ -22,8 +22,8 @@ pub fn crds() -> Vec<(String, CustomResourceDefinition)> {
         PodGroupCrd::crd(),
     ];
     let named = |mut crd: CustomResourceDefinition| {
-        schemas(&mut crd).for_each(say_what_it_is);
-        say_who_approved(&mut crd);
+        schemas(&mut crd).for_each(describe_schema);
+        annotate_approval(&mut crd);
         (format!("{}.yaml", crd.metadata.name.clone().unwrap_or_default()), crd)
     };
     all.map(named).into()
@@ -35,7 +35,7 @@ fn schemas(crd: &mut CustomResourceDefinition) -> impl Iterator<Item = &mut JSON
 }
 
 /// An object may lack its spec, as a ResourceFlavor does that is about any node.
-fn say_what_it_is(schema: &mut JSONSchemaProps) {
+fn describe_schema(schema: &mut JSONSchemaProps) {
     let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
     schema.description = spec.and_then(|spec| spec.description.clone());
     (schema.title, schema.required) = (None, None);
@@ -46,7 +46,7 @@ fn say_what_it_is(schema: &mut JSONSchemaProps) {
 }
 
 /// The API server takes a resource of Kubernetes' own groups only if it says where the group was approved.
-fn say_who_approved(crd: &mut CustomResourceDefinition) {
+fn annotate_approval(crd: &mut CustomResourceDefinition) {
     if crd.spec.group.ends_with(".k8s.io") {
         let approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50".to_owned();
         let annotations = crd.metadata.annotations.get_or_insert_default();

@@ -39,16 +39,16 @@ KueueMilestone seconds cost
 ";
 
 /// A name with less likeness than this, of at most 1, is no suggestion.
-const ALIKE: f64 = 0.7;
+const MIN_SIMILARITY: f64 = 0.7;
 
 /// More unknown fields of one object than this are only counted.
-const MOST_FOUND: usize = 20;
+const MAX_FOUND: usize = 20;
 
 /// A longer key is cut in a warning.
-const LONGEST_KEY: usize = 100;
+const MAX_KEY_LENGTH: usize = 100;
 
 fn shortened(key: &str) -> String {
-    match key.char_indices().nth(LONGEST_KEY) {
+    match key.char_indices().nth(MAX_KEY_LENGTH) {
         Some((end, _)) => format!("{}…", &key[..end]),
         None => key.to_owned(),
     }
@@ -61,9 +61,9 @@ type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>
 pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = NamespacedName::new(text("/metadata/namespace"), text("/metadata/name"));
-    let mut walk = Walk::default();
+    let mut walk = FieldWalk::default();
     walk.value(value, type_name);
-    let Walk { mut found, more, .. } = walk;
+    let FieldWalk { mut found, more, .. } = walk;
     if more > 0 {
         found.push((format!("and {more} more"), None));
     }
@@ -104,9 +104,9 @@ pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: 
 
 /// The warnings about unknown fields; objects of one kind with the same one share a warning.
 pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<String> {
-    let mut alike: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
+    let mut same: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
     for unknown in unknown {
-        let (first, count) = alike.entry((&unknown.kind, &unknown.path)).or_insert((unknown, 0));
+        let (first, count) = same.entry((&unknown.kind, &unknown.path)).or_insert((unknown, 0));
         if unknown.name < first.name {
             *first = unknown;
         }
@@ -117,7 +117,7 @@ pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<Stri
         let meant = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
         format!("{kind} {name}{more}: {path}: unknown field, ignored{meant}")
     };
-    alike.into_values().map(warning).collect()
+    same.into_values().map(warning).collect()
 }
 
 fn types() -> &'static Types {
@@ -135,7 +135,7 @@ fn types() -> &'static Types {
 }
 
 #[derive(Default)]
-struct Walk {
+struct FieldWalk {
     /// The path of the value that is being walked.
     path: String,
     /// The path of each unknown field, and of the known one that is named most like it.
@@ -144,7 +144,7 @@ struct Walk {
     more: usize,
 }
 
-impl Walk {
+impl FieldWalk {
     fn value(&mut self, value: &Value, type_name: &str) {
         match value {
             Value::Object(fields) => {
@@ -155,7 +155,7 @@ impl Walk {
                         Some(None) => {}
                         // Volume sources that are not known are refused elsewhere, not ignored.
                         None if type_name == "Volume" => {}
-                        None if self.found.len() >= MOST_FOUND => self.more += 1,
+                        None if self.found.len() >= MAX_FOUND => self.more += 1,
                         None => {
                             let nearest = nearest(key, known.keys().copied()).map(|nearest| self.field(nearest));
                             self.found.push((self.field(&shortened(key)), nearest));
@@ -164,8 +164,8 @@ impl Walk {
                 }
             }
             Value::Array(items) => {
-                for (at, item) in items.iter().enumerate() {
-                    self.below(format!("{}[{at}]", self.path), item, type_name);
+                for (index, item) in items.iter().enumerate() {
+                    self.below(format!("{}[{index}]", self.path), item, type_name);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -186,14 +186,14 @@ impl Walk {
 /// The known name that is most alike; of two that are equally alike the first.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
-    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
+    let similarity = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
     let mut best: Option<(f64, &str)> = None;
     // The distance takes time in proportion to the length of the key, which may be megabytes.
     let comparable = |known: &&str| known.len().abs_diff(name.len()) * 2 <= known.len().max(name.len());
     for known in known.filter(comparable) {
-        let likeness = likeness(known);
-        if likeness >= ALIKE && best.is_none_or(|(most, _)| likeness > most) {
-            best = Some((likeness, known));
+        let similarity = similarity(known);
+        if similarity >= MIN_SIMILARITY && best.is_none_or(|(most, _)| similarity > most) {
+            best = Some((similarity, known));
         }
     }
     best.map(|(_, known)| known)

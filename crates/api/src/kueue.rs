@@ -84,7 +84,7 @@ pub struct ClusterQueueSpec {
     /// Its quota.
     pub resource_groups: Vec<ResourceGroupSpec>,
     /// Of which namespaces it takes workloads: `{}` is all, null none. Left out it is null; in a file, where no example need say it, `{}`.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "present_or_null")]
     #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
     pub namespace_selector: Option<Option<LabelSelector>>,
     /// `BestEffortFIFO` or `StrictFIFO`.
@@ -127,7 +127,9 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 }
 
 /// A field that is there, if only as null.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 

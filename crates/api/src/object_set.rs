@@ -89,8 +89,8 @@ impl ObjectSet {
 }
 
 fn shuffle<T>(items: &mut [T], state: &mut u64) {
-    for at in (1..items.len()).rev() {
+    for index in (1..items.len()).rev() {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        items.swap(at, (*state >> 33) as usize % (at + 1));
+        items.swap(index, (*state >> 33) as usize % (index + 1));
     }
 }

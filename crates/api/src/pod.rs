@@ -45,7 +45,7 @@ pub struct PodSpec {
     pub host_network: Option<bool>,
     pub host_users: Option<bool>,
     pub init_containers: Option<Vec<Container>>,
-    #[serde(skip_serializing_if = "WireNodeName::is_nowhere")]
+    #[serde(skip_serializing_if = "WireNodeName::is_none")]
     pub node_name: WireNodeName,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub overhead: Option<BTreeMap<String, Quantity>>,
@@ -72,7 +72,7 @@ pub struct PodSpec {
 pub struct WireNodeName(Option<String>);
 
 impl WireNodeName {
-    fn is_nowhere(&self) -> bool {
+    fn is_none(&self) -> bool {
         self.0.is_none()
     }
 }
@@ -124,7 +124,7 @@ pub struct PodStatus {
 
 impl PodStatus {
     /// The same without the conditions.
-    pub fn but_conditions(&self) -> Self {
+    pub fn without_conditions(&self) -> Self {
         Self { conditions: None, ..self.clone() }
     }
 }
@@ -191,7 +191,7 @@ impl Serialize for Pod {
         });
         let spec = bound.as_ref().or(spec.as_deref());
         let status = status.as_ref();
-        Written { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
+        SerializedPod { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
     }
 }
 
@@ -199,7 +199,7 @@ impl Serialize for Pod {
 #[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'p> {
+struct SerializedPod<'p> {
     api_version: &'static str,
     kind: &'static str,
     metadata: &'p ObjectMeta,

@@ -13,12 +13,12 @@ use crate::fields::unknown_fields;
 use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
 use crate::test_file::PreemptionTest;
-use crate::tree::{Counter, Node};
+use crate::tree::{Counter, NodeSeed};
 use crate::volumes::Volumes;
 use crate::{InputError, Kind, ObjectRef, ObjectSet, Source, Sourced};
 
 /// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
-const LONGEST_LINE: usize = 64 << 20;
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// One document of a stream.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Document<'_> {
     pub fn read(&self, objects: &mut ObjectSet) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
         let (value, mut read) = self.parse(false, None)?;
         let test = if TypeMeta::of(&value).is_test() {
-            Some(self.own(&value)?)
+            Some(self.decode_own(&value)?)
         } else {
             self.accept(value, &mut read)?;
             None
@@ -86,10 +86,10 @@ impl Document<'_> {
 
     /// Reads it as something of Reprieve's own that is no PreemptionTest.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        self.own(&self.parse(false, None)?.0)
+        self.decode_own(&self.parse(false, None)?.0)
     }
 
-    fn own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
+    fn decode_own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
         let object = typed(value, &self.source, &reference(value))?;
         Ok(Sourced { object: Arc::new(object), source: self.source.clone() })
     }
@@ -110,12 +110,12 @@ impl Document<'_> {
     }
 
     /// Puts the object where it belongs. The items of a list are there already.
-    fn accept(&self, value: Value, read: &mut Read<'_>) -> Result<(), InputError> {
+    fn accept(&self, value: Value, read: &mut ReadState<'_>) -> Result<(), InputError> {
         if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, read) }
     }
 
     /// The document as a tree, and what the items of a list are, which are not in the tree: each is taken as soon as it is read.
-    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, Read<'r>), InputError> {
+    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, ReadState<'r>), InputError> {
         let counter = Counter::first_pass(looks_like_json(self.text));
         let parsed = self.parse_once(&counter, submitted, namespace);
         if counter.needs_second_pass() {
@@ -129,8 +129,8 @@ impl Document<'_> {
         counter: &Counter,
         submitted: bool,
         namespace: Option<&'r str>,
-    ) -> Result<(Value, Read<'r>), InputError> {
-        let mut read = Read { objects: ObjectSet::default(), submitted, controlled: Vec::new(), namespace };
+    ) -> Result<(Value, ReadState<'r>), InputError> {
+        let mut read = ReadState { objects: ObjectSet::default(), submitted, controlled: Vec::new(), namespace };
         let mut tree = DocumentVisitor {
             source: &self.source,
             read: &mut read,
@@ -163,11 +163,11 @@ impl Document<'_> {
     }
 
     fn refuse_endless_lines(&self) -> Result<(), InputError> {
-        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE);
-        longest.map_or(Ok(()), |(at, line)| {
-            let (number, bytes) = (at + self.line + 1, line.len());
+        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > MAX_LINE_BYTES);
+        longest.map_or(Ok(()), |(index, line)| {
+            let (number, bytes) = (index + self.line + 1, line.len());
             let problem = format!(
-                "line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line"
+                "line {number} has {bytes} bytes; no object of Kubernetes has more than {MAX_LINE_BYTES} in a line"
             );
             Err(InputError::new(problem).at(&self.source))
         })
@@ -175,13 +175,14 @@ impl Document<'_> {
 
     fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
         let error = error.without_snippet();
-        let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
-        self.problem("YAML", at, &error.to_string())
+        let index = error.location().map(|location| (location.line() as usize, location.column() as usize));
+        self.problem("YAML", index, &error.to_string())
     }
 
     /// What is wrong, with the line in the file rather than in the document.
-    fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
-        let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
+    fn problem(&self, language: &str, index: Option<(usize, usize)>, message: &str) -> String {
+        let index =
+            index.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
             problem if problem.starts_with("cannot deserialize null into string") => {
@@ -189,7 +190,7 @@ impl Document<'_> {
             }
             problem => plain_problem(problem),
         };
-        format!("{at}this is not valid {language}: {problem}")
+        format!("{index}this is not valid {language}: {problem}")
     }
 }
 
@@ -262,7 +263,7 @@ impl TypeMeta {
 }
 
 /// What was read.
-struct Read<'r> {
+struct ReadState<'r> {
     objects: ObjectSet,
     /// Whether the objects are to be submitted. If not, objects whose controllers make pods are passed over, because their pods are in
     /// the input themselves.
@@ -276,7 +277,7 @@ struct Read<'r> {
 /// Builds the tree of a document, all but the items of a list.
 struct DocumentVisitor<'a, 'r> {
     source: &'a Source,
-    read: &'a mut Read<'r>,
+    read: &'a mut ReadState<'r>,
     counter: &'a Counter,
     /// Items that do not say what they are, and where they stood.
     kindless: Vec<(usize, Value)>,
@@ -309,7 +310,7 @@ impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
             if key == "items" {
                 map.next_value_seed(ItemsVisitor(self))?;
             } else {
-                fields.insert(key, map.next_value_seed(Node(self.counter))?);
+                fields.insert(key, map.next_value_seed(NodeSeed(self.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -339,7 +340,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let tree = self.0;
-        while let Some(value) = items.next_element_seed(Node(tree.counter))? {
+        while let Some(value) = items.next_element_seed(NodeSeed(tree.counter))? {
             tree.items += 1;
             if tree.counter.needs_second_pass() {
                 continue;
@@ -359,7 +360,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
 }
 
 /// Puts an object where it belongs.
-fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), InputError> {
+fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result<(), InputError> {
     if value.is_null() {
         return Ok(());
     }
@@ -379,9 +380,9 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
             ("batch", "Job") => {
                 Some(sourced(&value, source)?.map(|job| PodController::Job(Box::new(job), template_volumes(&value))))
             }
-            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-                Some(sourced(&value, source)?.map(|one| PodController::Keeper(Box::new(one), template_volumes(&value))))
-            }
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => Some(
+                sourced(&value, source)?.map(|one| PodController::Replicas(Box::new(one), template_volumes(&value))),
+            ),
             _ => None,
         };
         if let Some(made) = made {

@@ -58,7 +58,7 @@ impl ObjectRef {
     }
 
     /// Whether it is the object of this key; without a namespace any object of that kind and name is.
-    pub fn is(&self, key: &ObjectKey) -> bool {
+    pub fn refers_to(&self, key: &ObjectKey) -> bool {
         let namespace = self.namespace.as_ref();
         self.kind == KindRef::Known(key.kind)
             && self.name == key.name.name

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// No field of Kubernetes is such a number: what looks like one is a name, or a quantity, which is text as well.
-const LARGEST: f64 = 1e10;
+const MAX_NUMBER: f64 = 1e10;
 
 /// Counts the values of a text in the order of reading.
 #[derive(Debug, Default)]
@@ -45,27 +45,27 @@ impl Counter {
 
 /// Reads one value.
 #[derive(Clone, Copy)]
-pub(crate) struct Node<'c>(pub &'c Counter);
+pub(crate) struct NodeSeed<'c>(pub &'c Counter);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let number = self.0.next.get();
         self.0.next.set(number + 1);
         match self.0.as_text.binary_search(&number) {
-            Ok(_) => deserializer.deserialize_string(Reading { counter: self.0, number }),
-            Err(_) => deserializer.deserialize_any(Reading { counter: self.0, number }),
+            Ok(_) => deserializer.deserialize_string(NodeVisitor { counter: self.0, number }),
+            Err(_) => deserializer.deserialize_any(NodeVisitor { counter: self.0, number }),
         }
     }
 }
 
-struct Reading<'c> {
+struct NodeVisitor<'c> {
     counter: &'c Counter,
     number: usize,
 }
 
-impl<'de> Visitor<'de> for Reading<'_> {
+impl<'de> Visitor<'de> for NodeVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         let number = Number::from_f64(value);
-        if number.is_none() || self.counter.guesses && value.abs() >= LARGEST {
+        if number.is_none() || self.counter.guesses && value.abs() >= MAX_NUMBER {
             self.counter.infinite.borrow_mut().push(self.number);
         }
         Ok(number.map_or(Value::Null, Value::Number))
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(Node(self.counter))? {
+        while let Some(value) = items.next_element_seed(NodeSeed(self.counter))? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            values.insert(key, fields.next_value_seed(Node(self.counter))?);
+            values.insert(key, fields.next_value_seed(NodeSeed(self.counter))?);
         }
         Ok(Value::Object(values))
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Volume sources that leave every node open. kube-scheduler does not look at them either.
-const ANYWHERE: [&str; 20] = [
+const UNTIED_SOURCES: [&str; 20] = [
     "azureFile",
     "cephfs",
     "configMap",
@@ -84,20 +84,20 @@ impl Volumes {
 
 /// Whether a field of a volume is a source that is tied to a place. A source that is not known here is taken for one.
 fn is_tied(field: &str) -> bool {
-    field != "name" && !ANYWHERE.contains(&field)
+    field != "name" && !UNTIED_SOURCES.contains(&field)
 }
 
 impl<'de> Deserialize<'de> for Volumes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = Option::<Vec<Read>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(Self::of(all.into_iter().map(|Read(fields)| fields).collect()))
+        let all = Option::<Vec<WireVolume>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self::of(all.into_iter().map(|WireVolume(fields)| fields).collect()))
     }
 }
 
 /// A volume as it is read: its name and what ties it to a place. There are many, and most have nothing but what is skipped.
-struct Read(Map<String, Value>);
+struct WireVolume(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for WireVolume {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ReadVisitor)
     }
@@ -106,22 +106,22 @@ impl<'de> Deserialize<'de> for Read {
 struct ReadVisitor;
 
 impl<'de> Visitor<'de> for ReadVisitor {
-    type Value = Read;
+    type Value = WireVolume;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a volume")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireVolume, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            if ANYWHERE.contains(&key.as_str()) {
+            if UNTIED_SOURCES.contains(&key.as_str()) {
                 map.next_value::<IgnoredAny>()?;
             } else if let Some(value) = map.next_value::<Option<Value>>()? {
                 fields.insert(key, value);
             }
         }
-        Ok(Read(fields))
+        Ok(WireVolume(fields))
     }
 }
 

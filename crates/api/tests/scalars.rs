@@ -73,21 +73,20 @@ fn the_objects_of_a_list_are_read_once_where_one_of_them_needs_a_second_pass() {
 #[test]
 fn what_kubectl_reads_as_a_number_or_a_boolean_is_refused_as_a_name() {
     for (name, is) in [
-        ("true", "the boolean true"),
-        ("False", "the boolean false"),
-        ("7", "the number 7"),
-        ("1e3", "the number 1000.0"),
-        ("0x1f", "the number 31"),
-        ("010", "the number 8"),
-        ("1_000", "the number 1000"),
-        (".5", "the number 0.5"),
+        ("true", "true is a boolean"),
+        ("False", "false is a boolean"),
+        ("7", "7 is a number"),
+        ("1e3", "1000.0 is a number"),
+        ("0x1f", "31 is a number"),
+        ("010", "8 is a number"),
+        ("1_000", "1000 is a number"),
+        (".5", "0.5 is a number"),
     ] {
-        let problem =
-            format!("cluster.yaml: document 1: Pod: metadata.name: is read as {is}, but must be text; quote it");
+        let problem = format!("cluster.yaml: document 1: Pod: metadata.name: {is}; quote it, because it must be text");
         assert_eq!(read(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n")), Err(problem));
         let labels = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a, labels: {{b: {name}}}}}\n");
         let problem =
-            format!("cluster.yaml: document 1: Pod a: metadata.labels.b: is read as {is}, but must be text; quote it");
+            format!("cluster.yaml: document 1: Pod a: metadata.labels.b: {is}; quote it, because it must be text");
         assert_eq!(read(&labels), Err(problem));
     }
     for null in ["null", "~", ""] {

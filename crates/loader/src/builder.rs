@@ -14,7 +14,7 @@ use crate::obstacles::Obstacles;
 use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::queue_source::QueueSource;
-use crate::shape::{Interners, keys_of, keys_read};
+use crate::shape::{Interners, keys_of, selected_keys};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Amounts, Classes, Interner, OnInvalid, QueueSpec, by_name, nth_rank, plain_name, requests, timestamp};
 use reprieve_api::koordinator::label;
@@ -27,7 +27,7 @@ use reprieve_api::{
 /// What is known of the names in a cluster.
 pub struct SnapshotBuilder {
     pub classes: Classes,
-    pub vocabulary: Interners,
+    pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
     pub shapes: Shapes,
@@ -72,7 +72,7 @@ pub struct BudgetRule {
 
 impl BudgetRule {
     /// A budget without a selector, or with an empty one, and a pod without labels have nothing to do with each other.
-    fn is_about(&self, labels: &Labels) -> bool {
+    fn covers(&self, labels: &Labels) -> bool {
         self.selector != Selector::Nothing
             && !self.selector.is_empty()
             && !labels.is_empty()
@@ -97,15 +97,15 @@ impl SnapshotBuilder {
         let groups = groups(objects, &classes, &mut texts, &mut warnings)?;
         let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
         let jobs = jobs(objects)?;
-        let mut vocabulary = Interners { texts, ..vocabulary(objects)? };
-        let of_yunikorn = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.account);
-        let accounts = quotas.iter().flat_map(|quotas| &quotas.accounts).chain(of_yunikorn);
-        accounts.flat_map(QueueSpec::resources).for_each(|resource| _ = vocabulary.resources.id(resource));
-        let loader = Self {
+        let mut interners = Interners { texts, ..new_interners(objects)? };
+        let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
+        let queues = quotas.iter().flat_map(|quotas| &quotas.specs).chain(yunikorn_queues);
+        queues.flat_map(QueueSpec::resources).for_each(|resource| _ = interners.resources.id(resource));
+        let builder = Self {
             classes,
-            vocabulary,
+            interners,
             nodes: BTreeMap::new(),
-            groups: groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
+            groups: groups.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             jobs,
@@ -114,13 +114,13 @@ impl SnapshotBuilder {
             obstacles: Obstacles::new(objects, policy, scheduler_name),
             warnings,
         };
-        Ok((loader, groups.into_values().collect()))
+        Ok((builder, groups.into_values().collect()))
     }
 
     /// The groups, each with the topology that it names.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
         let with_topology = |GroupDraft { group, topology_key }| {
-            let topology = topology_key.map(|key| self.vocabulary.topology(&key));
+            let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
         groups.into_iter().map(with_topology).collect()
@@ -130,7 +130,7 @@ impl SnapshotBuilder {
     pub fn pods(
         &mut self,
         objects: &ObjectSet,
-        strictness: OnInvalid,
+        on_invalid: OnInvalid,
     ) -> Result<Vec<(NamespacedName, Pod)>, InputError> {
         let mut pods = Vec::new();
         for (name, sourced) in by_name::<NamespacedName, _>(&objects.pods)? {
@@ -145,12 +145,12 @@ impl SnapshotBuilder {
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
                 }
-                Err(error) if strictness != OnInvalid::Live => return Err(error),
+                Err(error) if on_invalid != OnInvalid::Live => return Err(error),
                 Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
                 Ok(None) => {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
                     let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
-                    if strictness == OnInvalid::Test {
+                    if on_invalid == OnInvalid::Test {
                         return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
                     self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
@@ -180,15 +180,15 @@ impl SnapshotBuilder {
         let group = group_of(object);
         let shape = shape.map_or_else(|| self.shape(name, object), Ok)?;
         let annotations = object.metadata.annotations.as_ref();
-        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
         let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
-        let marked_for = marked_for.map(|preemptor| TextId(self.vocabulary.texts.id(preemptor)));
-        let scheduled = condition(status, "PodScheduled").and_then(|at| at.last_transition_time.as_ref());
+        let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
+        let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
-        let obstacle = if node.is_none() { self.obstacles.of(object, &mut self.vocabulary.texts) } else { None };
+        let obstacle = if node.is_none() { self.obstacles.find(object, &mut self.interners.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
@@ -203,17 +203,17 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            leaving: leaving.map(|at| Terminating { deadline: timestamp(at.0), by_preemption: preempted }),
+            leaving: leaving.map(|index| Terminating { deadline: timestamp(index.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: own_word.map(|word| word == "false"),
+            own_opt_out: allow_preemption.map(|word| word == "false"),
             class_unknown: self.classes.is_undefined(class),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             queue,
-            application: Some(ApplicationId(self.vocabulary.applications.id(&application_of(object)))),
+            application: Some(ApplicationId(self.interners.applications.id(&application_of(object)))),
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
@@ -227,7 +227,7 @@ impl SnapshotBuilder {
 
     fn shape(&mut self, name: &NamespacedName, object: &ApiPod) -> Result<ShapeId, InputError> {
         let requests = requests::requests(object)?;
-        let shape = self.vocabulary.shape(name, object, &requests)?;
+        let shape = self.interners.shape(name, object, &requests)?;
         Ok(self.shapes.id(shape))
     }
 
@@ -236,20 +236,20 @@ impl SnapshotBuilder {
         objects: &BTreeMap<String, &Sourced<ApiNode>>,
         allocatable: &[Amounts],
     ) -> Result<Vec<Node>, InputError> {
-        let resources = self.vocabulary.resources.names().to_vec();
+        let resources = self.interners.resources.names().to_vec();
         let mut nodes = Vec::new();
         for ((name, sourced), allocatable) in objects.iter().zip(allocatable) {
             let object = &sourced.object;
             let spec = object.spec.clone().unwrap_or_default();
-            let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
+            let taints = spec.taints.iter().flatten().map(|taint| self.interners.taint(taint));
             let taints = taints.collect::<Result<_, _>>().map_err(|error| sourced.locate(error))?;
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             nodes.push(Node {
-                name: self.vocabulary.value(name),
+                name: self.interners.value(name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
-                labels: self.vocabulary.labels(object.metadata.labels.as_ref()),
+                labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
-                cordon: (spec.unschedulable == Some(true)).then(|| self.vocabulary.cordon()),
+                cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
                 resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
             });
         }
@@ -265,34 +265,34 @@ impl SnapshotBuilder {
             names.dedup();
             let mut domain = vec![None; self.nodes.len()];
             for node in nodes {
-                let at = labelled(node).and_then(|name| names.binary_search(&name).ok());
-                domain[self.nodes[&plain_name(&*node.object)].index()] = at.map(|at| at as u32);
+                let index = labelled(node).and_then(|name| names.binary_search(&name).ok());
+                domain[self.nodes[&plain_name(&*node.object)].index()] = index.map(|index| index as u32);
             }
             (Topology { domain, n_domains: names.len() }, names)
         };
-        self.vocabulary.topologies.names().iter().map(divide).unzip()
+        self.interners.topologies.names().iter().map(divide).unzip()
     }
 
     /// The shapes by number, each with an amount for every resource.
     pub fn shapes(&self) -> Vec<Shape> {
         let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
         shapes.sort_unstable_by_key(|(id, _)| *id);
-        shapes.into_iter().map(|(_, shape)| self.filled(shape)).collect()
+        shapes.into_iter().map(|(_, shape)| self.with_all_resources(shape)).collect()
     }
 
     /// A shape with an amount for every resource.
-    pub fn filled(&self, shape: &Shape) -> Shape {
+    pub fn with_all_resources(&self, shape: &Shape) -> Shape {
         let mut shape = shape.clone();
-        shape.requests.resize(self.vocabulary.resources.names().len(), 0);
+        shape.requests.resize(self.interners.resources.names().len(), 0);
         shape
     }
 
     /// The budgets that taking a bound pod would charge.
     pub fn budgets_of(&self, name: &NamespacedName, labels: &Labels) -> Vec<BudgetId> {
         let about = |rule: &BudgetRule| {
-            rule.name.namespace == name.namespace && rule.is_about(labels) && !rule.disrupted.contains(&name.name)
+            rule.name.namespace == name.namespace && rule.covers(labels) && !rule.disrupted.contains(&name.name)
         };
-        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(at, _)| BudgetId::new(at)).collect()
+        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(index, _)| BudgetId::new(index)).collect()
     }
 
     /// Which budgets each bound pod charges.
@@ -303,9 +303,9 @@ impl SnapshotBuilder {
         pods: &[(NamespacedName, Pod)],
     ) -> Result<(), InputError> {
         let named = by_name::<NamespacedName, _>(&objects.budgets)?;
-        for (at, (name, budget)) in named.into_iter().enumerate() {
+        for (index, (name, budget)) in named.into_iter().enumerate() {
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self.vocabulary.selector(selector);
+            let selector = self.interners.selector(selector);
             let selector = selector.map_err(|error| budget.locate(error).field("spec.selector"))?;
             let status = budget.object.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
@@ -318,9 +318,9 @@ impl SnapshotBuilder {
                     break;
                 }
                 let labels = &cluster.shapes[pod.shape.index()].labels;
-                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.is_about(labels));
+                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.covers(labels));
                 if matches && pod.node.is_some() && !rule.disrupted.contains(&pod_name.name) {
-                    cluster.pods[at_pod].budgets.push(BudgetId::new(at));
+                    cluster.pods[at_pod].budgets.push(BudgetId::new(index));
                 }
             }
             self.budgets.push(rule);
@@ -330,10 +330,10 @@ impl SnapshotBuilder {
 }
 
 /// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.
-fn vocabulary(objects: &ObjectSet) -> Result<Interners, InputError> {
-    let mut vocabulary = Interners::default();
+fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
+    let mut interners = Interners::default();
     for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
-        vocabulary.resources.id(resource);
+        interners.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (name, namespace) in by_name::<String, _>(&objects.namespaces)? {
@@ -344,10 +344,10 @@ fn vocabulary(objects: &ObjectSet) -> Result<Interners, InputError> {
         labels.entry(namespace).or_default();
     }
     // The pod sets of a workload may get different flavors, and with them nodes.
-    vocabulary.read.insert(POD_SET.to_owned());
+    interners.selected_keys.insert(POD_SET.to_owned());
     for budget in &objects.budgets {
         let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        vocabulary.read.extend(selector.into_iter().flat_map(keys_of).cloned());
+        interners.selected_keys.extend(selector.into_iter().flat_map(keys_of).cloned());
     }
     let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
     let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
@@ -355,23 +355,23 @@ fn vocabulary(objects: &ObjectSet) -> Result<Interners, InputError> {
     let sets = sets.filter_map(|set| set.template.spec.as_ref());
     let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
     for (affinity, spread) in pods.chain(sets) {
-        vocabulary.read.extend(keys_read(affinity, spread).into_iter().cloned());
+        interners.selected_keys.extend(selected_keys(affinity, spread).into_iter().cloned());
     }
     for (name, mut labels) in labels {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-        let id = vocabulary.namespaces.id(&name);
-        vocabulary.namespace_labels.insert(id, labels);
+        let id = interners.namespaces.id(&name);
+        interners.namespace_labels.insert(id, labels);
     }
-    Ok(vocabulary)
+    Ok(interners)
 }
 
 /// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.
 fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(at, toleration)| {
+    let ignored = tolerations.filter_map(|(index, toleration)| {
         let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!("Pod {name}: spec.tolerations[{at}].operator {operator} is ignored"))
+        Some(format!("Pod {name}: spec.tolerations[{index}].operator {operator} is ignored"))
     });
     ignored.collect()
 }

@@ -24,16 +24,16 @@ use crate::build::build_for;
 use crate::groups::{read_standalone_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
-use crate::quota::{is_finished, pod_set_names, ranked_by};
+use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
 use crate::{Loaded, OnInvalid, SnapshotBuilder};
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectSet, Pod as ApiPod, Source, Sourced};
-use tables::{Tables, between};
+use tables::{Tables, rank_between};
 
 /// How many shapes, groups and jobs that nobody has any more are kept at least.
-const FORGOTTEN: usize = 1_000;
+const MIN_UNUSED_ENTRIES: usize = 1_000;
 
 /// A snapshot that lives on.
 pub struct SnapshotCache {
@@ -52,7 +52,7 @@ pub struct SnapshotCache {
     policy: Policy,
     /// The scheduler that decides.
     scheduler_name: Option<String>,
-    times_made: u64,
+    rebuilds: u64,
     quarantine: Quarantine,
 }
 
@@ -60,9 +60,9 @@ pub struct SnapshotCache {
 #[derive(Default)]
 struct Quarantine {
     /// Those that cannot be understood as things are, and why.
-    left_out: BTreeMap<ObjectKey, InputError>,
+    reasons: BTreeMap<ObjectKey, InputError>,
     /// Those that were not reported yet.
-    untold: Vec<(ObjectKey, InputError)>,
+    unreported: Vec<(ObjectKey, InputError)>,
 }
 
 impl Default for SnapshotCache {
@@ -79,7 +79,7 @@ impl Default for SnapshotCache {
             serving_last_good: false,
             policy,
             scheduler_name: None,
-            times_made: 0,
+            rebuilds: 0,
             quarantine: Quarantine::default(),
         }
     }
@@ -105,7 +105,7 @@ impl SnapshotCache {
         self.stale |= self.is_joint();
         self.retry_quarantined(&object.key(), Some(&object));
         if let Object::Pod(pod) = object {
-            return self.put_pod(pod);
+            return self.upsert_pod(pod);
         }
         let key = object.key();
         let old = self.objects.insert(key.clone(), object.clone());
@@ -113,15 +113,15 @@ impl SnapshotCache {
             return Ok(());
         }
         match (&object, old.as_ref()) {
-            (Object::Node(new), Some(Object::Node(old))) => self.stale = matters(new) != matters(old),
+            (Object::Node(new), Some(Object::Node(old))) => self.stale = relevant_fields(new) != relevant_fields(old),
             (Object::Namespace(new), Some(Object::Namespace(old))) => {
                 self.stale = new.metadata.labels != old.metadata.labels;
             }
             (Object::PodDisruptionBudget(new), Some(Object::PodDisruptionBudget(old))) if same_budget(new, old) => {
                 let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
-                let at = self.tables.loader.budgets.iter().position(|rule| rule.name == key.name);
-                let at = at.expect("a budget that is known has a rule");
-                self.tables.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
+                let index = self.tables.builder.budgets.iter().position(|rule| rule.name == key.name);
+                let index = index.expect("a budget that is known has a rule");
+                self.tables.loaded.snapshot.set_budget(BudgetId::new(index), allowed);
             }
             (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
                 self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
@@ -132,7 +132,7 @@ impl SnapshotCache {
             }
             (Object::KoordinatorPodGroup(group), None) => self.add_job(&key, group),
             (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
-            (Object::KueueWorkload(workload), _) => self.put_workload(&key, workload),
+            (Object::KueueWorkload(workload), _) => self.upsert_workload(&key, workload),
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
@@ -155,7 +155,7 @@ impl SnapshotCache {
             Kind::Job => _ = self.objects.remove(key),
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
-                self.tables.loader.groups.remove(&key.name);
+                self.tables.builder.groups.remove(&key.name);
                 self.tables.loaded.names.groups.ids.remove(&key.name);
             }
             Kind::KueueWorkload => {
@@ -164,7 +164,7 @@ impl SnapshotCache {
             }
             Kind::KoordinatorPodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
-                self.tables.loader.jobs.remove(&key.name);
+                self.tables.builder.jobs.remove(&key.name);
             }
             _ => self.stale |= self.objects.remove(key).is_some(),
         }
@@ -177,7 +177,7 @@ impl SnapshotCache {
         }
         let mut refused = Ok(());
         let built = loop {
-            let understood = self.objects.iter().filter(|(key, _)| !self.quarantine.left_out.contains_key(key));
+            let understood = self.objects.iter().filter(|(key, _)| !self.quarantine.reasons.contains_key(key));
             let understood: BTreeMap<ObjectKey, Object> =
                 understood.map(|(key, one)| (key.clone(), one.clone())).collect();
             match self.build(&understood) {
@@ -187,8 +187,8 @@ impl SnapshotCache {
                 }
                 Err(error) => match self.workload_of(&error).filter(|key| understood.contains_key(key)) {
                     Some(key) => {
-                        self.quarantine.untold.push((key.clone(), error.clone()));
-                        self.quarantine.left_out.insert(key, error);
+                        self.quarantine.unreported.push((key.clone(), error.clone()));
+                        self.quarantine.reasons.insert(key, error);
                     }
                     None => {
                         refused = Err(error);
@@ -199,7 +199,7 @@ impl SnapshotCache {
         };
         self.tables = Tables::new(built);
         self.serving_last_good = refused.is_err();
-        self.times_made += 1;
+        self.rebuilds += 1;
         refused
     }
 
@@ -222,22 +222,22 @@ impl SnapshotCache {
             _ => None,
         };
         match key.kind {
-            _ if self.quarantine.left_out.is_empty() => {}
+            _ if self.quarantine.reasons.is_empty() => {}
             Kind::KueueWorkload if what_matters(now) == what_matters(self.objects.get(key)) => {}
-            Kind::KueueWorkload => _ = self.quarantine.left_out.remove(key),
+            Kind::KueueWorkload => _ = self.quarantine.reasons.remove(key),
             Kind::Pod | Kind::Job => {}
-            _ => self.quarantine.left_out.clear(),
+            _ => self.quarantine.reasons.clear(),
         }
     }
 
     /// Why a workload is left out, if it is.
     pub fn quarantine_reason(&self, workload: &ObjectKey) -> Option<&InputError> {
-        self.quarantine.left_out.get(workload)
+        self.quarantine.reasons.get(workload)
     }
 
     /// The workloads that were left out since this was last asked, and why.
     pub fn take_quarantined(&mut self) -> Vec<(ObjectKey, InputError)> {
-        std::mem::take(&mut self.quarantine.untold)
+        std::mem::take(&mut self.quarantine.unreported)
     }
 
     /// The tables may be wrong: the next refresh makes them anew.
@@ -247,7 +247,7 @@ impl SnapshotCache {
 
     /// How often the snapshot was made anew: numbers from before mean nothing now.
     pub fn rebuild_count(&self) -> u64 {
-        self.times_made
+        self.rebuilds
     }
 
     /// Whether the next refresh has something to do.
@@ -302,7 +302,7 @@ impl SnapshotCache {
         let Object::PodGroup(group) = self.objects.get(&ObjectKey::new(Kind::PodGroup, group.clone()))? else {
             return None;
         };
-        refused_priority(group, &self.tables.loader.classes)
+        refused_priority(group, &self.tables.builder.classes)
     }
 
     /// Everything, as a file would have it.
@@ -323,35 +323,35 @@ impl SnapshotCache {
     }
 
     fn add_group(&mut self, key: &ObjectKey, object: &PodGroup) {
-        let SnapshotBuilder { classes, vocabulary, .. } = &mut self.tables.loader;
-        let named = read_standalone_group(&key.name, object, classes, &mut vocabulary.texts);
-        self.tables.keep_texts();
+        let SnapshotBuilder { classes, interners, .. } = &mut self.tables.builder;
+        let named = read_standalone_group(&key.name, object, classes, &mut interners.texts);
+        self.tables.append_new_texts();
         let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
             self.stale = true;
             return;
         };
         let id = self.tables.loaded.snapshot.add_group(named.group);
-        self.tables.loader.groups.insert(key.name.clone(), id);
+        self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
-        self.enter_members(key);
+        self.add_members(key);
     }
 
     fn add_job(&mut self, key: &ObjectKey, object: &KoordinatorPodGroup) {
         self.stale |= field_of_job(object).is_some();
         match usize::try_from(object.spec.min_member) {
-            Ok(needed) if !self.tables.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
+            Ok(needed) if !self.tables.builder.jobs.contains_key(&key.name) => self.insert_job(&key.name, needed),
             _ => self.stale = true,
         }
-        self.enter_members(key);
+        self.add_members(key);
     }
 
-    fn new_job(&mut self, name: &NamespacedName, min_member: usize) {
+    fn insert_job(&mut self, name: &NamespacedName, min_member: usize) {
         let snapshot = &mut self.tables.loaded.snapshot;
-        match between(&self.tables.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
+        match rank_between(&self.tables.builder.jobs, name, |(job, _)| snapshot.job(*job).rank) {
             Some(rank) => {
                 let id = snapshot.add_job(Job { rank, min_member, members: Vec::new() });
-                self.tables.loader.jobs.insert(name.clone(), (id, min_member));
+                self.tables.builder.jobs.insert(name.clone(), (id, min_member));
                 self.tables.loaded.names.jobs.push(name.clone());
             }
             None => self.stale = true,
@@ -359,24 +359,24 @@ impl SnapshotCache {
     }
 
     /// Puts a workload into the tables. What cannot be understood is told with the next refresh.
-    fn put_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>) {
-        if self.quarantine.left_out.contains_key(key) {
+    fn upsert_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>) {
+        if self.quarantine.reasons.contains_key(key) {
             return;
         }
         self.stale |= self.serving_last_good;
-        let Some(reader) = self.tables.loader.queues.workloads().filter(|_| !self.serving_last_good) else { return };
+        let Some(reader) = self.tables.builder.queues.workloads().filter(|_| !self.serving_last_good) else { return };
         if is_finished(object) {
             self.remove_workload(key);
             return;
         }
-        let ranked_by = ranked_by(&key.name, object);
+        let ranked_by = workload_order_key(&key.name, object);
         let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
         let rank = match id {
             Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
-            None => between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
+            None => rank_between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
-        let workload = reader.read(&key.name, object, &mut self.tables.loader.vocabulary.texts);
-        self.tables.keep_texts();
+        let workload = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
+        self.tables.append_new_texts();
         let (Some(rank), Ok(workload)) = (rank, workload) else {
             self.stale = true;
             return;
@@ -396,7 +396,7 @@ impl SnapshotCache {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
-        if let Some(reader) = self.tables.loader.queues.workloads_mut() {
+        if let Some(reader) = self.tables.builder.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);
         }
         self.last_good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
@@ -407,8 +407,8 @@ impl SnapshotCache {
         let old = self.last_good.remove(key);
         let Some(id) = self.tables.loaded.names.queues.workloads.ids.remove(&key.name) else { return };
         self.tables.loaded.snapshot.remove_workload(id);
-        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.loader.queues.workloads_mut(), old) {
-            reader.order.remove(&ranked_by(&key.name, &old));
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.builder.queues.workloads_mut(), old) {
+            reader.order.remove(&workload_order_key(&key.name, &old));
         }
         self.tables.free_workloads.push(id);
     }
@@ -421,7 +421,7 @@ fn same_workload(new: &KueueWorkload, old: &KueueWorkload) -> bool {
 }
 
 /// What of a node matters to a decision.
-fn matters(node: &Node) -> impl PartialEq + '_ {
+fn relevant_fields(node: &Node) -> impl PartialEq + '_ {
     let status = node.status.as_ref();
     let offers = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
     (&node.metadata.labels, &node.spec, offers)

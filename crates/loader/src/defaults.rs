@@ -104,7 +104,7 @@ impl Defaults {
     }
 
     /// Completes the pods of a Kueue Workload as Kueue does before it counts what they request.
-    pub fn adjust(&self, namespace: &str, spec: &mut PodSpec) {
+    pub fn complete_as_kueue(&self, namespace: &str, spec: &mut PodSpec) {
         if spec.overhead.as_ref().is_none_or(BTreeMap::is_empty)
             && let Some(class) = self.runtime_class(spec)
         {

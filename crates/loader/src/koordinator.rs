@@ -21,9 +21,9 @@ pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preempt
 #[derive(Debug, Default)]
 pub struct ElasticQuotaTree {
     /// The quotas as plain accounts: min is the guarantee, max the ceiling.
-    pub accounts: Vec<QueueSpec>,
+    pub specs: Vec<QueueSpec>,
     /// Where each stands in `accounts`.
-    places: BTreeMap<String, usize>,
+    index_by_name: BTreeMap<String, usize>,
 }
 
 /// `None` where there is no ElasticQuota.
@@ -56,20 +56,20 @@ pub fn quota_tree(objects: &ObjectSet) -> Result<Option<ElasticQuotaTree>, Input
             if tree.find(&name).is_none() {
                 let parent = parent_of(&name).and_then(|parent| tree.find(parent));
                 let quota = named[&name];
-                let account = account(name.clone(), parent, &quota.object).map_err(|error| quota.locate(error))?;
-                tree.places.insert(name, tree.accounts.len());
-                tree.accounts.push(account);
+                let spec = queue_spec(name.clone(), parent, &quota.object).map_err(|error| quota.locate(error))?;
+                tree.index_by_name.insert(name, tree.specs.len());
+                tree.specs.push(spec);
             }
         }
     }
     Ok(Some(tree))
 }
 
-fn account(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
+fn queue_spec(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
     let guarantee = amounts(&quota.spec.min, "spec.min")?;
-    let ceiling = amounts(&quota.spec.max, "spec.max")?;
-    refuse_min_above_max(&guarantee, &ceiling)?;
-    Ok(QueueSpec { name, parent, guarantee, ceiling })
+    let limit = amounts(&quota.spec.max, "spec.max")?;
+    refuse_min_above_max(&guarantee, &limit)?;
+    Ok(QueueSpec { name, parent, guarantee, limit })
 }
 
 fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> {
@@ -85,14 +85,14 @@ fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> 
 
 impl ElasticQuotaTree {
     fn find(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+        self.index_by_name.get(name).copied()
     }
 
     /// The quota that a pod names; one that names none is held by the nodes alone.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
         let Some(name) = label(pod, QUOTA) else { return Ok(None) };
         match self.find(name) {
-            Some(at) => Ok(Some(QueueId::new(at))),
+            Some(index) => Ok(Some(QueueId::new(index))),
             None => {
                 let problem = format!("quota {name:?} is not in the input; add it, or name another");
                 Err(InputError::new(problem).field(format!("metadata.labels[{QUOTA}]")))
@@ -101,8 +101,8 @@ impl ElasticQuotaTree {
     }
 
     /// The tree as the engine has it.
-    pub fn queues(&self, resources: &[String]) -> QueueTree {
-        QueueTree::new(true, resources.len(), self.accounts.iter().map(|account| account.queue(resources)).collect())
+    pub fn to_queue_tree(&self, resources: &[String]) -> QueueTree {
+        QueueTree::new(true, resources.len(), self.specs.iter().map(|spec| spec.queue(resources)).collect())
     }
 }
 
@@ -116,7 +116,7 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, Inp
 
 /// What a pod says of being preempted; `None` where it says nothing.
 pub fn preemptible(pod: &Pod) -> Option<bool> {
-    label(pod, PREEMPTIBLE).map(|word| word != "false")
+    label(pod, PREEMPTIBLE).map(|value| value != "false")
 }
 
 /// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
@@ -130,22 +130,22 @@ pub fn jobs(objects: &ObjectSet) -> Result<BTreeMap<NamespacedName, (JobId, usiz
             return Err(group.locate(error));
         }
     }
-    let mut said: BTreeMap<NamespacedName, (Option<bool>, NamespacedName)> = BTreeMap::new();
+    let mut declared: BTreeMap<NamespacedName, (Option<bool>, NamespacedName)> = BTreeMap::new();
     for pod in &objects.pods {
         if let Some(job) = job_of(&pod.object) {
-            let word = preemptible(&pod.object);
+            let value = preemptible(&pod.object);
             let (first, of) =
-                said.entry(job.clone()).or_insert_with(|| (word, NamespacedName::from_meta(&pod.object.metadata)));
-            if *first != word {
+                declared.entry(job.clone()).or_insert_with(|| (value, NamespacedName::from_meta(&pod.object.metadata)));
+            if *first != value {
                 let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");
                 return Err(pod.locate(InputError::new(problem).field(format!("metadata.labels[{PREEMPTIBLE}]"))));
             }
         }
     }
-    let names: BTreeSet<NamespacedName> = said.into_keys().chain(defined.keys().cloned()).collect();
-    let numbered = names.into_iter().enumerate().map(|(at, name)| {
+    let names: BTreeSet<NamespacedName> = declared.into_keys().chain(defined.keys().cloned()).collect();
+    let numbered = names.into_iter().enumerate().map(|(index, name)| {
         let min_member = defined.get(&name).map_or(0, |group| group.object.spec.min_member);
-        (name, (JobId::new(at), usize::try_from(min_member).unwrap_or(0)))
+        (name, (JobId::new(index), usize::try_from(min_member).unwrap_or(0)))
     });
     Ok(numbered.collect())
 }

@@ -55,7 +55,7 @@ pub use on_invalid::OnInvalid;
 pub(crate) use order::nth_rank;
 pub use policy::{Question, policy_name};
 pub use queue_spec::QueueSpec;
-pub use quota::{accounts, is_finished};
+pub use quota::{is_finished, queue_specs};
 pub use requests::Amounts;
 pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;

@@ -17,7 +17,7 @@ use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod as ApiPod, PodSpec, Sourced};
 
 /// More pods than this are in no cluster.
-const MOST_PODS: i64 = 1_000_000;
+const MAX_PODS: i64 = 1_000_000;
 
 /// By pod: its workload, and which of the workload's pod sets.
 pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
@@ -84,17 +84,17 @@ struct SyntheticPods {
 }
 
 /// The pods that pending workloads lack. Of a pod set that has more than all nodes could hold none are made: it fits nowhere.
-fn missing(
+fn missing_pods(
     objects: &ObjectSet,
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
     slots: i64,
     defaults: &Defaults,
 ) -> Result<Vec<SyntheticPods>, InputError> {
-    let mut there: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
+    let mut existing: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
     for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
         if let Some((workload, set)) = membership.get(name) {
-            *there.entry((workload, *set)).or_default() += 1;
+            *existing.entry((workload, *set)).or_default() += 1;
         }
     }
     let mut all = Vec::new();
@@ -105,16 +105,16 @@ fn missing(
         if workload.status.as_ref().is_some_and(|status| status.admission.is_some()) {
             continue;
         }
-        for (at, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
-            let count = set.count - there.get(&(&name, at)).copied().unwrap_or_default();
+        for (index, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
+            let count = set.count - existing.get(&(&name, index)).copied().unwrap_or_default();
             total = total.saturating_add(count.max(0));
-            if total > MOST_PODS {
-                let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
+            if total > MAX_PODS {
+                let problem = format!("all pending workloads have more than {MAX_PODS} pods; leave some out");
                 return Err(sourced.locate(InputError::new(problem)));
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
-            all.push(SyntheticPods { template, workload: name.clone(), set: (at, set.name.clone()), count });
+            all.push(SyntheticPods { template, workload: name.clone(), set: (index, set.name.clone()), count });
         }
     }
     Ok(all)
@@ -124,7 +124,7 @@ impl SyntheticPods {
     /// Names that no object can have: `workload/set-0`.
     fn names(&self) -> impl Iterator<Item = NamespacedName> + '_ {
         let (NamespacedName { namespace, name }, (_, set)) = (&self.workload, &self.set);
-        (0..self.count).map(move |at| NamespacedName::new(namespace, &format!("{name}/{set}-{at}")))
+        (0..self.count).map(move |index| NamespacedName::new(namespace, &format!("{name}/{set}-{index}")))
     }
 }
 
@@ -151,7 +151,7 @@ impl SnapshotBuilder {
         let mut membership = find_membership(objects);
         let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
         let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
-        for missing in missing(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
+        for missing in missing_pods(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
             let made = self.pod(&missing.workload, &missing.template, None);
             let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
             if let Some(pod) = made {
@@ -162,8 +162,8 @@ impl SnapshotBuilder {
             }
         }
         pods.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (at, (_, pod)) in pods.iter_mut().enumerate() {
-            pod.rank = nth_rank(at);
+        for (index, (_, pod)) in pods.iter_mut().enumerate() {
+            pod.rank = nth_rank(index);
         }
         Ok(membership)
     }
@@ -183,7 +183,7 @@ impl SnapshotBuilder {
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
                 spec.node_labels.iter().all(has)
             };
-            let tolerations = spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = spec.tolerations.iter().map(|one| self.interners.toleration(one));
             let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
             flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
         }
@@ -202,14 +202,14 @@ pub fn assign_pods(
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
 ) {
-    for (at, (name, pod)) in pods.iter().enumerate() {
+    for (index, (name, pod)) in pods.iter().enumerate() {
         let Some((workload, set)) = membership.get(name) else { continue };
         let Ok(owner) = names.binary_search(workload) else { continue };
         let admitted = workloads[owner].admission.is_some();
         if let Some(set) = workloads[owner].pod_sets.get_mut(*set)
             && (is_pending(pod) || admitted && pod.node.is_some())
         {
-            set.pods.push(PodId::new(at));
+            set.pods.push(PodId::new(index));
         }
     }
 }

@@ -55,7 +55,7 @@ impl<Id> Default for Numbered<Id> {
 impl<Id: Copy> Numbered<Id> {
     /// Numbers names in their order.
     pub(crate) fn new(names: Vec<NamespacedName>, id: impl Fn(usize) -> Id) -> Self {
-        let ids = names.iter().cloned().enumerate().map(|(at, name)| (name, id(at))).collect();
+        let ids = names.iter().cloned().enumerate().map(|(index, name)| (name, id(index))).collect();
         Self { names, ids }
     }
 

@@ -29,8 +29,8 @@ impl Obstacles {
     }
 
     /// What keeps a pending pod from being placed, if anything does.
-    pub fn of(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
-        if self.schedulers.is_other(pod, &self.policy) {
+    pub fn find(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
+        if self.schedulers.names_other_scheduler(pod, &self.policy) {
             return Some(Obstacle::OtherScheduler);
         }
         let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());

@@ -12,7 +12,7 @@ use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
 /// How long a workload that was preempted preempts nobody, the first time.
 const PAUSE_SECONDS: i64 = 300;
 /// How often that is doubled at most: it is three weeks then.
-const MOST_DOUBLINGS: u32 = 12;
+const MAX_DOUBLINGS: u32 = 12;
 
 /// A criterion that is named twice, or both ways of comparing running times, say nothing clear.
 pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
@@ -39,8 +39,8 @@ pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
 pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError> {
     let written = workload.spec.preemption.iter().flat_map(|spec| &spec.disruption_cost_milestones);
     let mut milestones: Vec<Milestone> = Vec::new();
-    for (at, MilestoneSpec { seconds, cost }) in written.enumerate() {
-        let field = |name: &str| format!("spec.preemption.disruptionCostMilestones[{at}].{name}");
+    for (index, MilestoneSpec { seconds, cost }) in written.enumerate() {
+        let field = |name: &str| format!("spec.preemption.disruptionCostMilestones[{index}].{name}");
         let number = |value: i64, name: &str| {
             let problem = format!("{value} is not between 0 and {}", u32::MAX);
             u32::try_from(value).map_err(|_| InputError::new(problem).field(field(name)))
@@ -58,7 +58,7 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
 
 pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputError> {
     let choices = [("Requeue", OnPreemption::Requeue), ("Terminate", OnPreemption::Terminate)];
-    choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices, "Requeue or Terminate")
+    parse_choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices, "Requeue or Terminate")
 }
 
 /// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as
@@ -67,7 +67,7 @@ pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
     let times: i32 = evictions.filter(|one| one.reason == "Preempted").map(|one| one.count).sum();
     let requeued = status.conditions.iter().find(|one| one.type_ == "Requeued" && one.status == "True")?;
-    let doubled = u32::try_from(times - 1).ok()?.min(MOST_DOUBLINGS);
+    let doubled = u32::try_from(times - 1).ok()?.min(MAX_DOUBLINGS);
     Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doubled))
 }
 
@@ -78,7 +78,7 @@ pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
 }
 
 /// What the text of a field stands for: the first choice where the field is missing.
-pub(crate) fn choice<T: Copy>(
+pub(crate) fn parse_choice<T: Copy>(
     field: &str,
     text: Option<&str>,
     choices: &[(&str, T)],

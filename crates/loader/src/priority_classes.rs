@@ -69,12 +69,12 @@ impl Classes {
 
     /// Whether a class that is named is defined nowhere.
     pub fn is_undefined(&self, name: Option<&str>) -> bool {
-        named(name).is_some_and(|name| !self.classes.contains_key(name))
+        non_empty(name).is_some_and(|name| !self.classes.contains_key(name))
     }
 
     /// The priority: what is set, else the class's, else the default class's, else 0.
     pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> Result<Priority, InputError> {
-        let from_class = || match named(class) {
+        let from_class = || match non_empty(class) {
             Some(name) => self.value(name).map(|priority| priority.0).ok_or_else(|| {
                 let problem =
                     format!("PriorityClass {name:?} is not defined; add it to the input, or set spec.priority");
@@ -87,7 +87,7 @@ impl Classes {
 
     /// Whether it may preempt: its own word, else its class's.
     pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
-        let from_class = || match named(class) {
+        let from_class = || match non_empty(class) {
             Some(name) => self.classes.get(name).and_then(|class| class.preemption_policy.as_deref()),
             None => self.global_default.as_ref().and_then(|(_, policy)| policy.as_deref()),
         };
@@ -96,16 +96,16 @@ impl Classes {
 
     /// What a pod of the class tolerates. A pod that names none tolerates nothing, even where there is a default class.
     pub fn toleration(&self, class: Option<&str>) -> Option<Toleration> {
-        self.classes.get(named(class)?)?.toleration
+        self.classes.get(non_empty(class)?)?.toleration
     }
 
     /// Whether a pod of the class opted out of being preempted.
     pub fn opted_out(&self, class: Option<&str>) -> bool {
-        named(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
+        non_empty(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
     }
 }
 
-fn named(class: Option<&str>) -> Option<&str> {
+fn non_empty(class: Option<&str>) -> Option<&str> {
     class.filter(|name| !name.is_empty())
 }
 

@@ -74,14 +74,14 @@ impl QueueSource {
         let named = |queues: Vec<String>| (QueueNames { queues, ..QueueNames::default() }, Vec::new());
         match (&*self, kueue) {
             (Self::YuniKorn(tree), _) => {
-                let offered = |at: usize| cluster.nodes.iter().map(|node| node.allocatable[at]).sum();
+                let offered = |index: usize| cluster.nodes.iter().map(|node| node.allocatable[index]).sum();
                 let offered: Vec<i64> = (0..resources.len()).map(offered).collect();
-                cluster.queues = tree.queues(resources, &offered);
-                named(tree.queues.iter().map(|queue| queue.account.name.clone()).collect())
+                cluster.queues = tree.to_queue_tree(resources, &offered);
+                named(tree.queues.iter().map(|queue| queue.spec.name.clone()).collect())
             }
             (Self::Koordinator(quotas), _) => {
-                cluster.queues = quotas.queues(resources);
-                named(quotas.accounts.iter().map(|account| account.name.clone()).collect())
+                cluster.queues = quotas.to_queue_tree(resources);
+                named(quotas.specs.iter().map(|spec| spec.name.clone()).collect())
             }
             (Self::Kueue(_) | Self::None, Some(kueue)) => {
                 let KueueTables { queues, rules, workloads, names, warnings, reader } = kueue;

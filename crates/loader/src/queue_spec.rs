@@ -15,13 +15,13 @@ pub struct QueueSpec {
     /// What it is guaranteed.
     pub guarantee: Amounts,
     /// What it may use at most.
-    pub ceiling: Amounts,
+    pub limit: Amounts,
 }
 
 impl QueueSpec {
     /// The resources that it has a limit of.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
-        self.guarantee.keys().chain(self.ceiling.keys())
+        self.guarantee.keys().chain(self.limit.keys())
     }
 
     /// The queue as the engine has it, with no rules but its limits.
@@ -32,7 +32,7 @@ impl QueueSpec {
         Queue {
             parent: self.parent.map(QueueId::new),
             guarantee: by_resource(&self.guarantee),
-            limit: by_resource(&self.ceiling),
+            limit: by_resource(&self.limit),
             local_quota: vec![0; resources.len()],
             fence: false,
             preemptible: true,

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
-use crate::preemption_options::{choice, sorting};
+use crate::preemption_options::{parse_choice, sorting};
 use crate::protected_namespaces::protected;
 use crate::requests::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
@@ -25,10 +25,10 @@ use reprieve_api::kueue::{
     ResourceQuota,
 };
 use reprieve_api::{InputError, ObjectSet, quantity};
-use workloads::{Places, unfinished};
-pub use workloads::{WorkloadReader, ranked_by};
+use workloads::{PlacedPods, unfinished};
+pub use workloads::{WorkloadReader, workload_order_key};
 
-const BILLION: i64 = 1_000_000_000;
+const NANO_PER_UNIT: i64 = 1_000_000_000;
 
 /// What Kueue's objects add to a snapshot.
 pub struct KueueTables {
@@ -59,13 +59,13 @@ pub fn kueue_tables(
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
-    let reading = QuotaTreeBuilder::new(objects)?;
-    let (queues, rules) = reading.tree()?;
-    let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
+    let tree = QuotaTreeBuilder::new(objects)?;
+    let (queues, rules) = tree.tree()?;
+    let queue_names = tree.drafts.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
-    let places = Places { all: places_all, scheduler: scheduler.to_owned() };
-    let mut reader = WorkloadReader::new(reading, &rules, objects, places, notes)?;
+    let places = PlacedPods { all: places_all, scheduler: scheduler.to_owned() };
+    let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes)?;
     let named = unfinished(objects)?;
     let workloads = reader.all(&named, notes)?;
     Ok(Some(KueueTables {
@@ -76,8 +76,8 @@ pub fn kueue_tables(
             queues: queue_names,
             pod_sets: named.values().map(|one| pod_set_names(&one.object)).collect(),
             workloads: Numbered::new(named.into_keys().collect(), WorkloadId::new),
-            flavors: reader.reading.flavors.keys().cloned().collect(),
-            resources: reader.reading.resources.keys().cloned().collect(),
+            flavors: reader.tree.flavors.keys().cloned().collect(),
+            resources: reader.tree.resources.keys().cloned().collect(),
         },
         warnings,
         reader,
@@ -90,39 +90,39 @@ pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
 }
 
 /// Queues and cohorts as plain accounts; flavors are added up.
-pub fn accounts(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
-    let reading = QuotaTreeBuilder::new(objects)?;
-    let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
-    let account = |node: &QueueDraft| {
-        let mut account = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
+pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
+    let tree = QuotaTreeBuilder::new(objects)?;
+    let names: BTreeMap<QuotaResourceId, &String> = tree.resources.iter().map(|(name, id)| (*id, name)).collect();
+    let spec = |node: &QueueDraft| {
+        let mut spec = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
         let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
         for ((_, resource), quota) in &node.quota {
             let name = names[resource];
-            let guarantee = account.guarantee.entry(name.clone()).or_default();
+            let guarantee = spec.guarantee.entry(name.clone()).or_default();
             *guarantee = guarantee.saturating_add(quota.nominal);
-            let ceiling = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
+            let limit = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
             let sum = limited.entry(name).or_insert(Some(0));
-            *sum = sum.zip(ceiling).map(|(sum, ceiling)| sum.saturating_add(ceiling));
+            *sum = sum.zip(limit).map(|(sum, limit)| sum.saturating_add(limit));
         }
-        let ceilings = limited.into_iter().filter_map(|(name, ceiling)| Some((name.clone(), ceiling?)));
-        account.ceiling = ceilings.collect();
-        account
+        let limits = limited.into_iter().filter_map(|(name, limit)| Some((name.clone(), limit?)));
+        spec.limit = limits.collect();
+        spec
     };
-    Ok(reading.nodes.iter().map(account).collect())
+    Ok(tree.drafts.iter().map(spec).collect())
 }
 
 /// A queue or cohort before quotas are summed.
 struct QueueDraft {
     name: String,
     parent: Option<usize>,
-    quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
+    quota: BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>,
     namespace_selector: Option<Option<LabelSelector>>,
     /// Its rules, except for what it may borrow.
     rules: QueueRules,
 }
 
 #[derive(Clone, Copy)]
-struct CellQuota {
+struct QuotaLimits {
     nominal: i64,
     borrowing_limit: Option<i64>,
     lending_limit: Option<i64>,
@@ -132,9 +132,9 @@ struct CellQuota {
 struct QuotaTreeBuilder {
     flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
-    nodes: Vec<QueueDraft>,
+    drafts: Vec<QueueDraft>,
     cohorts: BTreeMap<String, usize>,
-    queues: BTreeMap<String, QueueId>,
+    cluster_queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
     namespaces: Namespaces,
     /// The namespaces in which nobody is taken.
@@ -145,25 +145,26 @@ impl QuotaTreeBuilder {
     fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
-        let flavors = flavors.map(|(at, (name, one))| (name, (FlavorId::new(at), one.object.spec.clone()))).collect();
+        let flavors =
+            flavors.map(|(index, (name, one))| (name, (FlavorId::new(index), one.object.spec.clone()))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
         let resources = named.into_iter().enumerate();
-        let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
-        let mut reading = Self {
+        let resources = resources.map(|(index, name)| (name.clone(), QuotaResourceId::new(index))).collect();
+        let mut tree = Self {
             flavors,
             resources,
-            nodes: Vec::new(),
+            drafts: Vec::new(),
             cohorts: BTreeMap::new(),
-            queues: BTreeMap::new(),
+            cluster_queues: BTreeMap::new(),
             classes: WorkloadClasses::new(objects)?,
             namespaces: Namespaces::new(objects),
             protected: protected(objects),
         };
-        reading.add_cohorts(objects)?;
-        reading.add_queues(objects)?;
-        Ok(reading)
+        tree.add_cohorts(objects)?;
+        tree.add_queues(objects)?;
+        Ok(tree)
     }
 
     /// Cohorts, those that are only named among them, parents first.
@@ -191,15 +192,15 @@ impl QuotaTreeBuilder {
                 }
                 let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
                 let node = match defined.get(&name) {
-                    None => self.node(&name, parent, &ClusterQueueSpec::default())?,
+                    None => self.draft(&name, parent, &ClusterQueueSpec::default())?,
                     Some(cohort) => {
                         let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
                         let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
-                        self.node(&name, parent, &spec).map_err(|error| cohort.locate(error))?
+                        self.draft(&name, parent, &spec).map_err(|error| cohort.locate(error))?
                     }
                 };
-                self.cohorts.insert(name, self.nodes.len());
-                self.nodes.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+                self.cohorts.insert(name, self.drafts.len());
+                self.drafts.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
             }
         }
         Ok(())
@@ -210,14 +211,14 @@ impl QuotaTreeBuilder {
             let spec = &queue.object.spec;
             let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
             let parent = cohort.map(|cohort| self.cohorts[cohort]);
-            let node = self.node(&name, parent, spec).map_err(|error| queue.locate(error))?;
-            self.queues.insert(name, QueueId::new(self.nodes.len()));
-            self.nodes.push(node);
+            let node = self.draft(&name, parent, spec).map_err(|error| queue.locate(error))?;
+            self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));
+            self.drafts.push(node);
         }
         Ok(())
     }
 
-    fn node(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
+    fn draft(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
         let (quota, groups) = self.quota(&spec.resource_groups)?;
         namespace_selector::check(&spec.namespace_selector)?;
         let namespace_selector = spec.namespace_selector.clone();
@@ -228,13 +229,13 @@ impl QuotaTreeBuilder {
     fn quota(
         &self,
         groups: &[ResourceGroupSpec],
-    ) -> Result<(BTreeMap<(FlavorId, QuotaResourceId), CellQuota>, Vec<ResourceGroup>), InputError> {
+    ) -> Result<(BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>, Vec<ResourceGroup>), InputError> {
         let mut quota = BTreeMap::new();
         let mut read = Vec::new();
-        for (at, group) in groups.iter().enumerate() {
+        for (index, group) in groups.iter().enumerate() {
             let mut flavors = Vec::new();
             for (flavor_at, flavor) in group.flavors.iter().enumerate() {
-                let path = format!("spec.resourceGroups[{at}].flavors[{flavor_at}]");
+                let path = format!("spec.resourceGroups[{index}].flavors[{flavor_at}]");
                 let Some((id, _)) = self.flavors.get(&flavor.name) else {
                     let problem = format!("ResourceFlavor {:?} is not in the input; add it", flavor.name);
                     return Err(InputError::new(problem).field(format!("{path}.name")));
@@ -245,7 +246,7 @@ impl QuotaTreeBuilder {
                         let problem = format!("{:?} is not among the covered resources", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")));
                     };
-                    let cell = cell_quota(resource).map_err(|error| {
+                    let cell = quota_limits(resource).map_err(|error| {
                         let field = error.field.clone().unwrap_or_default();
                         error.field(format!("{path}.{}.{field}", resource.name))
                     })?;
@@ -261,42 +262,42 @@ impl QuotaTreeBuilder {
     /// Sums the quotas from the leaves up.
     fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
         let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
-        for node in &self.nodes {
+        for node in &self.drafts {
             cells.extend(node.quota.keys());
         }
         let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
         let n = cells.len();
         let quota = |node: &QueueDraft, cell: usize| node.quota.get(&cells[cell]).copied();
         let mut subtree: Vec<Vec<i64>> = self
-            .nodes
+            .drafts
             .iter()
             .map(|node| (0..n).map(|cell| quota(node, cell).map_or(0, |quota| quota.nominal)).collect())
             .collect();
-        let mut kept: Vec<Vec<i64>> = vec![vec![0; n]; self.nodes.len()];
+        let mut kept: Vec<Vec<i64>> = vec![vec![0; n]; self.drafts.len()];
         // Cohorts stand before what is in them only among themselves, so depth decides the order of the sums.
-        let depth = |at: usize| std::iter::successors(Some(at), |&at| self.nodes[at].parent).count();
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(depth(at)));
-        for at in order {
+        let depth = |index: usize| std::iter::successors(Some(index), |&index| self.drafts[index].parent).count();
+        let mut order: Vec<usize> = (0..self.drafts.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(depth(index)));
+        for index in order {
             for cell in 0..n {
-                let lending = quota(&self.nodes[at], cell).and_then(|quota| quota.lending_limit);
-                kept[at][cell] = lending.map_or(0, |limit| (subtree[at][cell] - limit).max(0));
-                if let Some(parent) = self.nodes[at].parent {
-                    let lent = subtree[at][cell] - kept[at][cell];
+                let lending = quota(&self.drafts[index], cell).and_then(|quota| quota.lending_limit);
+                kept[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
+                if let Some(parent) = self.drafts[index].parent {
+                    let lent = subtree[index][cell] - kept[index][cell];
                     subtree[parent][cell] = subtree[parent][cell].checked_add(lent).ok_or_else(|| {
                         InputError::new(format!(
                             "the quotas below cohort {} add up to more than 2^63-1",
-                            self.nodes[parent].name
+                            self.drafts[parent].name
                         ))
                     })?;
                 }
             }
         }
-        let queues = self.nodes.iter().enumerate().map(|(at, node)| Queue {
+        let queues = self.drafts.iter().enumerate().map(|(index, node)| Queue {
             parent: node.parent.map(QueueId::new),
-            guarantee: subtree[at].clone(),
+            guarantee: subtree[index].clone(),
             limit: vec![UNDEFINED; n],
-            local_quota: kept[at].clone(),
+            local_quota: kept[index].clone(),
             fence: false,
             preemptible: true,
             delay_micros: 0,
@@ -304,10 +305,10 @@ impl QuotaTreeBuilder {
         });
         let queues = QueueTree::new(true, n, queues.collect());
         let mut table = vec![vec![None; self.resources.len()]; self.flavors.len()];
-        for (at, (flavor, resource)) in cells.iter().enumerate() {
-            table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(at));
+        for (index, (flavor, resource)) in cells.iter().enumerate() {
+            table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(index));
         }
-        let rules = self.nodes.iter().map(|node| {
+        let rules = self.drafts.iter().map(|node| {
             let limit = |cell| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
             QueueRules { borrowing_limit: cells.iter().map(limit).collect(), ..node.rules.clone() }
         });
@@ -330,7 +331,7 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
     Ok(QueueRules {
         is_cohort: false,
         borrowing_limit: Vec::new(),
-        within: choice(
+        within: parse_choice(
             "spec.preemption.withinClusterQueue",
             preemption.within_cluster_queue.as_deref(),
             &[
@@ -340,7 +341,7 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
             ],
             "Never, LowerPriority or LowerOrNewerEqualPriority",
         )?,
-        reclaim: choice(
+        reclaim: parse_choice(
             "spec.preemption.reclaimWithinCohort",
             preemption.reclaim_within_cohort.as_deref(),
             &[
@@ -356,18 +357,18 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
         trigger_after_seconds: trigger_after_seconds(preemption)?,
         sorting: sorting(&preemption.workload_sorting)?,
         borrow: borrow_within(preemption.borrow_within_cohort.as_ref())?,
-        when_can_borrow: stops_search(
+        when_can_borrow: parse_fungibility(
             "spec.flavorFungibility.whenCanBorrow",
             fungibility.when_can_borrow.as_deref().unwrap_or("MayStopSearch"),
             "Borrow",
         )?,
-        when_can_preempt: stops_search(
+        when_can_preempt: parse_fungibility(
             "spec.flavorFungibility.whenCanPreempt",
             fungibility.when_can_preempt.as_deref().unwrap_or("TryNextFlavor"),
             "Preempt",
         )?,
         preempts_before_borrowing: fungibility.preference.as_deref() == Some("PreemptionOverBorrowing"),
-        queueing: choice(
+        queueing: parse_choice(
             "spec.queueingStrategy",
             spec.queueing_strategy.as_deref(),
             &[("BestEffortFIFO", QueueingStrategy::BestEffortFifo), ("StrictFIFO", QueueingStrategy::StrictFifo)],
@@ -379,13 +380,13 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
 }
 
 /// `also` is the last version's word for `MayStopSearch`.
-fn stops_search(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
+fn parse_fungibility(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
     let choices = [
         ("MayStopSearch", Fungibility::MayStopSearch),
         (also, Fungibility::MayStopSearch),
         ("TryNextFlavor", Fungibility::TryNextFlavor),
     ];
-    choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
+    parse_choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
 }
 
 fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
@@ -402,7 +403,7 @@ fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError>
 fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCohort, InputError> {
     let Some(spec) = spec else { return Ok(BorrowWithinCohort::Never) };
     let threshold = spec.max_priority_threshold.map(Priority);
-    choice(
+    parse_choice(
         "spec.preemption.borrowWithinCohort.policy",
         spec.policy.as_deref(),
         &[("Never", BorrowWithinCohort::Never), ("LowerPriority", BorrowWithinCohort::LowerPriority { threshold })],
@@ -410,7 +411,7 @@ fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCo
     )
 }
 
-fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
+fn quota_limits(resource: &ResourceQuota) -> Result<QuotaLimits, InputError> {
     let amount =
         |value: &Value, field: &str| requests::amount(&resource.name, value).map_err(|error| error.field(field));
     let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
@@ -419,11 +420,11 @@ fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
         Some(max) => Some((max - nominal).max(0)),
         None => limit(&resource.borrowing_limit, "borrowingLimit")?,
     };
-    Ok(CellQuota { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
+    Ok(QuotaLimits { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
 }
 
 fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
-    let Some(value) = weight else { return Ok(BILLION) };
+    let Some(value) = weight else { return Ok(NANO_PER_UNIT) };
     let text = text_of(value);
     let wrong =
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");

@@ -113,13 +113,13 @@ enum View {
 
 fn containers_total(spec: &PodSpec, status: &PodStatus, view: View) -> Result<Exact, InputError> {
     let mut total = Exact::new();
-    for (at, container) in spec.containers.iter().enumerate() {
-        add(&mut total, &container_requests(container, status, view, || format!("spec.containers[{at}]"))?);
+    for (index, container) in spec.containers.iter().enumerate() {
+        add(&mut total, &container_requests(container, status, view, || format!("spec.containers[{index}]"))?);
     }
     let mut sidecars = Exact::new();
     let mut initializing = Exact::new();
-    for (at, container) in spec.init_containers.iter().flatten().enumerate() {
-        let mut own = container_requests(container, status, view, || format!("spec.initContainers[{at}]"))?;
+    for (index, container) in spec.init_containers.iter().flatten().enumerate() {
+        let mut own = container_requests(container, status, view, || format!("spec.initContainers[{index}]"))?;
         if container.restart_policy.as_deref() == Some("Always") {
             add(&mut total, &own);
             add(&mut sidecars, &own);

@@ -41,7 +41,7 @@ impl Schedulers {
     }
 
     /// Whether a pod is a member of a gang, and names another scheduler.
-    pub fn is_other(&self, pod: &Pod, policy: &Policy) -> bool {
+    pub fn names_other_scheduler(&self, pod: &Pod, policy: &Policy) -> bool {
         let own = scheduler_of(pod);
         gang_of(pod, policy).is_some_and(|gang| match self {
             Self::Named(name) => name != own,

@@ -30,7 +30,7 @@ pub struct Interners {
     /// By namespace: its labels.
     pub namespace_labels: BTreeMap<u32, BTreeMap<String, String>>,
     /// The keys of pods' labels that the selectors of pods and budgets read.
-    pub read: BTreeSet<String>,
+    pub selected_keys: BTreeSet<String>,
 }
 
 type StringMap = BTreeMap<String, String>;
@@ -60,7 +60,7 @@ impl Interners {
     /// The labels of a pod that are read; the others, which tell pods apart that are alike to everybody, become one that no selector can name.
     fn read_labels(&mut self, labels: Option<&StringMap>) -> Labels {
         let all = labels.into_iter().flatten();
-        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.read.contains(*key));
+        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.selected_keys.contains(*key));
         let one = (!others.is_empty()).then(|| (self.key(""), self.value("")));
         let read = read.into_iter().map(|(key, value)| (self.key(key), self.value(value)));
         Labels::new(read.chain(one).collect())
@@ -83,16 +83,16 @@ impl Interners {
         let empty = PodSpec::default();
         let spec = pod.spec.as_deref().unwrap_or(&empty);
         let own_labels = pod.metadata.labels.as_ref();
-        let (together, apart) = required(spec.affinity.as_ref());
-        let terms = |vocabulary: &mut Self, terms: &[PodAffinityTerm], field: &str| {
+        let (together, apart) = required_terms(spec.affinity.as_ref());
+        let terms = |interners: &mut Self, terms: &[PodAffinityTerm], field: &str| {
             terms
                 .iter()
-                .map(|term| vocabulary.term(term, name, own_labels))
+                .map(|term| interners.term(term, name, own_labels))
                 .collect::<Result<Vec<Term>, InputError>>()
                 .map_err(|error| error.field(format!("spec.affinity.{field}")))
         };
-        let keys = keys_read(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
-        self.read.extend(keys.into_iter().cloned());
+        let keys = selected_keys(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
+        self.selected_keys.extend(keys.into_iter().cloned());
         Ok(Shape {
             namespace: NamespaceId(self.namespaces.id(&name.namespace)),
             labels: self.read_labels(own_labels),
@@ -110,11 +110,11 @@ impl Interners {
     fn requests(&mut self, amounts: &Amounts) -> Vec<i64> {
         let mut requests = vec![1];
         for (resource, &amount) in amounts.iter().filter(|(resource, amount)| **amount > 0 && *resource != "pods") {
-            let at = ResourceId(self.resources.id(resource)).index();
-            if requests.len() <= at {
-                requests.resize(at + 1, 0);
+            let index = ResourceId(self.resources.id(resource)).index();
+            if requests.len() <= index {
+                requests.resize(index + 1, 0);
             }
-            requests[at] = amount;
+            requests[index] = amount;
         }
         requests
     }
@@ -313,7 +313,7 @@ impl Interners {
 }
 
 /// With whom a pod has to be, and with whom it must not be.
-fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
+fn required_terms(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
     let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
     let together = together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
     let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
@@ -322,11 +322,11 @@ fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTe
 }
 
 /// The keys of other pods' labels that a pod reads.
-pub fn keys_read<'s>(
+pub fn selected_keys<'s>(
     affinity: Option<&'s Affinity>,
     spread: Option<&'s [TopologySpreadConstraint]>,
 ) -> Vec<&'s String> {
-    let (together, apart) = required(affinity);
+    let (together, apart) = required_terms(affinity);
     let terms = together
         .iter()
         .chain(apart)

@@ -19,7 +19,7 @@ use reprieve_api::{
 use crate::Defaults;
 
 /// A Job may ask for more pods than anybody wants to read about.
-const MOST_PODS: i32 = 10_000;
+const MAX_PODS: i32 = 10_000;
 
 /// Who asks, once what is submitted is in the cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +130,9 @@ fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
 fn pods_of(object: PodController, source: &Source) -> Result<ObjectSet, InputError> {
     let pod = match object {
         PodController::Job(job, volumes) => return job_pods(*job, &volumes, source),
-        PodController::Keeper(keeper, volumes) => {
-            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template, &volumes);
-            for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
+        PodController::Replicas(controller, volumes) => {
+            let mut pod = pod(&controller.metadata, "new", &controller.spec.template, &volumes);
+            for claim in controller.spec.volume_claim_templates.into_iter().flatten() {
                 let (volume, owner) =
                     (claim.metadata.name.unwrap_or_default(), NamespacedName::from_meta(&pod.metadata).name);
                 pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
@@ -148,8 +148,8 @@ fn pods_of(object: PodController, source: &Source) -> Result<ObjectSet, InputErr
 fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<ObjectSet, InputError> {
     let spec = job.spec.unwrap_or_default();
     let parallelism = spec.parallelism.unwrap_or(1);
-    if !(1..=MOST_PODS).contains(&parallelism) {
-        let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
+    if !(1..=MAX_PODS).contains(&parallelism) {
+        let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MAX_PODS}");
         let object = ObjectRef::of(Kind::Job, &NamespacedName::from_meta(&job.metadata));
         return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
     }

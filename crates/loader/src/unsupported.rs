@@ -87,7 +87,7 @@ pub fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     };
     let spec = pod.spec.as_deref()?;
     let of_spec = Requirement::ALL.into_iter().find_map(|requirement| field_of_spec(spec, requirement));
-    let of_spec = of_spec.or_else(|| odd_resource(spec));
+    let of_spec = of_spec.or_else(|| non_pod_level_resource(spec));
     of_spec.map(|field| format!("spec.{field}")).or_else(|| annotation(pod.metadata.annotations.as_ref(), annotations))
 }
 
@@ -109,7 +109,7 @@ fn field_of_spec(spec: &PodSpec, requirement: Requirement) -> Option<String> {
 }
 
 /// A resource that the pod as a whole asks for, and that only containers can: the API server refuses such a pod.
-fn odd_resource(spec: &PodSpec) -> Option<String> {
+fn non_pod_level_resource(spec: &PodSpec) -> Option<String> {
     let resources = spec.resources.as_ref()?;
     let lists = [("requests", &resources.requests), ("limits", &resources.limits)];
     lists.into_iter().find_map(|(name, list)| {
@@ -119,9 +119,9 @@ fn odd_resource(spec: &PodSpec) -> Option<String> {
 }
 
 fn container_field(spec: &PodSpec, field: impl Fn(&Container) -> Option<String>) -> Option<String> {
-    let init = spec.init_containers.iter().flatten().enumerate().map(|(at, one)| ("initContainers", at, one));
-    let all = init.chain(spec.containers.iter().enumerate().map(|(at, one)| ("containers", at, one)));
-    all.into_iter().find_map(|(list, at, container)| Some(format!("{list}[{at}].{}", field(container)?)))
+    let init = spec.init_containers.iter().flatten().enumerate().map(|(index, one)| ("initContainers", index, one));
+    let all = init.chain(spec.containers.iter().enumerate().map(|(index, one)| ("containers", index, one)));
+    all.into_iter().find_map(|(list, index, container)| Some(format!("{list}[{index}].{}", field(container)?)))
 }
 
 fn claims_of(container: &Container) -> Option<&'static str> {
@@ -132,7 +132,9 @@ fn claims_of(container: &Container) -> Option<&'static str> {
 fn feature_of(container: &Container) -> Option<String> {
     let mut rules = container.restart_policy_rules.iter().flatten();
     let restarts_all = rules.position(|rule| rule.action == "RestartAllContainers");
-    restarts_all.map(|at| format!("restartPolicyRules[{at}].action")).or_else(|| container.volume_mounts.first_path())
+    restarts_all
+        .map(|index| format!("restartPolicyRules[{index}].action"))
+        .or_else(|| container.volume_mounts.first_path())
 }
 
 fn annotation(annotations: Option<&Annotations>, unread: &[&str]) -> Option<String> {
@@ -167,10 +169,10 @@ pub fn field_of_workload(workload: &KueueWorkload, places_pods: impl Fn(&PodSpec
     let status = workload.status.as_ref();
     let reclaimable = status.is_some_and(has_reclaimable_pods);
     let requeued_later = status.and_then(|status| status.requeue_state.as_ref()?.get("requeueAt"));
-    let requeued_later = requeued_later.is_some_and(|at| !at.is_null());
+    let requeued_later = requeued_later.is_some_and(|index| !index.is_null());
     let sets = || spec.pod_sets.iter().enumerate();
-    let of_set = |(at, set): (usize, &PodSetSpec)| {
-        field_of_pod_set(set, &places_pods).map(|field| format!("spec.podSets[{at}].{field}"))
+    let of_set = |(index, set): (usize, &PodSetSpec)| {
+        field_of_pod_set(set, &places_pods).map(|field| format!("spec.podSets[{index}].{field}"))
     };
     gates
         .or_else(|| reclaimable.then(|| "status.reclaimablePods".to_owned()))
@@ -199,7 +201,7 @@ fn field_of_pod_set(set: &PodSetSpec, places_pods: impl Fn(&PodSpec) -> bool) ->
         let spec = PodSpec::from(set.template.spec.clone()?);
         let requirements: &[Requirement] = if places_pods(&spec) { &Requirement::ALL } else { &[Requirement::Claims] };
         let field = requirements.iter().find_map(|&requirement| field_of_spec(&spec, requirement));
-        let field = field.or_else(|| odd_resource(&spec))?;
+        let field = field.or_else(|| non_pod_level_resource(&spec))?;
         Some(format!("template.spec.{field}"))
     };
     topology.or_else(by_annotation).or_else(of_spec)
@@ -239,7 +241,7 @@ pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
     for pod in &mut objects.pods {
         let spec = pod.object.spec.as_deref().filter(|_| pod.object.node_name.as_ref().is_none_or(String::is_empty));
         if spec.is_some_and(|spec| has_any(spec, assumed)) {
-            leave_out(Arc::make_mut(&mut pod.object).spec_mut(), assumed);
+            remove_requirements(Arc::make_mut(&mut pod.object).spec_mut(), assumed);
         }
     }
     for workload in &mut objects.kueue_workloads {
@@ -251,7 +253,7 @@ pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
         }
         for set in &mut Arc::make_mut(&mut workload.object).spec.pod_sets {
             if let Some(mut spec) = read(set) {
-                leave_out(&mut spec, assumed);
+                remove_requirements(&mut spec, assumed);
                 set.template.spec = Some(spec.into());
             }
         }
@@ -262,7 +264,7 @@ fn has_any(spec: &PodSpec, assumed: &[Requirement]) -> bool {
     assumed.iter().any(|&requirement| field_of_spec(spec, requirement).is_some())
 }
 
-fn leave_out(spec: &mut PodSpec, assumed: &[Requirement]) {
+fn remove_requirements(spec: &mut PodSpec, assumed: &[Requirement]) {
     for requirement in assumed {
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         match requirement {

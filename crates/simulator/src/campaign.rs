@@ -96,7 +96,7 @@ fn queues(chance: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     let team = |at: usize| QueueSpec {
         name: TEAMS[at].to_owned(),
         guarantee: amount(least[at]),
-        ceiling: amount(most[at]),
+        limit: amount(most[at]),
         ..QueueSpec::default()
     };
     let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();

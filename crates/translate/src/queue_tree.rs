@@ -58,50 +58,50 @@ impl NeutralQueues {
     }
 
     pub(crate) fn queue_of(&self, pod: &NamespacedName) -> Option<&str> {
-        self.of_pod.get(pod).map(|&at| self.queues[at].name.as_str())
+        self.of_pod.get(pod).map(|&index| self.queues[index].name.as_str())
     }
 
     pub(crate) fn children(&self, of: Option<usize>) -> impl Iterator<Item = usize> + '_ {
-        (0..self.queues.len()).filter(move |&at| self.queues[at].parent == of)
+        (0..self.queues.len()).filter(move |&index| self.queues[index].parent == of)
     }
 
-    pub(crate) fn has_children(&self, at: usize) -> bool {
-        self.children(Some(at)).next().is_some()
+    pub(crate) fn has_children(&self, index: usize) -> bool {
+        self.children(Some(index)).next().is_some()
     }
 
     /// The resources that any queue guarantees or limits.
     pub(crate) fn resources(&self) -> BTreeSet<&str> {
-        let names = self.queues.iter().flat_map(|queue| queue.guarantee.keys().chain(queue.ceiling.keys()));
+        let names = self.queues.iter().flat_map(|queue| queue.guarantee.keys().chain(queue.limit.keys()));
         names.map(String::as_str).collect()
     }
 
-    pub(crate) fn guarantee(&self, at: usize, resource: &str) -> i64 {
-        self.queues[at].guarantee.get(resource).copied().unwrap_or(0)
+    pub(crate) fn guarantee(&self, index: usize, resource: &str) -> i64 {
+        self.queues[index].guarantee.get(resource).copied().unwrap_or(0)
     }
 
     /// The sum of the children's guarantees.
-    pub(crate) fn guaranteed_below(&self, at: Option<usize>, resource: &str) -> i64 {
-        self.children(at).fold(0, |sum: i64, child| sum.saturating_add(self.guarantee(child, resource)))
+    pub(crate) fn guaranteed_below(&self, index: Option<usize>, resource: &str) -> i64 {
+        self.children(index).fold(0, |sum: i64, child| sum.saturating_add(self.guarantee(child, resource)))
     }
 
     /// The same queues, each guaranteed at least as much as its children together.
     pub(crate) fn with_guarantees_of_children(&self) -> Self {
         let mut raised = self.clone();
-        for at in self.children(None) {
-            raised.raise_guarantees(at, &self.resources());
+        for index in self.children(None) {
+            raised.raise_guarantees(index, &self.resources());
         }
         raised
     }
 
-    fn raise_guarantees(&mut self, at: usize, resources: &BTreeSet<&str>) {
-        let children: Vec<usize> = self.children(Some(at)).collect();
+    fn raise_guarantees(&mut self, index: usize, resources: &BTreeSet<&str>) {
+        let children: Vec<usize> = self.children(Some(index)).collect();
         for child in children {
             self.raise_guarantees(child, resources);
         }
         for &resource in resources {
-            let below = self.guaranteed_below(Some(at), resource);
-            if below > self.guarantee(at, resource) {
-                self.queues[at].guarantee.insert(resource.to_owned(), below);
+            let below = self.guaranteed_below(Some(index), resource);
+            if below > self.guarantee(index, resource) {
+                self.queues[index].guarantee.insert(resource.to_owned(), below);
             }
         }
     }

@@ -9,7 +9,7 @@ pub(crate) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
 }
 
-pub(crate) fn made<T>(object: T) -> Sourced<T> {
+pub(crate) fn synthetic<T>(object: T) -> Sourced<T> {
     Sourced { object: Arc::new(object), source: source() }
 }
 

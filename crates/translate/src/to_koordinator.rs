@@ -12,14 +12,14 @@ use reprieve_loader::{Amounts, QueueSpec};
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;
-use crate::synthetic::{made, named};
+use crate::synthetic::{named, synthetic};
 
 /// An ElasticQuota for each queue.
 pub fn elastic_quotas(queues: &NeutralQueues) -> impl Iterator<Item = ElasticQuota> {
-    queues.queues.iter().map(|QueueSpec { name, parent, guarantee, ceiling }| {
+    queues.queues.iter().map(|QueueSpec { name, parent, guarantee, limit }| {
         let mut metadata = named(name, None);
-        metadata.labels = parent.map(|at| BTreeMap::from([(PARENT.to_owned(), queues.queues[at].name.clone())]));
-        let spec = ElasticQuotaSpec { min: amounts(guarantee), max: amounts(ceiling) };
+        metadata.labels = parent.map(|index| BTreeMap::from([(PARENT.to_owned(), queues.queues[index].name.clone())]));
+        let spec = ElasticQuotaSpec { min: amounts(guarantee), max: amounts(limit) };
         ElasticQuota { metadata, spec, ..ElasticQuota::default() }
     })
 }
@@ -31,9 +31,9 @@ fn amounts(amounts: &Amounts) -> BTreeMap<String, Value> {
 impl NeutralQueues {
     /// The cluster with these queues; each pod names its quota and its job.
     pub(crate) fn to_koordinator(&self, plain: &ObjectSet) -> ObjectSet {
-        let mut mapped = plain.clone();
-        mapped.elastic_quotas.extend(elastic_quotas(self).map(made));
-        for pod in &mut mapped.pods {
+        let mut translated = plain.clone();
+        translated.elastic_quotas.extend(elastic_quotas(self).map(synthetic));
+        for pod in &mut translated.pods {
             let name = NamespacedName::from_meta(&pod.object.metadata);
             let job = group_of(&pod.object);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
@@ -45,12 +45,12 @@ impl NeutralQueues {
             let name = NamespacedName::from_meta(&group.object.metadata);
             let min_member =
                 group.object.spec.scheduling_policy.gang.as_ref().map_or(0, |gang| i64::from(gang.min_count));
-            mapped.koordinator_pod_groups.push(made(KoordinatorPodGroup {
+            translated.koordinator_pod_groups.push(synthetic(KoordinatorPodGroup {
                 metadata: named(&name.name, Some(&name.namespace)),
                 spec: KoordinatorPodGroupSpec { min_member },
                 ..KoordinatorPodGroup::default()
             }));
         }
-        mapped
+        translated
     }
 }

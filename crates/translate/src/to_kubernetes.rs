@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
 use crate::queue_tree::LOCAL_QUEUE;
-use crate::synthetic::{made, named};
+use crate::synthetic::{named, synthetic};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::quantity::format;
@@ -22,9 +22,9 @@ use reprieve_loader::{Amounts, Defaults, WorkloadClasses, find_membership};
 /// The node of a cluster that has none.
 const NODE: &str = "cluster";
 /// More than anybody asks for, and less than what cannot be summed.
-const MOST_OFFERED: i64 = 1 << 61;
+const MAX_OFFERED: i64 = 1 << 61;
 /// A workload may ask for more pods than anybody wants to read about.
-const MOST_PODS: i64 = 10_000;
+const MAX_PODS: i64 = 10_000;
 
 /// A cluster in Kubernetes' own words.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct KubernetesObjects {
 impl KubernetesObjects {
     /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
     /// made from their templates.
-    pub fn of(objects: &ObjectSet) -> Result<Self, InputError> {
+    pub fn from_objects(objects: &ObjectSet) -> Result<Self, InputError> {
         // Pods are complete by then: what completes the templates of workloads goes with the queues.
         let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
         let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
@@ -46,7 +46,7 @@ impl KubernetesObjects {
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
             let node = one_node(objects, plain.objects.pods.len())?;
-            plain.objects.nodes.push(made(node));
+            plain.objects.nodes.push(synthetic(node));
         }
         Ok(plain)
     }
@@ -73,9 +73,9 @@ impl KubernetesObjects {
     /// All pods of a job are needed: there is no part of it that runs alone.
     fn add_jobs(&mut self, objects: &ObjectSet) {
         let mut jobs: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
-        for (at, pod) in objects.pods.iter().enumerate() {
+        for (index, pod) in objects.pods.iter().enumerate() {
             if let (Some(job), None) = (job_of(&pod.object), group_of(&pod.object)) {
-                jobs.entry(job).or_default().push(at);
+                jobs.entry(job).or_default().push(index);
             }
         }
         for (job, members) in jobs {
@@ -90,13 +90,13 @@ impl KubernetesObjects {
     }
 
     fn add_workloads(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
-        let mut there: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
-        let ties = find_membership(objects);
+        let mut existing: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
+        let membership = find_membership(objects);
         let classes = WorkloadClasses::new(objects)?;
         let defaults = Defaults::new(objects)?;
-        for (at, pod) in objects.pods.iter().enumerate() {
-            if let Some((workload, _)) = ties.get(&NamespacedName::from_meta(&pod.object.metadata)) {
-                there.entry(workload.clone()).or_default().push(at);
+        for (index, pod) in objects.pods.iter().enumerate() {
+            if let Some((workload, _)) = membership.get(&NamespacedName::from_meta(&pod.object.metadata)) {
+                existing.entry(workload.clone()).or_default().push(index);
             }
         }
         for sourced in &objects.kueue_workloads {
@@ -105,7 +105,7 @@ impl KubernetesObjects {
                 continue;
             }
             let name = NamespacedName::from_meta(&workload.metadata);
-            let mut members = there.remove(&name).unwrap_or_default();
+            let mut members = existing.remove(&name).unwrap_or_default();
             let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
             if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
                 let place = match (objects.nodes.is_empty(), holds_quota) {
@@ -118,9 +118,9 @@ impl KubernetesObjects {
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
-            for &at in &members {
+            for &index in &members {
                 self.workload_of
-                    .insert(NamespacedName::from_meta(&self.objects.pods[at].object.metadata), name.clone());
+                    .insert(NamespacedName::from_meta(&self.objects.pods[index].object.metadata), name.clone());
             }
             if members.len() > 1 {
                 let whole = DisruptionMode { all: Some(AllDisruptionMode::default()), ..DisruptionMode::default() };
@@ -139,8 +139,8 @@ impl KubernetesObjects {
         disruption_mode: Option<DisruptionMode>,
     ) {
         let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
-        for &at in members {
-            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec_mut();
+        for &index in members {
+            let spec = Arc::make_mut(&mut self.objects.pods[index].object).spec_mut();
             spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(name.name.clone()) });
         }
         let gang = GangSchedulingPolicy { min_count: i32::try_from(needed).unwrap_or(i32::MAX) };
@@ -155,7 +155,7 @@ impl KubernetesObjects {
         let is_it = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
         if !self.objects.pod_groups.iter().any(is_it) {
             let metadata = named(&name.name, Some(&name.namespace));
-            self.objects.pod_groups.push(made(PodGroup { metadata, spec, ..PodGroup::default() }));
+            self.objects.pod_groups.push(synthetic(PodGroup { metadata, spec, ..PodGroup::default() }));
         }
     }
 }
@@ -182,8 +182,8 @@ fn pods_of(
     let workload = &sourced.object;
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
-    if total > MOST_PODS {
-        let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
+    if total > MAX_PODS {
+        let problem = format!("{total} pods are too many to compare policies; write at most {MAX_PODS}");
         return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
@@ -193,14 +193,14 @@ fn pods_of(
         .next();
     let templates =
         sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
-    let pod = |(at, template): (usize, Option<PodSpec>)| {
+    let pod = |(index, template): (usize, Option<PodSpec>)| {
         let mut spec = template.unwrap_or_default();
         defaults.admit_spec(&name.namespace, &mut spec);
         spec.priority = Some(priority.0);
         if place != SyntheticPodState::Nowhere {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
-        let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{at}", name.name) };
+        let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{index}", name.name) };
         let mut metadata = named(&pod_name, Some(&name.namespace));
         metadata.creation_timestamp.clone_from(&workload.metadata.creation_timestamp);
         let scheduled = since.map(|since| PodCondition {
@@ -221,7 +221,7 @@ fn pods_of(
             }
         };
         let node_name = (place == SyntheticPodState::OnTheOneNode).then(|| NODE.to_owned());
-        made(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
+        synthetic(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
     };
     Ok(templates.enumerate().map(pod).collect())
 }
@@ -229,9 +229,9 @@ fn pods_of(
 /// A node that offers all nominal quota, so that nothing but the quota holds anybody.
 fn one_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
     let mut offered = Amounts::new();
-    for (resource, amount) in reprieve_loader::accounts(objects)?.into_iter().flat_map(|account| account.guarantee) {
+    for (resource, amount) in reprieve_loader::queue_specs(objects)?.into_iter().flat_map(|queue| queue.guarantee) {
         let sum = offered.entry(resource).or_default();
-        *sum = sum.saturating_add(amount).min(MOST_OFFERED);
+        *sum = sum.saturating_add(amount).min(MAX_OFFERED);
     }
     offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
     let quantity = |(resource, amount): (String, i64)| {

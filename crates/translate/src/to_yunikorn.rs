@@ -11,7 +11,7 @@ use reprieve_loader::Amounts;
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;
-use crate::synthetic::{made, named};
+use crate::synthetic::{named, synthetic};
 
 /// The ConfigMap with these queues. `properties` returns those of the queue with a name.
 pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
@@ -26,13 +26,13 @@ pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) ->
 }
 
 fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
-    let written = queues.children(of).map(|at| {
-        let queue = &queues.queues[at];
-        let children = children(queues, Some(at), properties);
+    let written = queues.children(of).map(|index| {
+        let queue = &queues.queues[index];
+        let children = children(queues, Some(index), properties);
         json!({
             "name": queue.name,
             "parent": !children.is_empty(),
-            "resources": { "guaranteed": amounts(&queue.guarantee), "max": amounts(&queue.ceiling) },
+            "resources": { "guaranteed": amounts(&queue.guarantee), "max": amounts(&queue.limit) },
             "properties": properties(&queue.name),
             "queues": children,
         })
@@ -49,9 +49,9 @@ fn amounts(amounts: &Amounts) -> Value {
 impl NeutralQueues {
     /// The cluster with these queues; each pod names its queue and its application.
     pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
-        let mut mapped = plain.clone();
-        mapped.config_maps.push(made(config_map(&self.consistent(), |_| json!({}))));
-        for pod in &mut mapped.pods {
+        let mut translated = plain.clone();
+        translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
+        for pod in &mut translated.pods {
             let name = NamespacedName::from_meta(&pod.object.metadata);
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
@@ -59,17 +59,17 @@ impl NeutralQueues {
             labels.entry("applicationId".to_owned()).or_insert(application);
             labels.extend(self.queue_of(&name).and_then(|queue| self.label(queue, &Policy::YuniKorn)));
         }
-        mapped
+        translated
     }
 
     /// YuniKorn rejects a parent with a guarantee below its children's, and a maximum above a parent's.
     fn consistent(&self) -> Self {
         let mut consistent = self.with_guarantees_of_children();
-        for (at, queue) in consistent.queues.iter_mut().enumerate() {
-            queue.guarantee.retain(|resource, _| self.queues[at].guarantee.contains_key(resource));
-            for (resource, limit) in &mut queue.ceiling {
-                let path = std::iter::successors(Some(at), |&at| self.queues[at].parent);
-                let limits = path.filter_map(|at| self.queues[at].ceiling.get(resource).copied());
+        for (index, queue) in consistent.queues.iter_mut().enumerate() {
+            queue.guarantee.retain(|resource, _| self.queues[index].guarantee.contains_key(resource));
+            for (resource, limit) in &mut queue.limit {
+                let path = std::iter::successors(Some(index), |&index| self.queues[index].parent);
+                let limits = path.filter_map(|index| self.queues[index].limit.get(resource).copied());
                 *limit = limits.min().unwrap_or(*limit);
             }
         }

@@ -26,19 +26,19 @@ pub enum QuotaSystem {
 impl NeutralQueues {
     /// Reads the queues of a cluster; `None` if it has no queues of any policy.
     pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Result<Option<Self>, InputError> {
-        let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
-            (QuotaSystem::YuniKorn, tree.accounts())
+        let (system, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
+            (QuotaSystem::YuniKorn, tree.queue_specs())
         } else if let Some(tree) = quota_tree(objects)? {
-            (QuotaSystem::Koordinator, tree.accounts)
+            (QuotaSystem::Koordinator, tree.specs)
         } else if has(QuotaSystem::Kueue, objects) {
-            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::accounts(objects)?))
+            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects)?))
         } else {
             return Ok(None);
         };
         // A cohort and a ClusterQueue may have the same name. Cohorts come first and pods use only ClusterQueues, so the last one is meant.
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
-            let queue = match keeper {
+            let queue = match system {
                 QuotaSystem::YuniKorn => queue_of(&pod.object),
                 QuotaSystem::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
                 QuotaSystem::Kueue => plain.cluster_queue_of(&pod.object, objects),
@@ -47,8 +47,8 @@ impl NeutralQueues {
         });
         let mut of_pod: BTreeMap<NamespacedName, usize> = of_pod.collect();
         let leaves = add_leaf_queues(&mut queues, of_pod.values().copied().collect());
-        for at in of_pod.values_mut() {
-            *at = leaves.get(at).copied().unwrap_or(*at);
+        for index in of_pod.values_mut() {
+            *index = leaves.get(index).copied().unwrap_or(*index);
         }
         rename(&mut queues);
         Ok(Some(Self { queues, of_pod }))
@@ -57,15 +57,15 @@ impl NeutralQueues {
     /// The cluster in the objects of a policy. If it has queues of this policy, they stay as they are.
     pub fn translate_to(
         &self,
-        keeper: QuotaSystem,
+        system: QuotaSystem,
         objects: &ObjectSet,
         plain: &KubernetesObjects,
         loaded: &Loaded,
     ) -> Result<Translated, InputError> {
-        if has(keeper, objects) {
-            return Ok(Translated { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
+        if has(system, objects) {
+            return Ok(Translated { objects: only(system, objects), workload_of: plain.workload_of.clone() });
         }
-        let objects = match keeper {
+        let objects = match system {
             QuotaSystem::YuniKorn => self.to_yunikorn(&plain.objects),
             QuotaSystem::Koordinator => self.to_koordinator(&plain.objects),
             QuotaSystem::Kueue => return self.to_kueue(&plain.objects, loaded),
@@ -75,8 +75,8 @@ impl NeutralQueues {
 }
 
 /// Whether a cluster has accounts of this kind.
-fn has(keeper: QuotaSystem, objects: &ObjectSet) -> bool {
-    match keeper {
+fn has(system: QuotaSystem, objects: &ObjectSet) -> bool {
+    match system {
         QuotaSystem::YuniKorn => {
             objects.config_maps.iter().any(|map| map.object.metadata.name.as_deref() == Some("yunikorn-configs"))
         }
@@ -86,8 +86,8 @@ fn has(keeper: QuotaSystem, objects: &ObjectSet) -> bool {
 }
 
 /// A cluster with the accounts of one kind alone.
-fn only(keeper: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
-    let own = match keeper {
+fn only(system: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
+    let own = match system {
         QuotaSystem::YuniKorn => Reader::YuniKorn,
         QuotaSystem::Koordinator => Reader::Koordinator,
         QuotaSystem::Kueue => Reader::Kueue,

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, ShapeId};
 
-use super::{FORGOTTEN, SnapshotCache};
+use super::{MIN_UNUSED_ENTRIES, SnapshotCache};
 use crate::Loaded;
 use crate::shape::same_shape;
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, Pod as ApiPod, group_of, job_of};
 
 impl SnapshotCache {
-    pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
+    pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
         let name = NamespacedName::from_meta(&object.metadata);
         if object.is_finished() {
             self.remove_pod(&name);
             return Ok(());
         }
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
-            self.forget_membership(&name);
+            self.remove_membership(&name);
             for group in memberships(&object) {
                 self.members.entry(group).or_default().insert(name.clone());
             }
@@ -31,53 +31,58 @@ impl SnapshotCache {
             let Loaded { snapshot, names, .. } = &self.tables.loaded;
             names.pod_id(&name).map(|id| snapshot.pod(id).shape)
         });
-        self.enter(&name, &object, known)
+        self.add_pod_to_tables(&name, &object, known)
     }
 
     /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
-    fn enter(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
-        if self.tables.loader.queues.lacks_queue_of(object) {
+    fn add_pod_to_tables(
+        &mut self,
+        name: &NamespacedName,
+        object: &ApiPod,
+        shape: Option<ShapeId>,
+    ) -> Result<(), InputError> {
+        if self.tables.builder.queues.lacks_queue_of(object) {
             self.stale = true;
             return Ok(());
         }
         let rank = self.tables.rank(name);
-        if let Some(job) = job_of(object).filter(|job| !self.tables.loader.jobs.contains_key(job)) {
-            self.new_job(&job, 0);
+        if let Some(job) = job_of(object).filter(|job| !self.tables.builder.jobs.contains_key(job)) {
+            self.insert_job(&job, 0);
         }
-        let converted = self.tables.loader.pod(name, object, shape);
-        self.tables.keep_texts();
+        let converted = self.tables.builder.pod(name, object, shape);
+        self.tables.append_new_texts();
         self.stale |= self.tables.are_too_small();
         match converted {
             Err(error) => {
-                self.tables.leave(name);
+                self.tables.remove_pod(name);
                 Err(error.object(ObjectRef::of(Kind::Pod, name)))
             }
             Ok(_) if self.stale => Ok(()),
             Ok(Some(pod)) => {
-                self.place(name, Pod { rank, ..pod });
+                self.write_pod(name, Pod { rank, ..pod });
                 Ok(())
             }
             Ok(None) => {
-                self.tables.leave(name);
+                self.tables.remove_pod(name);
                 Ok(())
             }
         }
     }
 
     /// Puts the pod into the tables, with its shape and its values.
-    fn place(&mut self, name: &NamespacedName, pod: Pod) {
+    fn write_pod(&mut self, name: &NamespacedName, pod: Pod) {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
-        for shape in std::mem::take(&mut self.tables.loader.shapes.new) {
-            snapshot.add_shape(self.tables.loader.filled(&shape));
+        for shape in std::mem::take(&mut self.tables.builder.shapes.new) {
+            snapshot.add_shape(self.tables.builder.with_all_resources(&shape));
         }
         // What only pods had that are long gone is forgotten now and then.
         let kept = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
-        self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
-        for value in &self.tables.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
+        self.stale |= kept > 2 * self.pods.len() + MIN_UNUSED_ENTRIES;
+        for value in &self.tables.builder.interners.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }
         let budgets = match pod.node {
-            Some(_) => self.tables.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
+            Some(_) => self.tables.builder.budgets_of(name, &snapshot.shape(pod.shape).labels),
             None => Vec::new(),
         };
         let mut pod = Pod { budgets, ..pod };
@@ -94,22 +99,22 @@ impl SnapshotCache {
         if id.index() == names.pods.names.len() {
             names.pods.names.push(name.clone());
         } else {
-            self.tables.leave_application(id);
+            self.tables.remove_from_application(id);
         }
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         names.pods.names[id.index()] = name.clone();
         names.pods.ids.insert(name.clone(), id);
         snapshot.put_pod(id, pod);
-        self.tables.join_application(id);
+        self.tables.add_to_application(id);
     }
 
     pub(super) fn remove_pod(&mut self, name: &NamespacedName) {
-        self.forget_membership(name);
+        self.remove_membership(name);
         self.pods.remove(name);
-        self.tables.leave(name);
+        self.tables.remove_pod(name);
     }
 
-    fn forget_membership(&mut self, name: &NamespacedName) {
+    fn remove_membership(&mut self, name: &NamespacedName) {
         let Some(old) = self.pods.get(name) else { return };
         for group in memberships(old) {
             let members = self.members.get_mut(&group).expect("it was entered");
@@ -121,12 +126,12 @@ impl SnapshotCache {
     }
 
     /// Pods that came before their group.
-    pub(super) fn enter_members(&mut self, group: &ObjectKey) {
+    pub(super) fn add_members(&mut self, group: &ObjectKey) {
         let members: Vec<NamespacedName> = self.members(group).iter().cloned().collect();
         for name in members {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {
-                let _ = self.enter(&name, &pod, None); // its fault was told when it came
+                let _ = self.add_pod_to_tables(&name, &pod, None); // its fault was told when it came
             }
         }
     }

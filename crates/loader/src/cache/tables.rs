@@ -10,12 +10,12 @@ use crate::shape::Interners;
 use crate::{Loaded, SnapshotBuilder, nth_rank};
 
 /// How far behind its neighbour a name is put at most. Names often come in order: the rest is for those who follow.
-const STEP: u64 = 1 << 16;
+const MAX_RANK_STEP: u64 = 1 << 16;
 
 /// What a refresh makes anew, and changes of single objects keep up to date.
 pub(super) struct Tables {
     pub(super) loaded: Loaded,
-    pub(super) loader: SnapshotBuilder,
+    pub(super) builder: SnapshotBuilder,
     /// Ids of pods that are gone.
     pub(super) free_pods: Vec<PodId>,
     /// Ids of workloads that are gone.
@@ -27,29 +27,29 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new((loaded, loader): (Loaded, SnapshotBuilder)) -> Self {
+    pub(super) fn new((loaded, builder): (Loaded, SnapshotBuilder)) -> Self {
         let (free_pods, free_workloads, applications) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let sizes = sizes(&loader);
-        let mut tables = Self { loaded, loader, free_pods, free_workloads, applications, sizes };
+        let sizes = sizes(&builder);
+        let mut tables = Self { loaded, builder: builder, free_pods, free_workloads, applications, sizes };
         tables.index_applications();
         tables
     }
 
     /// Whether objects that were read since brought up a resource, topology, namespace or key that the tables have no place for.
     pub(super) fn are_too_small(&self) -> bool {
-        sizes(&self.loader) != self.sizes
+        sizes(&self.builder) != self.sizes
     }
 
     /// Texts that came up since the tables were made.
-    pub(super) fn keep_texts(&mut self) {
+    pub(super) fn append_new_texts(&mut self) {
         let known = &mut self.loaded.names.texts;
-        known.extend_from_slice(&self.loader.vocabulary.texts.names()[known.len()..]);
+        known.extend_from_slice(&self.builder.interners.texts.names()[known.len()..]);
     }
 
     /// Takes the pod out of the tables.
-    pub(super) fn leave(&mut self, name: &NamespacedName) {
+    pub(super) fn remove_pod(&mut self, name: &NamespacedName) {
         if let Some(id) = self.loaded.names.pods.ids.remove(name) {
-            self.leave_application(id);
+            self.remove_from_application(id);
             self.loaded.snapshot.remove_pod(id);
             self.free_pods.push(id);
         }
@@ -61,13 +61,13 @@ impl Tables {
         if let Some(&id) = names.pods.ids.get(name) {
             return snapshot.pod(id).rank;
         }
-        if let Some(rank) = between(&names.pods.ids, name, |id| snapshot.pod(*id).rank) {
+        if let Some(rank) = rank_between(&names.pods.ids, name, |id| snapshot.pod(*id).rank) {
             return rank;
         }
-        snapshot.set_ranks(names.pods.ids.values().enumerate().map(|(at, id)| (*id, nth_rank(at))));
+        snapshot.set_ranks(names.pods.ids.values().enumerate().map(|(index, id)| (*id, nth_rank(index))));
         self.index_applications();
         let Loaded { snapshot, names, .. } = &self.loaded;
-        between(&names.pods.ids, name, |id| snapshot.pod(*id).rank).expect("there is room between any two")
+        rank_between(&names.pods.ids, name, |id| snapshot.pod(*id).rank).expect("there is room between any two")
     }
 
     fn index_applications(&mut self) {
@@ -80,7 +80,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn join_application(&mut self, id: PodId) {
+    pub(super) fn add_to_application(&mut self, id: PodId) {
         let pod = self.loaded.snapshot.pod(id);
         if let Some(application) = pod.application {
             let place = (pod.created, pod.rank, id);
@@ -96,7 +96,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn leave_application(&mut self, id: PodId) {
+    pub(super) fn remove_from_application(&mut self, id: PodId) {
         let pod = self.loaded.snapshot.pod(id);
         if let Some(application) = pod.application {
             let pods = self.applications.get_mut(&application).expect("it joined");
@@ -112,16 +112,16 @@ impl Tables {
 }
 
 /// A place between the neighbours of a name; `None` where they are too close.
-pub(super) fn between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u64) -> Option<u64> {
+pub(super) fn rank_between<K: Ord, V>(ranked: &BTreeMap<K, V>, name: &K, rank: impl Fn(&V) -> u64) -> Option<u64> {
     let before = (Bound::Unbounded, Bound::Excluded(name));
     let before = ranked.range::<K, _>(before).next_back().map_or(0, |(_, value)| rank(value));
     let after = (Bound::Included(name), Bound::Unbounded);
     let after = ranked.range::<K, _>(after).next().map_or(before + nth_rank(1), |(_, value)| rank(value));
-    let rank = before + ((after - before) / 2).min(STEP);
+    let rank = before + ((after - before) / 2).min(MAX_RANK_STEP);
     (rank > before).then_some(rank)
 }
 
-fn sizes(loader: &SnapshotBuilder) -> [usize; 4] {
-    let Interners { resources, topologies, namespaces, read, .. } = &loader.vocabulary;
+fn sizes(builder: &SnapshotBuilder) -> [usize; 4] {
+    let Interners { resources, topologies, namespaces, selected_keys: read, .. } = &builder.interners;
     [resources.names().len(), topologies.names().len(), namespaces.names().len(), read.len()]
 }

@@ -13,12 +13,12 @@ use crate::{Amounts, requests};
 /// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
 #[derive(Default)]
 pub(super) struct LimitRanges {
-    container: Item,
-    pod: Item,
+    container: MergedItem,
+    pod: MergedItem,
 }
 
 #[derive(Default)]
-struct Item {
+struct MergedItem {
     default: Option<Quantities>,
     default_request: Option<Quantities>,
     max: Amounts,
@@ -28,14 +28,15 @@ struct Item {
 impl LimitRanges {
     /// Takes in one more, which comes behind the others in the order of names.
     pub fn add(&mut self, object: &LimitRange) -> Result<(), InputError> {
-        for (at, item) in object.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
+        for (index, item) in object.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
             let item = completed(item);
             let own = match item.type_.as_str() {
                 "Container" => &mut self.container,
                 "Pod" => &mut self.pod,
                 _ => continue,
             };
-            let amounts = |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{at}].{field}"));
+            let amounts =
+                |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{index}].{field}"));
             for (resource, amount) in amounts(&item.max, "max")? {
                 own.max.entry(resource).and_modify(|max| *max = amount.min(*max)).or_insert(amount);
             }
@@ -52,7 +53,7 @@ impl LimitRanges {
 
     /// Gives each container the default limits and requests that it lacks.
     pub fn fill_containers(&self, spec: &mut PodSpec) {
-        if self.container.gives_nothing() {
+        if self.container.has_no_defaults() {
             return;
         }
         for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
@@ -69,7 +70,7 @@ impl LimitRanges {
 
     /// What a pod has that is forbidden. Each begins with the field.
     pub fn violations(&self, spec: &PodSpec, violations: &mut Vec<String>) -> Result<(), InputError> {
-        if self.container.forbids() {
+        if self.container.has_bounds() {
             for (path, container) in containers_of(spec) {
                 let Some(resources) = &container.resources else { continue };
                 let (requests, limits) = amounts_of(resources, &format!("{path}.resources"))?;
@@ -81,7 +82,7 @@ impl LimitRanges {
                 self.container.violations(&path, "container", &least, &most, violations);
             }
         }
-        if self.pod.forbids() {
+        if self.pod.has_bounds() {
             let total = requests::requests(&Pod::new(ObjectMeta::default(), spec.clone()))?;
             self.pod.violations("spec", "pod", &total, &total, violations);
         }
@@ -89,12 +90,12 @@ impl LimitRanges {
     }
 }
 
-impl Item {
-    fn gives_nothing(&self) -> bool {
+impl MergedItem {
+    fn has_no_defaults(&self) -> bool {
         self.default.is_none() && self.default_request.is_none()
     }
 
-    fn forbids(&self) -> bool {
+    fn has_bounds(&self) -> bool {
         !self.max.is_empty() || !self.min.is_empty()
     }
 

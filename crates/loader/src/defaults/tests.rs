@@ -90,7 +90,7 @@ fn the_api_server_copies_limits_first_and_kueue_last() {
     ] {
         let (mut pod, mut set) = (template.clone(), template.clone());
         assert_eq!(defaults.admit_spec(namespace, &mut pod), Vec::<String>::new());
-        defaults.adjust(namespace, &mut set);
+        defaults.complete_as_kueue(namespace, &mut set);
         assert_eq!((requests(&pod), requests(&set)), (created, counted), "{namespace}");
     }
 }
@@ -102,7 +102,7 @@ fn a_default_request_of_a_container_comes_before_the_limit_of_the_whole_pod() {
     let defaults = defaults(LIMITS);
     defaults.admit_spec("default", &mut pod);
     assert_eq!(requests(&pod), json!({"cpu": 1000}));
-    defaults.adjust("default", &mut set);
+    defaults.complete_as_kueue("default", &mut set);
     assert_eq!(requests(&set), json!({"cpu": 4000}));
 }
 
@@ -122,7 +122,7 @@ fn a_limit_range_is_completed_as_the_api_server_completes_it() {
     ] {
         let text = format!("{{apiVersion: v1, kind: LimitRange, metadata: {{name: a}}, spec: {{limits: [{item}]}}}}");
         let mut pod = spec(json!({"containers": [{"name": "main", "resources": {}}]}));
-        defaults(&text).adjust("default", &mut pod);
+        defaults(&text).complete_as_kueue("default", &mut pod);
         let resources = pod.containers[0].resources.clone().unwrap_or_default();
         assert_eq!((json!(resources.limits), json!(resources.requests)), (limits, requests), "{item}");
     }
@@ -177,7 +177,7 @@ fn a_runtime_class_adds_overhead_selector_and_tolerations() {
     let once = pod.clone();
     assert_eq!(defaults.admit_spec("default", &mut pod), Vec::<String>::new());
     assert_eq!(pod, once);
-    defaults.adjust("default", &mut set);
+    defaults.complete_as_kueue("default", &mut set);
     assert_eq!((json!(set.overhead), set.node_selector), (json!({"cpu": "1"}), None));
     let mut other = spec(json!({
         "containers": [], "runtimeClassName": "sandbox", "nodeSelector": {"runtime": "other"}, "overhead": {"cpu": "2"},

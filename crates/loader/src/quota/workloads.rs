@@ -18,12 +18,12 @@ use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, Sourced}
 
 /// What is known of Kueue's other objects.
 pub struct WorkloadReader {
-    pub(super) reading: QuotaTreeBuilder,
+    pub(super) tree: QuotaTreeBuilder,
     /// By LocalQueue: its ClusterQueue.
-    locals: BTreeMap<NamespacedName, String>,
+    local_queues: BTreeMap<NamespacedName, String>,
     /// By LocalQueue, and by ClusterQueue: the object and field that decide about its workloads and are not evaluated.
     unsupported: (BTreeMap<NamespacedName, String>, BTreeMap<QueueId, String>),
-    places: Places,
+    placed_pods: PlacedPods,
     defaults: Defaults,
     cells: Vec<Vec<Option<FlavorResourceId>>>,
     /// In the order of their ranks.
@@ -31,15 +31,15 @@ pub struct WorkloadReader {
 }
 
 /// Whose pods this scheduler places.
-pub struct Places {
+pub struct PlacedPods {
     /// Those of every workload.
     pub all: bool,
     /// Those that name this scheduler.
     pub scheduler: String,
 }
 
-impl Places {
-    fn pods_of(&self, spec: &PodSpec) -> bool {
+impl PlacedPods {
+    fn include(&self, spec: &PodSpec) -> bool {
         self.all || spec.scheduler_name.as_ref() == Some(&self.scheduler)
     }
 }
@@ -48,7 +48,7 @@ impl Places {
 pub type WorkloadOrderKey = (String, NamespacedName);
 
 /// What decides a workload's rank.
-pub fn ranked_by(name: &NamespacedName, workload: &KueueWorkload) -> WorkloadOrderKey {
+pub fn workload_order_key(name: &NamespacedName, workload: &KueueWorkload) -> WorkloadOrderKey {
     (workload.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name.clone())
 }
 
@@ -64,15 +64,15 @@ pub(super) fn unfinished(objects: &ObjectSet) -> Result<Named<'_>, InputError> {
 
 impl WorkloadReader {
     pub(super) fn new(
-        reading: QuotaTreeBuilder,
+        tree: QuotaTreeBuilder,
         rules: &QuotaRules,
         objects: &ObjectSet,
-        places: Places,
+        places: PlacedPods,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
         let locals = by_name::<NamespacedName, _>(&objects.local_queues)?;
         let unsupported_locals = unsupported_locals(&locals);
-        let unsupported_queues = unsupported_queues(objects, &reading);
+        let unsupported_queues = unsupported_queues(objects, &tree);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
         notes.warnings.extend(unsupported.map(|field| not_evaluated(field, 0)));
         let scopes = objects.cluster_queues.iter().filter(|queue| queue.object.spec.admission_scope.is_some());
@@ -80,10 +80,13 @@ impl WorkloadReader {
         let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
         notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
         Ok(Self {
-            reading,
-            locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
+            tree: tree,
+            local_queues: locals
+                .into_iter()
+                .map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone()))
+                .collect(),
             unsupported: (unsupported_locals, unsupported_queues),
-            places,
+            placed_pods: places,
             defaults: Defaults::new(objects)?,
             cells: rules.cells.clone(),
             order: BTreeMap::new(),
@@ -93,15 +96,16 @@ impl WorkloadReader {
     /// All of them, in the order of names.
     pub(super) fn all(&mut self, named: &Named<'_>, notes: &mut Notes<'_>) -> Result<Vec<Workload>, InputError> {
         let ids = named.iter().enumerate();
-        self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
+        self.order =
+            ids.map(|(index, (name, one))| (workload_order_key(name, &one.object), WorkloadId::new(index))).collect();
         let mut workloads = Vec::new();
         for (name, one) in named {
             workloads.push(self.read(name, &one.object, notes.texts).map_err(|error| one.locate(error))?);
             notes.warnings.extend(self.problems(name, &one.object).map_err(|error| one.locate(error))?);
         }
         notes.warnings.extend(self.not_evaluated_of(named));
-        for (at, id) in self.order.values().enumerate() {
-            workloads[id.index()].rank = nth_rank(at);
+        for (index, id) in self.order.values().enumerate() {
+            workloads[id.index()].rank = nth_rank(index);
         }
         Ok(workloads)
     }
@@ -119,8 +123,8 @@ impl WorkloadReader {
         workload.job = job.map(|job| TextId(texts.id(&job.name)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
-            let to = self.locals.get(&local);
-            workload.queue = to.and_then(|queue| self.reading.queues.get(queue)).copied();
+            let to = self.local_queues.get(&local);
+            workload.queue = to.and_then(|queue| self.tree.cluster_queues.get(queue)).copied();
             if workload.queue.is_none() {
                 let problem = match to {
                     None => format!("LocalQueue {local} is not in the input; add it, or name another"),
@@ -130,8 +134,8 @@ impl WorkloadReader {
                 };
                 return Err(InputError::new(problem).field("spec.queueName"));
             }
-            let selector = workload.queue.map(|queue| &self.reading.nodes[queue.index()].namespace_selector);
-            workload.namespace_fits = selector.is_none_or(|one| self.reading.namespaces.fits(one, &name.namespace));
+            let selector = workload.queue.map(|queue| &self.tree.drafts[queue.index()].namespace_selector);
+            workload.namespace_fits = selector.is_none_or(|one| self.tree.namespaces.fits(one, &name.namespace));
         }
         if workload.admission.is_none() {
             for set in &object.spec.pod_sets {
@@ -155,7 +159,7 @@ impl WorkloadReader {
         object: &KueueWorkload,
         queue: Option<QueueId>,
     ) -> Option<String> {
-        let own = field_of_workload(object, |spec| self.places.pods_of(spec));
+        let own = field_of_workload(object, |spec| self.placed_pods.include(spec));
         let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
         let (locals, queues) = &self.unsupported;
         own.map(|field| format!("Workload {name}: {field}"))
@@ -167,7 +171,7 @@ impl WorkloadReader {
     fn not_evaluated_of(&self, named: &Named<'_>) -> Vec<String> {
         let mut by_field: BTreeMap<String, (&NamespacedName, usize)> = BTreeMap::new();
         for (name, workload) in named {
-            if let Some(field) = field_of_workload(&workload.object, |spec| self.places.pods_of(spec)) {
+            if let Some(field) = field_of_workload(&workload.object, |spec| self.placed_pods.include(spec)) {
                 by_field.entry(field).or_insert((name, 0)).1 += 1;
             }
         }
@@ -203,7 +207,7 @@ impl WorkloadReader {
     /// The pods of a set as Kueue counts them.
     fn spec_of(&self, namespace: &str, set: &PodSetSpec) -> PodSpec {
         let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
-        self.defaults.adjust(namespace, &mut spec);
+        self.defaults.complete_as_kueue(namespace, &mut spec);
         spec
     }
 
@@ -231,11 +235,11 @@ impl WorkloadReader {
             rank: 0,
             namespace_fits: true,
             invalid,
-            protected: self.reading.protected.contains(&namespace),
+            protected: self.tree.protected.contains(&namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             preempts_from: preempts_from(status),
-            priority: self.reading.classes.priority(&object.spec)?,
+            priority: self.tree.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets,
             milestones: milestones(object)?,
@@ -247,7 +251,7 @@ impl WorkloadReader {
 
     /// The queue whose quota a workload holds.
     fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, InputError> {
-        self.reading.queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
+        self.tree.cluster_queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
             let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
             InputError::new(problem).field("status.admission.clusterQueue")
         })
@@ -259,12 +263,12 @@ impl WorkloadReader {
         for set in &admission.pod_set_assignments {
             for (resource, used) in &set.resource_usage {
                 let Some(named) = set.flavors.get(resource) else { continue };
-                let Some((flavor, _)) = self.reading.flavors.get(named) else {
+                let Some((flavor, _)) = self.tree.flavors.get(named) else {
                     let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
                     let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
                     return Err(InputError::new(problem).field(field));
                 };
-                let of = self.reading.resources.get(resource);
+                let of = self.tree.resources.get(resource);
                 if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
                     *usage.entry(cell).or_default() +=
@@ -291,15 +295,15 @@ impl WorkloadReader {
         let amounts = requests::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
-            match self.reading.resources.get(&resource) {
+            match self.tree.resources.get(&resource) {
                 Some(&of) => requests.push((of, amount)),
                 // A resource that no queue covers has no number; asking for it is asking for what nobody has.
-                None if amount > 0 => requests.push((QuotaResourceId::new(self.reading.resources.len()), amount)),
+                None if amount > 0 => requests.push((QuotaResourceId::new(self.tree.resources.len()), amount)),
                 None => {}
             }
         }
-        let mut may_use = vec![false; self.reading.flavors.len()];
-        for (id, flavor) in self.reading.flavors.values() {
+        let mut may_use = vec![false; self.tree.flavors.len()];
+        for (id, flavor) in self.tree.flavors.values() {
             may_use[id.index()] = may_use_flavor(spec, flavor);
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
@@ -323,7 +327,7 @@ fn unsupported_locals(locals: &BTreeMap<NamespacedName, &Sourced<LocalQueue>>) -
 }
 
 /// By ClusterQueue: its own field, or that of a flavor of it.
-fn unsupported_queues(objects: &ObjectSet, reading: &QuotaTreeBuilder) -> BTreeMap<QueueId, String> {
+fn unsupported_queues(objects: &ObjectSet, tree: &QuotaTreeBuilder) -> BTreeMap<QueueId, String> {
     let mut unsupported = BTreeMap::new();
     for queue in objects.cluster_queues.iter().map(|queue| &*queue.object) {
         let name = queue.metadata.name.clone().unwrap_or_default();
@@ -331,11 +335,11 @@ fn unsupported_queues(objects: &ObjectSet, reading: &QuotaTreeBuilder) -> BTreeM
         let of_flavor = || {
             let names = queue.spec.resource_groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.name);
             names
-                .filter_map(|name| reading.flavors.get_key_value(name))
+                .filter_map(|name| tree.flavors.get_key_value(name))
                 .find_map(|(name, (_, flavor))| Some(format!("ResourceFlavor {name}: {}", field_of_flavor(flavor)?)))
         };
-        if let (Some(&at), Some(field)) = (reading.queues.get(&name), own.or_else(of_flavor)) {
-            unsupported.insert(at, field);
+        if let (Some(&index), Some(field)) = (tree.cluster_queues.get(&name), own.or_else(of_flavor)) {
+            unsupported.insert(index, field);
         }
     }
     unsupported

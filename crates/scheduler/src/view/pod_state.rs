@@ -51,7 +51,7 @@ pub(super) fn says_otherwise(before: Option<&Pod>, after: Option<&Pod>) -> bool 
         let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
         conditions.filter(|one| one.type_ != SCHEDULED)
     });
-    if !were.eq(are) || was.but_conditions() != is.but_conditions() {
+    if !were.eq(are) || was.without_conditions() != is.without_conditions() {
         return false;
     }
     let mut metadata = before.metadata.clone();
