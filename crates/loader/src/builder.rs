@@ -1,4 +1,5 @@
-//! One object at a time, in the words of the engine.
+//! Converts single objects into the types of the engine: pods, nodes, groups and disruption budgets. [`crate::build`] calls it for a
+//! complete list of objects, [`crate::cache`] for single changes; both decide what to do with an object that cannot be converted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use reprieve_api::{
     InputError, NamespacedName, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
 };
 
-/// What is known of the names in a cluster.
+/// The objects to which pods refer, and the ids given so far.
 pub struct SnapshotBuilder {
     pub classes: Classes,
     pub interners: Interners,
@@ -33,19 +34,19 @@ pub struct SnapshotBuilder {
     pub shapes: Shapes,
     pub queues: QueueSource,
     pub jobs: BTreeMap<NamespacedName, (JobId, usize)>,
-    /// By budget, in the order of their ids: whom it is about.
+    /// In the order of the budget ids.
     pub budgets: Vec<BudgetRule>,
-    /// The namespaces in which nobody is taken.
+    /// The namespaces whose pods are never victims.
     pub protected: BTreeSet<String>,
     pub obstacles: Obstacles,
     pub warnings: Vec<String>,
 }
 
-/// Equal shapes have one id.
+/// The ids of shapes; equal shapes have the same id.
 #[derive(Default)]
 pub struct Shapes {
     ids: BTreeMap<Shape, ShapeId>,
-    /// Those that are in no snapshot yet, in the order of their ids.
+    /// Shapes that are not in the snapshot yet, in the order of their ids.
     pub new: Vec<Shape>,
 }
 
@@ -61,17 +62,17 @@ impl Shapes {
     }
 }
 
-/// Whom a disruption budget is about.
+/// The pods that a disruption budget covers.
 #[derive(Clone, Debug)]
 pub struct BudgetRule {
     pub name: NamespacedName,
     pub selector: Selector,
-    /// Pods that are being disrupted already, and no longer counted.
+    /// Pods in `status.disruptedPods`, which the budget no longer counts.
     pub disrupted: BTreeSet<String>,
 }
 
 impl BudgetRule {
-    /// A budget without a selector, or with an empty one, and a pod without labels have nothing to do with each other.
+    /// A budget without a selector or with an empty selector covers no pod, and no budget covers a pod without labels.
     fn covers(&self, labels: &Labels) -> bool {
         self.selector != Selector::Nothing
             && !self.selector.is_empty()
@@ -81,7 +82,7 @@ impl BudgetRule {
 }
 
 impl SnapshotBuilder {
-    /// Reads what pods refer to, except for nodes and workloads. The groups are in the order of their ids.
+    /// Reads the objects to which pods refer, except nodes and workloads. Returns the groups in the order of their ids.
     pub(crate) fn new(
         objects: &ObjectSet,
         policy: &Policy,
@@ -117,7 +118,7 @@ impl SnapshotBuilder {
         Ok((builder, groups.into_values().collect()))
     }
 
-    /// The groups, each with the topology that it names.
+    /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
         let with_topology = |GroupDraft { group, topology_key }| {
             let topology = topology_key.map(|key| self.interners.topology(&key));
@@ -126,7 +127,7 @@ impl SnapshotBuilder {
         groups.into_iter().map(with_topology).collect()
     }
 
-    /// The pods that are bound or pending, by name.
+    /// Converts the pods that are bound or pending, in the order of their names.
     pub fn pods(
         &mut self,
         objects: &ObjectSet,
@@ -146,22 +147,24 @@ impl SnapshotBuilder {
                     pods.push((name, Pod { rank, ..pod }));
                 }
                 Err(error) if on_invalid != OnInvalid::Live => return Err(error),
-                Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
+                Err(error) => self.warnings.push(format!("{error}; the pod is ignored")),
                 Ok(None) => {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
-                    let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
+                    let problem = format!("node {node:?} is not in the input; add the node, or remove the pod");
                     if on_invalid == OnInvalid::Test {
                         return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
-                    self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
+                    self.warnings.push(format!(
+                        "Pod {name}: spec.nodeName: node {node:?} is not in the input; the pod is ignored"
+                    ));
                 }
             }
         }
         Ok(pods)
     }
 
-    /// A pod, except for its rank and what others say of it. `None` where its node is missing. Its shape need not be worked out
-    /// where it is known.
+    /// Converts a pod, without its rank, budgets and originator mark. `None` if its node is missing. A caller that knows the shape of the
+    /// pod passes it, because computing the shape is expensive.
     pub fn pod(
         &mut self,
         name: &NamespacedName,
@@ -207,7 +210,7 @@ impl SnapshotBuilder {
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: allow_preemption.map(|word| word == "false"),
+            own_opt_out: allow_preemption.map(|value| value == "false"),
             class_unknown: self.classes.is_undefined(class),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
@@ -256,9 +259,9 @@ impl SnapshotBuilder {
         Ok(nodes)
     }
 
-    /// For every label that divides the cluster: which part each node is in, and what the parts are called.
+    /// Returns for every topology key the domain of each node, and the names of the domains.
     pub fn topologies(&self, nodes: &[Sourced<ApiNode>]) -> (Vec<Topology>, Vec<Vec<String>>) {
-        let divide = |key: &String| {
+        let topology = |key: &String| {
             let labelled = |node: &Sourced<ApiNode>| node.object.metadata.labels.as_ref()?.get(key).cloned();
             let mut names: Vec<String> = nodes.iter().filter_map(labelled).collect();
             names.sort_unstable();
@@ -270,32 +273,37 @@ impl SnapshotBuilder {
             }
             (Topology { domain, n_domains: names.len() }, names)
         };
-        self.interners.topologies.names().iter().map(divide).unzip()
+        self.interners.topologies.names().iter().map(topology).unzip()
     }
 
-    /// The shapes by number, each with an amount for every resource.
+    /// Returns the shapes in the order of their ids, each with an amount for every resource.
     pub fn shapes(&self) -> Vec<Shape> {
         let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
         shapes.sort_unstable_by_key(|(id, _)| *id);
         shapes.into_iter().map(|(_, shape)| self.with_all_resources(shape)).collect()
     }
 
-    /// A shape with an amount for every resource.
+    /// Extends the requests of a shape to all resources.
     pub fn with_all_resources(&self, shape: &Shape) -> Shape {
         let mut shape = shape.clone();
         shape.requests.resize(self.interners.resources.names().len(), 0);
         shape
     }
 
-    /// The budgets that taking a bound pod would charge.
+    /// Returns the budgets that the eviction of a bound pod would use.
     pub fn budgets_of(&self, name: &NamespacedName, labels: &Labels) -> Vec<BudgetId> {
-        let about = |rule: &BudgetRule| {
+        let covers = |rule: &BudgetRule| {
             rule.name.namespace == name.namespace && rule.covers(labels) && !rule.disrupted.contains(&name.name)
         };
-        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(index, _)| BudgetId::new(index)).collect()
+        self.budgets
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| covers(rule))
+            .map(|(index, _)| BudgetId::new(index))
+            .collect()
     }
 
-    /// Which budgets each bound pod charges.
+    /// Reads the budgets, and assigns to each bound pod those that cover it.
     pub fn add_budgets(
         &mut self,
         objects: &ObjectSet,
@@ -329,7 +337,7 @@ impl SnapshotBuilder {
     }
 }
 
-/// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.
+/// Gives ids to names that every cluster has, in a fixed order, so that ids do not depend on the order of the objects.
 fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
     let mut interners = Interners::default();
     for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
@@ -343,7 +351,7 @@ fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
         let namespace = NamespacedName::from_meta(&pod.object.metadata).namespace;
         labels.entry(namespace).or_default();
     }
-    // The pod sets of a workload may get different flavors, and with them nodes.
+    // Pods of different pod sets have different shapes, because pod sets may get different flavors and so different nodes.
     interners.selected_keys.insert(POD_SET.to_owned());
     for budget in &objects.budgets {
         let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
@@ -365,18 +373,21 @@ fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
     Ok(interners)
 }
 
-/// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.
+/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
+/// that feature gate.
 fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let tolerations = tolerations.into_iter().flatten().enumerate();
     let ignored = tolerations.filter_map(|(index, toleration)| {
         let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!("Pod {name}: spec.tolerations[{index}].operator {operator} is ignored"))
+        Some(format!(
+            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
+        ))
     });
     ignored.collect()
 }
 
-/// The condition of a pod of this type, if it is true.
+/// Returns the condition of this type if its status is `True`.
 fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
     status.conditions.iter().flatten().find(|condition| condition.type_ == type_ && condition.status == "True")
 }

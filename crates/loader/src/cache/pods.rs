@@ -1,4 +1,4 @@
-//! The pods of a snapshot that lives on: each comes, changes and goes in the tables by itself.
+//! Adds, changes and removes single pods in the tables of a [`SnapshotCache`].
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl SnapshotCache {
         self.add_pod_to_tables(&name, &object, known)
     }
 
-    /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
+    /// Converts a pod and adds it to the tables, or marks the tables stale if they lack its queue, a resource or a label key.
     fn add_pod_to_tables(
         &mut self,
         name: &NamespacedName,
@@ -69,15 +69,15 @@ impl SnapshotCache {
         }
     }
 
-    /// Puts the pod into the tables, with its shape and its values.
+    /// Writes a converted pod into the tables, with its shape and its label values.
     fn write_pod(&mut self, name: &NamespacedName, pod: Pod) {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         for shape in std::mem::take(&mut self.tables.builder.shapes.new) {
             snapshot.add_shape(self.tables.builder.with_all_resources(&shape));
         }
-        // What only pods had that are long gone is forgotten now and then.
-        let kept = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
-        self.stale |= kept > 2 * self.pods.len() + MIN_UNUSED_ENTRIES;
+        // A rebuild removes entries that only deleted pods used.
+        let entries = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
+        self.stale |= entries > 2 * self.pods.len() + MIN_UNUSED_ENTRIES;
         for value in &self.tables.builder.interners.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }
@@ -117,7 +117,7 @@ impl SnapshotCache {
     fn remove_membership(&mut self, name: &NamespacedName) {
         let Some(old) = self.pods.get(name) else { return };
         for group in memberships(old) {
-            let members = self.members.get_mut(&group).expect("it was entered");
+            let members = self.members.get_mut(&group).expect("upsert_pod added the pod to its groups");
             members.remove(name);
             if members.is_empty() {
                 self.members.remove(&group);
@@ -125,19 +125,19 @@ impl SnapshotCache {
         }
     }
 
-    /// Pods that came before their group.
+    /// Adds pods that arrived before their group.
     pub(super) fn add_members(&mut self, group: &ObjectKey) {
         let members: Vec<NamespacedName> = self.members(group).iter().cloned().collect();
         for name in members {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {
-                let _ = self.add_pod_to_tables(&name, &pod, None); // its fault was told when it came
+                let _ = self.add_pod_to_tables(&name, &pod, None); // upsert has reported its error
             }
         }
     }
 }
 
-/// The group and the job that a pod names.
+/// Returns the group and the job that a pod names.
 fn memberships(pod: &ApiPod) -> impl Iterator<Item = ObjectKey> + use<> {
     let group = group_of(pod).map(|name| ObjectKey::new(Kind::PodGroup, name));
     let job = job_of(pod).map(|name| ObjectKey::new(Kind::KoordinatorPodGroup, name));
@@ -161,33 +161,33 @@ mod tests {
         Object::from(serde_json::from_value::<ApiPod>(pod).expect("a pod"))
     }
 
-    fn live(objects: impl IntoIterator<Item = Object>) -> SnapshotCache {
+    fn cache_with(objects: impl IntoIterator<Item = Object>) -> SnapshotCache {
         let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "10", "pods": "10"}}});
-        let mut live = SnapshotCache::default();
+        let mut cache = SnapshotCache::default();
         let node = Object::from(serde_json::from_value::<Node>(node).expect("a node"));
         for object in std::iter::once(node).chain(objects) {
-            live.upsert(object).expect("it is well formed");
+            cache.upsert(object).expect("a valid object");
         }
-        live.refresh().expect("it is well formed");
-        live
+        cache.refresh().expect("valid objects");
+        cache
     }
 
     #[test]
-    fn pods_are_told_apart_only_by_labels_that_somebody_reads() {
+    fn pods_share_a_shape_if_they_differ_only_in_labels_that_no_selector_reads() {
         let worker = |index: &str| pod(index, json!({"app": "a", "index": index}), Value::Null);
-        let mut live = live([worker("0"), worker("1")]);
-        live.upsert(worker("2")).expect("a pod");
-        assert_eq!((live.loaded().snapshot.n_shapes(), live.is_stale()), (1, false));
+        let mut cache = cache_with([worker("0"), worker("1")]);
+        cache.upsert(worker("2")).expect("a pod");
+        assert_eq!((cache.loaded().snapshot.n_shapes(), cache.is_stale()), (1, false));
         let term = json!({"labelSelector": {"matchLabels": {"index": "1"}}, "topologyKey": "kubernetes.io/hostname"});
         let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
-        live.upsert(pod("reader", json!({}), apart)).expect("a pod");
-        assert!(live.is_stale(), "it reads what nobody did before");
-        live.refresh().expect("it is well formed");
-        assert_eq!(live.loaded().snapshot.n_shapes(), 4);
+        cache.upsert(pod("reader", json!({}), apart)).expect("a pod");
+        assert!(cache.is_stale(), "its selector reads a label key that no selector read before");
+        cache.refresh().expect("valid objects");
+        assert_eq!(cache.loaded().snapshot.n_shapes(), 4);
     }
 
     #[test]
-    fn a_budget_is_about_pods_with_labels_that_nobody_reads() {
+    fn budget_covers_pods_whose_labels_no_selector_reads() {
         let selector = json!({"matchExpressions": [{"key": "spare", "operator": "DoesNotExist"}]});
         let budget = json!({
             "metadata": {"name": "b", "namespace": "default"},
@@ -195,13 +195,13 @@ mod tests {
             "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
         });
         let budget = Object::from(serde_json::from_value::<PodDisruptionBudget>(budget).expect("a budget"));
-        let live = live([
+        let cache = cache_with([
             budget,
             pod("labelled", json!({"app": "a"}), Value::Null),
             pod("spare", json!({"spare": "yes"}), Value::Null),
             pod("unlabelled", json!({}), Value::Null),
         ]);
-        let Loaded { snapshot, names, .. } = live.loaded();
+        let Loaded { snapshot, names, .. } = cache.loaded();
         let charged = names.pod_ids().filter(|&pod| !snapshot.pod(pod).budgets.is_empty());
         let charged: Vec<&str> = charged.map(|pod| names.pod(pod).name.as_str()).collect();
         assert_eq!(charged, ["labelled"]);
