@@ -1,4 +1,4 @@
-//! PodGroups, and the Workloads that say the same in older words.
+//! Reads PodGroups, and the Workloads of an earlier API version, which define pod groups themselves. See `docs/rules/kubernetes-groups.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::{Classes, Interner, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group};
 
-/// On a PodGroup: the class of its priority when it is asked to yield.
+/// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
 pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
-/// A group without its members, and the label that its members must share.
+/// A group without its members, and the topology key in whose domains it is placed.
 pub(crate) struct GroupDraft {
     pub(crate) group: Group,
     pub(crate) topology_key: Option<String>,
 }
 
-/// All groups by name.
+/// Returns all groups by name.
 pub(crate) fn groups(
     objects: &ObjectSet,
     classes: &Classes,
@@ -54,7 +54,7 @@ pub(crate) fn groups(
     Ok(groups)
 }
 
-/// A group that stands for itself; `None` where a Workload has a say, or there is something to warn of.
+/// Reads a group that does not depend on a Workload; `None` if it does, or if it causes a warning.
 pub(crate) fn read_standalone_group(
     name: &NamespacedName,
     object: &PodGroup,
@@ -68,7 +68,7 @@ pub(crate) fn read_standalone_group(
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
 
-/// Why the preemption priority that a group asks for is refused, if it is.
+/// Returns why the preemption priority of a group is refused, if it is.
 pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<InvalidPreemptionPriority> {
     let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
     preemption_priority(preemption_class(object), priority, classes).err()
@@ -78,7 +78,7 @@ fn preemption_class(object: &PodGroup) -> Option<&str> {
     object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(String::as_str)
 }
 
-/// The group itself, and each replica of it that a pod names.
+/// Returns the group itself and each replica of it that a pod names.
 fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedName> {
     let prefix = format!("{}-", part.name);
     let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
@@ -144,7 +144,7 @@ impl GroupReader<'_> {
         let located = |error: InputError| error.at(self.source).object(object.clone());
         let priority = self.classes.priority(fields.priority, fields.class).map_err(located)?;
         let min_count = usize::try_from(fields.min_count)
-            .map_err(|_| InputError::new(format!("{} is negative; a gang needs at least 1", fields.min_count)))
+            .map_err(|_| InputError::new(format!("{} is negative; write 1 or more", fields.min_count)))
             .map_err(|error| located(error.field("minCount")))?;
         let victim_priority =
             preemption_priority(fields.preemption_class, priority, self.classes).unwrap_or_else(|refused| {
@@ -164,7 +164,7 @@ impl GroupReader<'_> {
     }
 }
 
-/// What an object says of a group.
+/// The fields of a PodGroup or Workload that define a group.
 struct GroupFields<'a> {
     priority: Option<i32>,
     class: Option<&'a str>,

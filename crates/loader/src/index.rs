@@ -18,6 +18,19 @@ pub fn by_name<K: Ord + Name, T: OfKind>(objects: &[Sourced<T>]) -> Result<BTree
     Ok(named)
 }
 
+/// Returns the names from the root of a tree to `name`. The error is a name that is an ancestor of itself.
+pub fn path_from_root(name: &str, parent_of: impl Fn(&String) -> Option<String>) -> Result<Vec<String>, String> {
+    let mut path = vec![name.to_owned()];
+    while let Some(parent) = parent_of(&path[path.len() - 1]) {
+        if path.contains(&parent) {
+            return Err(parent);
+        }
+        path.push(parent);
+    }
+    path.reverse();
+    Ok(path)
+}
+
 /// Returns the name of an object without its namespace.
 pub fn plain_name<T: OfKind>(object: &T) -> String {
     object.metadata().name.clone().unwrap_or_default()

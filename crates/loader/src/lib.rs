@@ -45,6 +45,7 @@ mod yunikorn;
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;
 pub use defaults::Defaults;
+pub(crate) use index::path_from_root;
 pub use index::{by_name, plain_name};
 pub(crate) use interner::Interner;
 pub use koordinator::quota_tree;

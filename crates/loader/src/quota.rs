@@ -339,7 +339,6 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
                 ("LowerPriority", WithinClusterQueue::LowerPriority),
                 ("LowerOrNewerEqualPriority", WithinClusterQueue::LowerOrNewerEqualPriority),
             ],
-            "Never, LowerPriority or LowerOrNewerEqualPriority",
         )?,
         reclaim: parse_choice(
             "spec.preemption.reclaimWithinCohort",
@@ -352,7 +351,6 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
                 ("ReclaimFromAny", ReclaimWithinCohort::Any),
                 ("ReclaimAny", ReclaimWithinCohort::Any),
             ],
-            "Never, LowerPriority or Any",
         )?,
         trigger_after_seconds: trigger_after_seconds(preemption)?,
         sorting: sorting(&preemption.workload_sorting)?,
@@ -372,7 +370,6 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
             "spec.queueingStrategy",
             spec.queueing_strategy.as_deref(),
             &[("BestEffortFIFO", QueueingStrategy::BestEffortFifo), ("StrictFIFO", QueueingStrategy::StrictFifo)],
-            "BestEffortFIFO or StrictFIFO",
         )?,
         weight: weight_of(spec.fair_sharing.weight.as_ref())?,
         groups,
@@ -386,7 +383,7 @@ fn parse_fungibility(field: &str, text: &str, also: &str) -> Result<Fungibility,
         (also, Fungibility::MayStopSearch),
         ("TryNextFlavor", Fungibility::TryNextFlavor),
     ];
-    parse_choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
+    parse_choice(field, Some(text), &choices)
 }
 
 fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
@@ -407,7 +404,6 @@ fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCo
         "spec.preemption.borrowWithinCohort.policy",
         spec.policy.as_deref(),
         &[("Never", BorrowWithinCohort::Never), ("LowerPriority", BorrowWithinCohort::LowerPriority { threshold })],
-        "Never or LowerPriority",
     )
 }
 

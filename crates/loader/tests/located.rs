@@ -22,20 +22,20 @@ fn error_about_a_rule_of_a_queue_names_the_file() {
     for (spec, problem) in [
         (
             "preemption: {withinClusterQueue: All}",
-            "spec.preemption.withinClusterQueue: \"All\" is not understood; write Never, LowerPriority or \
+            "spec.preemption.withinClusterQueue: \"All\" is not valid; write one of Never, LowerPriority, \
              LowerOrNewerEqualPriority",
         ),
         (
             "preemption: {borrowWithinCohort: {policy: Any}}",
-            "spec.preemption.borrowWithinCohort.policy: \"Any\" is not understood; write Never or LowerPriority",
+            "spec.preemption.borrowWithinCohort.policy: \"Any\" is not valid; write one of Never, LowerPriority",
         ),
         (
             "flavorFungibility: {whenCanBorrow: Preempt}",
-            "spec.flavorFungibility.whenCanBorrow: \"Preempt\" is not understood; write MayStopSearch or TryNextFlavor",
+            "spec.flavorFungibility.whenCanBorrow: \"Preempt\" is not valid; write one of MayStopSearch, TryNextFlavor",
         ),
         (
             "queueingStrategy: LIFO",
-            "spec.queueingStrategy: \"LIFO\" is not understood; write BestEffortFIFO or StrictFIFO",
+            "spec.queueingStrategy: \"LIFO\" is not valid; write one of BestEffortFIFO, StrictFIFO",
         ),
     ] {
         assert_eq!(error(&queue(spec)), format!("{prefix}: {problem}"));
@@ -53,6 +53,7 @@ fn error_about_a_namespaced_quota_names_its_namespace() {
 #[test]
 fn second_object_of_a_name_is_refused() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: n}}";
-    let problem = "metadata.name: this name is taken by the object in cluster.yaml: document 1; give each its own";
+    let problem =
+        "metadata.name: cluster.yaml: document 1 has an object with the same name; rename or remove one of them";
     assert_eq!(error(&format!("{node}\n---\n{node}")), format!("cluster.yaml: document 2: Node n: {problem}"));
 }
