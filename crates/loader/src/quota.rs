@@ -1,4 +1,5 @@
-//! Kueue's objects become the quota tree, its rules, and workloads.
+//! Reads Kueue's objects: the quota tree, the rules of each queue (this file), and the workloads (`workloads`). The rules are in
+//! `docs/rules/kueue.md` and `docs/rules/kueue-cohorts.md`.
 
 mod workloads;
 
@@ -19,7 +20,7 @@ use crate::preemption_options::{parse_choice, sorting};
 use crate::protected_namespaces::protected;
 use crate::requests::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
-use crate::{Interner, QueueSpec, by_name};
+use crate::{Interner, QueueSpec, by_name, path_from_root};
 use reprieve_api::kueue::{
     BorrowWithinCohortSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
     ResourceQuota,
@@ -30,26 +31,25 @@ pub use workloads::{WorkloadReader, workload_order_key};
 
 const NANO_PER_UNIT: i64 = 1_000_000_000;
 
-/// What Kueue's objects add to a snapshot.
+/// The tables of a snapshot that come from Kueue's objects.
 pub struct KueueTables {
     pub queues: QueueTree,
     pub rules: QuotaRules,
     pub workloads: Vec<Workload>,
     pub(crate) names: QueueNames,
-    /// What is wrong with some of them.
     pub warnings: Vec<String>,
-    /// Reads more of them.
+    /// Converts workloads that change later.
     pub reader: WorkloadReader,
 }
 
-/// Where what is not evaluated is noted down.
+/// Collects warnings, and texts for explanations.
 struct Notes<'a> {
     texts: &'a mut Interner,
     warnings: &'a mut Vec<String>,
 }
 
-/// `None` where there is no ClusterQueue. `places_all` says whether the pods of all workloads are this scheduler's to place; else only
-/// those are whose template names it.
+/// Reads Kueue's objects; `None` if there is no ClusterQueue. If `places_all`, this scheduler places the pods of all workloads, otherwise
+/// only those whose template names it.
 pub fn kueue_tables(
     objects: &ObjectSet,
     scheduler: &str,
@@ -74,7 +74,7 @@ pub fn kueue_tables(
         workloads,
         names: QueueNames {
             queues: queue_names,
-            pod_sets: named.values().map(|one| pod_set_names(&one.object)).collect(),
+            pod_sets: named.values().map(|workload| pod_set_names(&workload.object)).collect(),
             workloads: Numbered::new(named.into_keys().collect(), WorkloadId::new),
             flavors: reader.tree.flavors.keys().cloned().collect(),
             resources: reader.tree.resources.keys().cloned().collect(),
@@ -84,12 +84,12 @@ pub fn kueue_tables(
     }))
 }
 
-/// The names of a workload's pod sets, in its order.
+/// Returns the names of a workload's pod sets.
 pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
     workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect()
 }
 
-/// Queues and cohorts as plain accounts; flavors are added up.
+/// Returns ClusterQueues and cohorts with their quotas summed over all flavors.
 pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
     let tree = QuotaTreeBuilder::new(objects)?;
     let names: BTreeMap<QuotaResourceId, &String> = tree.resources.iter().map(|(name, id)| (*id, name)).collect();
@@ -111,13 +111,13 @@ pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
     Ok(tree.drafts.iter().map(spec).collect())
 }
 
-/// A queue or cohort before quotas are summed.
+/// A ClusterQueue or cohort before its quota includes that of the queues below it.
 struct QueueDraft {
     name: String,
     parent: Option<usize>,
     quota: BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>,
     namespace_selector: Option<Option<LabelSelector>>,
-    /// Its rules, except for what it may borrow.
+    /// The rules without the borrowing limits.
     rules: QueueRules,
 }
 
@@ -128,7 +128,7 @@ struct QuotaLimits {
     lending_limit: Option<i64>,
 }
 
-/// What is known of Kueue's objects but for LocalQueues and Workloads.
+/// Kueue's objects except LocalQueues and Workloads.
 struct QuotaTreeBuilder {
     flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
@@ -137,7 +137,7 @@ struct QuotaTreeBuilder {
     cluster_queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
     namespaces: Namespaces,
-    /// The namespaces in which nobody is taken.
+    /// The namespaces whose workloads are never victims.
     protected: BTreeSet<String>,
 }
 
@@ -146,7 +146,7 @@ impl QuotaTreeBuilder {
         let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
         let flavors =
-            flavors.map(|(index, (name, one))| (name, (FlavorId::new(index), one.object.spec.clone()))).collect();
+            flavors.map(|(index, (name, flavor))| (name, (FlavorId::new(index), flavor.object.spec.clone()))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
@@ -167,7 +167,7 @@ impl QuotaTreeBuilder {
         Ok(tree)
     }
 
-    /// Cohorts, those that are only named among them, parents first.
+    /// Adds cohorts, parents first. A cohort needs no object: a ClusterQueue or cohort may just name it.
     fn add_cohorts(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
         let defined = by_name::<String, _>(&objects.cohorts)?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
@@ -178,15 +178,11 @@ impl QuotaTreeBuilder {
             defined.get(name).and_then(|cohort| cohort.object.spec.parent_name.clone()).filter(|name| !name.is_empty())
         };
         for name in &names {
-            let mut path = vec![name.clone()];
-            while let Some(parent) = parent_of(&path[path.len() - 1]) {
-                if path.contains(&parent) {
-                    let problem = format!("cohort {parent:?} is above itself; break the cycle");
-                    return Err(defined[name].locate(InputError::new(problem).field("spec.parentName")));
-                }
-                path.push(parent);
-            }
-            for name in path.into_iter().rev() {
+            let path = path_from_root(name, parent_of).map_err(|parent| {
+                let problem = format!("cohort {parent:?} is an ancestor of itself; break the cycle");
+                defined[name].locate(InputError::new(problem).field("spec.parentName"))
+            })?;
+            for name in path {
                 if self.cohorts.contains_key(&name) {
                     continue;
                 }
@@ -243,7 +239,7 @@ impl QuotaTreeBuilder {
                 flavors.push(*id);
                 for resource in &flavor.resources {
                     let Some(&of) = self.resources.get(&resource.name) else {
-                        let problem = format!("{:?} is not among the covered resources", resource.name);
+                        let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")));
                     };
                     let cell = quota_limits(resource).map_err(|error| {
@@ -259,7 +255,7 @@ impl QuotaTreeBuilder {
         Ok((quota, read))
     }
 
-    /// Sums the quotas from the leaves up.
+    /// Returns the tree, in which the quota of a cohort includes what the queues below it lend.
     fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
         let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
         for node in &self.drafts {
@@ -273,20 +269,20 @@ impl QuotaTreeBuilder {
             .iter()
             .map(|node| (0..n).map(|cell| quota(node, cell).map_or(0, |quota| quota.nominal)).collect())
             .collect();
-        let mut kept: Vec<Vec<i64>> = vec![vec![0; n]; self.drafts.len()];
-        // Cohorts stand before what is in them only among themselves, so depth decides the order of the sums.
+        let mut local: Vec<Vec<i64>> = vec![vec![0; n]; self.drafts.len()];
+        // Drafts are not sorted by depth: ClusterQueues come after all cohorts.
         let depth = |index: usize| std::iter::successors(Some(index), |&index| self.drafts[index].parent).count();
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
         order.sort_by_key(|&index| std::cmp::Reverse(depth(index)));
         for index in order {
             for cell in 0..n {
                 let lending = quota(&self.drafts[index], cell).and_then(|quota| quota.lending_limit);
-                kept[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
+                local[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
                 if let Some(parent) = self.drafts[index].parent {
-                    let lent = subtree[index][cell] - kept[index][cell];
+                    let lent = subtree[index][cell] - local[index][cell];
                     subtree[parent][cell] = subtree[parent][cell].checked_add(lent).ok_or_else(|| {
                         InputError::new(format!(
-                            "the quotas below cohort {} add up to more than 2^63-1",
+                            "the quotas below cohort {} exceed 2^63-1; lower them",
                             self.drafts[parent].name
                         ))
                     })?;
@@ -297,7 +293,7 @@ impl QuotaTreeBuilder {
             parent: node.parent.map(QueueId::new),
             guarantee: subtree[index].clone(),
             limit: vec![UNDEFINED; n],
-            local_quota: kept[index].clone(),
+            local_quota: local[index].clone(),
             fence: false,
             preemptible: true,
             delay_micros: 0,
@@ -319,13 +315,13 @@ impl QuotaTreeBuilder {
     }
 }
 
-/// A workload that is done holds nothing, though its admission stays written.
+/// Whether a workload has finished. A finished workload holds no quota, although `status.admission` stays.
 pub fn is_finished(workload: &KueueWorkload) -> bool {
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
-    conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
+    conditions.into_iter().any(|condition| condition.type_ == "Finished" && condition.status == "True")
 }
 
-/// The rules of a queue, except for what it may borrow.
+/// Reads the rules of a queue without its borrowing limits.
 fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<QueueRules, InputError> {
     let ClusterQueueSpec { preemption, flavor_fungibility: fungibility, .. } = spec;
     Ok(QueueRules {
@@ -376,22 +372,21 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
     })
 }
 
-/// `also` is the last version's word for `MayStopSearch`.
-fn parse_fungibility(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
+/// `alias` is the name of `MayStopSearch` in the previous API version.
+fn parse_fungibility(field: &str, text: &str, alias: &str) -> Result<Fungibility, InputError> {
     let choices = [
         ("MayStopSearch", Fungibility::MayStopSearch),
-        (also, Fungibility::MayStopSearch),
+        (alias, Fungibility::MayStopSearch),
         ("TryNextFlavor", Fungibility::TryNextFlavor),
     ];
     parse_choice(field, Some(text), &choices)
 }
 
 fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
-    match preemption.trigger_after_workload_waiting_seconds {
-        None => Ok(0),
-        Some(seconds @ 0..) => Ok(seconds),
-        Some(seconds) => {
-            let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
+    match preemption.trigger_after_workload_waiting_seconds.unwrap_or(0) {
+        seconds @ 0.. => Ok(seconds),
+        seconds => {
+            let problem = format!("{seconds} is negative; write 0 or more seconds, or remove the field");
             Err(InputError::new(problem).field("spec.preemption.triggerAfterWorkloadWaitingSeconds"))
         }
     }
