@@ -1,8 +1,7 @@
-//! Unknown fields of a preemptor: typing errors such as `toleration`, which the API server refuses and a decision would ignore in silence.
+//! Finds unknown fields of a preemptor: typing errors such as `toleration`, which the API server rejects and decoding ignores.
 //!
-//! Only objects that may be a preemptor are checked, while their tree is at hand; what is found is kept in
-//! [`ObjectSet::unknown_fields`](crate::object_set::Objects), so that nothing is read twice and no tree is kept. The names come from a table
-//! rather than from the types: the decoders of the complete types are large, and nothing else needs them.
+//! [`crate::read`] checks the objects that may be a preemptor and stores the results in [`ObjectSet::unknown_fields`]. The field names come
+//! from a table (`fields.txt`) instead of the types, because the decoders of the complete types are large.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -13,11 +12,11 @@ use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
 use crate::{NamespacedName, ObjectSet, group_of, job_of};
 
-/// The types of the API that Reprieve is built with.
+/// The types of the Kubernetes API, written by the test `fields`.
 const API: &str = include_str!("fields.txt");
 
-/// Other types, and fields that other versions of the API have. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both versions of
-/// its API), scheduler-plugins, and Reprieve's own fields of a Workload.
+/// Other types, and fields of other API versions. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both API versions),
+/// scheduler-plugins, and Reprieve's own fields of a Workload.
 const OTHERS: &str = "
 PodSpec workloadRef:PodWorkloadReference
 PodWorkloadReference name podGroup podGroupReplicaKey
@@ -38,13 +37,13 @@ KueuePreemption disruptionCostMilestones:KueueMilestone
 KueueMilestone seconds cost
 ";
 
-/// A name with less likeness than this, of at most 1, is no suggestion.
+/// A name with a smaller similarity (from 0 to 1) is not suggested.
 const MIN_SIMILARITY: f64 = 0.7;
 
-/// More unknown fields of one object than this are only counted.
+/// Further unknown fields of the same object are only counted.
 const MAX_FOUND: usize = 20;
 
-/// A longer key is cut in a warning.
+/// Warnings cut longer keys.
 const MAX_KEY_LENGTH: usize = 100;
 
 fn shortened(key: &str) -> String {
@@ -54,7 +53,7 @@ fn shortened(key: &str) -> String {
     }
 }
 
-/// By type: its fields, and the type of each that has fields itself.
+/// The fields of each type, with the type of each field that has fields itself.
 type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>;
 
 /// Finds the unknown fields of an object of a type in the table.
@@ -71,8 +70,8 @@ pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<
     found.into_iter().map(unknown).collect()
 }
 
-/// The warnings about the objects that make up a preemptor: it, a pod's group or a group's pods, and all pods of a Koordinator job where
-/// the job is placed as a whole.
+/// Returns the warnings about a preemptor's objects: itself, a pod's group or a group's pods and, if `whole_job`, all pods of its
+/// Koordinator job.
 pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: bool) -> Vec<String> {
     if objects.unknown_fields.is_empty() {
         return Vec::new();
@@ -102,7 +101,7 @@ pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: 
     warnings(objects.unknown_fields.iter().filter(of_parts))
 }
 
-/// The warnings about unknown fields; objects of one kind with the same one share a warning.
+/// Returns the warnings about unknown fields; objects of the same kind with the same field share a warning.
 pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<String> {
     let mut same: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
     for unknown in unknown {
@@ -114,8 +113,8 @@ pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<Stri
     }
     let warning = |(UnknownField { kind, name, path, nearest }, count): (&UnknownField, usize)| {
         let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        let meant = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
-        format!("{kind} {name}{more}: {path}: unknown field, ignored{meant}")
+        let suggestion = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
+        format!("{kind} {name}{more}: {path}: unknown field, ignored{suggestion}")
     };
     same.into_values().map(warning).collect()
 }
@@ -136,11 +135,11 @@ fn types() -> &'static Types {
 
 #[derive(Default)]
 struct FieldWalk {
-    /// The path of the value that is being walked.
+    /// The path of the current value.
     path: String,
-    /// The path of each unknown field, and of the known one that is named most like it.
+    /// The path of each unknown field, and of the known field with the most similar name.
     found: Vec<(String, Option<String>)>,
-    /// How many were found beyond the most that are named.
+    /// The number of unknown fields beyond [`MAX_FOUND`].
     more: usize,
 }
 
@@ -153,7 +152,7 @@ impl FieldWalk {
                     match known.get(key.as_str()) {
                         Some(Some(below)) => self.below(self.field(key), value, below),
                         Some(None) => {}
-                        // Volume sources that are not known are refused elsewhere, not ignored.
+                        // The loader refuses unknown volume sources.
                         None if type_name == "Volume" => {}
                         None if self.found.len() >= MAX_FOUND => self.more += 1,
                         None => {
@@ -183,16 +182,16 @@ impl FieldWalk {
     }
 }
 
-/// The known name that is most alike; of two that are equally alike the first.
+/// Returns the most similar known name; of equally similar names the first.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
     let similarity = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
     let mut best: Option<(f64, &str)> = None;
-    // The distance takes time in proportion to the length of the key, which may be megabytes.
+    // Skips names of very different length, because a key may have megabytes.
     let comparable = |known: &&str| known.len().abs_diff(name.len()) * 2 <= known.len().max(name.len());
     for known in known.filter(comparable) {
         let similarity = similarity(known);
-        if similarity >= MIN_SIMILARITY && best.is_none_or(|(most, _)| similarity > most) {
+        if similarity >= MIN_SIMILARITY && best.is_none_or(|(highest, _)| similarity > highest) {
             best = Some((similarity, known));
         }
     }

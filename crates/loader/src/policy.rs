@@ -133,16 +133,14 @@ fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
                 let problem = format!("{value} is not valid; write QuotaOnly or Joint");
                 return Err(InputError::new(problem).field(field));
             }
-            "fairSharing" => {
-                policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?
-            }
+            "fairSharing" => policy.fair_sharing = fair_sharing(value, &field)?,
             _ => return Err(unknown_argument("Kueue", "placement and fairSharing", field)),
         }
     }
     Ok(policy)
 }
 
-fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
+fn fair_sharing(value: &Value, field: &str) -> Result<Option<FairSharing>, InputError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
     struct Settings {
@@ -151,11 +149,15 @@ fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
         #[serde(default)]
         preemption_strategies: Vec<String>,
     }
-    let settings: Settings = decode(value).map_err(|error| format!("{}: {}", error.field, error.problem))?;
+    let settings: Settings =
+        decode(value).map_err(|error| InputError::new(error.problem).field(format!("{field}.{}", error.field)))?;
     let strategy = |name: &String| match name.as_str() {
         "LessThanOrEqualToFinalShare" => Ok(Strategy::LessThanOrEqualToFinalShare),
         "LessThanInitialShare" => Ok(Strategy::LessThanInitialShare),
-        other => Err(format!("{other:?} is not a strategy; write LessThanOrEqualToFinalShare or LessThanInitialShare")),
+        other => {
+            let problem = format!("{other:?} is not valid; write LessThanOrEqualToFinalShare or LessThanInitialShare");
+            Err(InputError::new(problem).field(format!("{field}.preemptionStrategies")))
+        }
     };
     let strategies = settings.preemption_strategies.iter().map(strategy).collect::<Result<Vec<_>, _>>()?;
     let (first, second) = match strategies.as_slice() {
