@@ -91,7 +91,7 @@ fn what_kubectl_reads_as_a_number_or_a_boolean_is_refused_as_a_name() {
     }
     for null in ["null", "~", ""] {
         let error = read(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {null}}}\n")).expect_err(null);
-        assert!(error.ends_with("Pod: metadata.name: is missing; every object has a name"), "{error}");
+        assert!(error.ends_with("Pod: metadata.name: is missing; every object needs a name"), "{error}");
     }
     let error = read("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {~: b}}\n").expect_err("a key is null");
     assert!(error.ends_with("a key is null; quote it"), "{error}");
