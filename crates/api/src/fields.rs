@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_that_a_field_has_is_in_the_table() {
+    fn type_of_every_field_is_in_the_table() {
         for (name, fields) in types() {
             for (field, below) in fields {
                 assert!(below.is_none_or(|below| types().contains_key(below)), "{name}.{field}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_error_is_found_with_the_nearest_name() {
+    fn typing_error_is_found_with_the_most_similar_name() {
         let container =
             json!({"name": "c", "resource": {}, "ports": [{"containerport": 1}], "resources": {"request": {}}});
         let pod = json!({

@@ -1,5 +1,4 @@
-//! Scalars without quotes are read as kubectl reads them; where kubectl reads a word such as `n` as a boolean, a field that expects text
-//! has the word.
+//! Scalars without quotes are read as by kubectl, except that a word such as `n` in a text field stays text.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ fn pod(name: &str) -> String {
 }
 
 #[test]
-fn a_word_that_looks_like_a_boolean_or_like_infinity_is_text() {
+fn words_that_look_like_a_boolean_or_infinity_are_text() {
     for name in [
         "n",
         "y",
@@ -63,7 +62,7 @@ fn a_word_that_looks_like_a_boolean_or_like_infinity_is_text() {
 }
 
 #[test]
-fn the_objects_of_a_list_are_read_once_where_one_of_them_needs_a_second_pass() {
+fn objects_of_a_list_are_read_once_if_one_needs_a_second_pass() {
     let items: String = ["a", "12e4567", "b"].map(|name| format!("- {}", pod(name).replace('\n', "\n  "))).join("\n");
     let objects = read(&format!("apiVersion: v1\nkind: List\nitems:\n{items}\n")).expect("a list");
     let names: Vec<_> = objects.pods.iter().map(|pod| pod.object.metadata.name.clone().unwrap_or_default()).collect();
@@ -71,7 +70,7 @@ fn the_objects_of_a_list_are_read_once_where_one_of_them_needs_a_second_pass() {
 }
 
 #[test]
-fn what_kubectl_reads_as_a_number_or_a_boolean_is_refused_as_a_name() {
+fn numbers_and_booleans_are_refused_as_names() {
     for (name, is) in [
         ("true", "true is a boolean"),
         ("False", "false is a boolean"),

@@ -142,8 +142,8 @@ fn a_pod_of_another_namespace_is_pointed_out() {
 fn the_words_of_the_parsers_are_not_shown() {
     let documents = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n";
     for (submitted, problem) in [
-        (documents, "the key apiVersion is there twice; put --- between two documents"),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\n", "the key name is there twice; remove one"),
+        (documents, "the key apiVersion occurs twice; put --- between two documents"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\n", "the key name occurs twice; remove one"),
         (
             "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"a\"}}\n{\"apiVersion\": \"v1\"}",
             "there is more text after the end of the object; put --- between two documents",

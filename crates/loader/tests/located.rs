@@ -1,4 +1,4 @@
-//! An error names the file, the object and the field, whichever reader of objects finds it.
+//! Every error of the loader names the file, the object and the field.
 
 use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
@@ -8,13 +8,13 @@ use reprieve_loader::build::load;
 fn error(text: &str) -> String {
     let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", text) {
-        document.read(&mut objects).expect("it can be read");
+        document.read(&mut objects).expect("valid YAML");
     }
-    load(&objects, OnInvalid::Files).expect_err("an object is wrong").to_string()
+    load(&objects, OnInvalid::Files).expect_err("an invalid object").to_string()
 }
 
 #[test]
-fn error_about_a_rule_of_a_queue_names_the_file() {
+fn error_about_a_rule_of_a_queue_names_file_object_and_field() {
     let queue = |spec: &str| {
         format!("{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: q}}, spec: {{{spec}}}}}")
     };
@@ -51,7 +51,7 @@ fn error_about_a_namespaced_quota_names_its_namespace() {
 }
 
 #[test]
-fn second_object_of_a_name_is_refused() {
+fn second_object_with_the_same_name_is_refused() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: n}}";
     let problem =
         "metadata.name: cluster.yaml: document 1 has an object with the same name; rename or remove one of them";

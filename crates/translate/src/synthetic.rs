@@ -1,4 +1,4 @@
-//! Objects that came from no file.
+//! Helpers for objects that the translation creates.
 
 use std::sync::Arc;
 
@@ -14,5 +14,5 @@ pub(crate) fn synthetic<T>(object: T) -> Sourced<T> {
 }
 
 pub(crate) fn source() -> Source {
-    Source { file: "the mapping between policies".into(), document: 1, item: None }
+    Source { file: "the translation between policies".into(), document: 1, item: None }
 }

@@ -1,4 +1,4 @@
-//! Queues as Koordinator's ElasticQuotas, PodGroups as its jobs.
+//! Translates queues to Koordinator's ElasticQuotas, and PodGroups to its jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::queue_tree::NeutralQueues;
 use crate::synthetic::{named, synthetic};
 
-/// An ElasticQuota for each queue.
+/// Returns an ElasticQuota for each queue.
 pub fn elastic_quotas(queues: &NeutralQueues) -> impl Iterator<Item = ElasticQuota> {
     queues.queues.iter().map(|QueueSpec { name, parent, guarantee, limit }| {
         let mut metadata = named(name, None);
@@ -29,7 +29,7 @@ fn amounts(amounts: &Amounts) -> BTreeMap<String, Value> {
 }
 
 impl NeutralQueues {
-    /// The cluster with these queues; each pod names its quota and its job.
+    /// Returns the cluster with these queues. A label of each pod names its quota, another one its job.
     pub(crate) fn to_koordinator(&self, plain: &ObjectSet) -> ObjectSet {
         let mut translated = plain.clone();
         translated.elastic_quotas.extend(elastic_quotas(self).map(synthetic));

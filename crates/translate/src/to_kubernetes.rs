@@ -1,4 +1,4 @@
-//! A cluster in Kubernetes' own words: what a policy calls a job or a workload is a PodGroup with its pods.
+//! Translates a cluster to objects of Kubernetes itself: a Koordinator job or a Kueue Workload becomes a PodGroup with its pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,39 +19,39 @@ use reprieve_api::quantity::format;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
 use reprieve_loader::{Amounts, Defaults, WorkloadClasses, find_membership};
 
-/// The node of a cluster that has none.
+/// The name of the synthetic node in a cluster without nodes.
 const NODE: &str = "cluster";
-/// More than anybody asks for, and less than what cannot be summed.
+/// The largest amount of the synthetic node, so that sums cannot overflow.
 const MAX_OFFERED: i64 = 1 << 61;
-/// A workload may ask for more pods than anybody wants to read about.
+/// A workload with more pods is refused.
 const MAX_PODS: i64 = 10_000;
 
-/// A cluster in Kubernetes' own words.
+/// A cluster in objects of Kubernetes itself.
 #[derive(Clone, Debug)]
 pub struct KubernetesObjects {
     /// Nodes, pods, PodGroups, classes, budgets.
     pub objects: ObjectSet,
-    /// By pod: its Kueue workload.
+    /// The Kueue workload of each pod.
     pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
 impl KubernetesObjects {
-    /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
-    /// made from their templates.
+    /// Converts Koordinator's jobs to gangs, and Kueue's workloads to gangs that are evicted whole. Missing pods of workloads are created
+    /// from their templates.
     pub fn from_objects(objects: &ObjectSet) -> Result<Self, InputError> {
-        // Pods are complete by then: what completes the templates of workloads goes with the queues.
+        // LimitRanges and RuntimeClasses are not kept, because `pods_of` completes the templates of workloads.
         let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
         let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
-            let node = one_node(objects, plain.objects.pods.len())?;
+            let node = synthetic_node(objects, plain.objects.pods.len())?;
             plain.objects.nodes.push(synthetic(node));
         }
         Ok(plain)
     }
 
-    /// The ClusterQueue whose quota a pod uses.
+    /// Returns the ClusterQueue whose quota a pod uses.
     pub(crate) fn cluster_queue_of(&self, pod: &Pod, objects: &ObjectSet) -> Option<String> {
         let name = NamespacedName::from_meta(&pod.metadata);
         let queue_of = |queue: &str| {
@@ -70,7 +70,7 @@ impl KubernetesObjects {
         }
     }
 
-    /// All pods of a job are needed: there is no part of it that runs alone.
+    /// Converts jobs to gangs of which all pods are required.
     fn add_jobs(&mut self, objects: &ObjectSet) {
         let mut jobs: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
         for (index, pod) in objects.pods.iter().enumerate() {
@@ -108,13 +108,13 @@ impl KubernetesObjects {
             let mut members = existing.remove(&name).unwrap_or_default();
             let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
             if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
-                let place = match (objects.nodes.is_empty(), holds_quota) {
-                    (true, true) => SyntheticPodState::OnTheOneNode,
-                    (true, false) => SyntheticPodState::ForTheOneNode,
-                    (false, _) => SyntheticPodState::Nowhere,
+                let state = match (objects.nodes.is_empty(), holds_quota) {
+                    (true, true) => SyntheticPodState::Running,
+                    (true, false) => SyntheticPodState::PendingWithoutNodes,
+                    (false, _) => SyntheticPodState::Pending,
                 };
                 let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
-                let pods = pods_of(sourced, &name, priority, place, &defaults)?;
+                let pods = pods_of(sourced, &name, priority, state, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
@@ -130,7 +130,7 @@ impl KubernetesObjects {
         Ok(())
     }
 
-    /// Makes pods a gang. It has the priority of its first pod.
+    /// Combines pods to a gang with the priority of its first pod.
     fn gather(
         &mut self,
         name: &NamespacedName,
@@ -152,44 +152,45 @@ impl KubernetesObjects {
             preemption_policy: first.preemption_policy.clone(),
             ..PodGroupSpec::default()
         };
-        let is_it = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
-        if !self.objects.pod_groups.iter().any(is_it) {
+        let has_name = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
+        if !self.objects.pod_groups.iter().any(has_name) {
             let metadata = named(&name.name, Some(&name.namespace));
             self.objects.pod_groups.push(synthetic(PodGroup { metadata, spec, ..PodGroup::default() }));
         }
     }
 }
 
-/// Where a pod is that was made from a template.
+/// The state of a pod that was created from a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SyntheticPodState {
-    /// It runs on the one node of a cluster without nodes, which has no labels to choose by.
-    OnTheOneNode,
-    /// It is pending, in a cluster without nodes.
-    ForTheOneNode,
-    /// It is pending.
-    Nowhere,
+    /// The pod runs on the synthetic node of a cluster without nodes.
+    Running,
+    /// The pod is pending in a cluster without nodes. It has no node selector, because the synthetic node has no labels.
+    PendingWithoutNodes,
+    /// The pod is pending in a cluster with nodes.
+    Pending,
 }
 
-/// The pods that a workload would have, running since it holds its quota, or pending.
+/// Returns the pods of a workload, running since the workload got its quota, or pending.
 fn pods_of(
     sourced: &Sourced<KueueWorkload>,
     name: &NamespacedName,
     priority: Priority,
-    place: SyntheticPodState,
+    state: SyntheticPodState,
     defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
     let workload = &sourced.object;
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
     if total > MAX_PODS {
-        let problem = format!("{total} pods are too many to compare policies; write at most {MAX_PODS}");
+        let problem =
+            format!("{total} pods are too many to compare policies; reduce the counts to at most {MAX_PODS} in total");
         return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let since: Option<&Time> = conditions
-        .filter(|one| one.type_ == "QuotaReserved" && one.status == "True")
-        .map(|one| &one.last_transition_time)
+        .filter(|condition| condition.type_ == "QuotaReserved" && condition.status == "True")
+        .map(|condition| &condition.last_transition_time)
         .next();
     let templates =
         sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
@@ -197,7 +198,7 @@ fn pods_of(
         let mut spec = template.unwrap_or_default();
         defaults.admit_spec(&name.namespace, &mut spec);
         spec.priority = Some(priority.0);
-        if place != SyntheticPodState::Nowhere {
+        if state != SyntheticPodState::Pending {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
         let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{index}", name.name) };
@@ -209,25 +210,25 @@ fn pods_of(
             last_transition_time: Some(since.clone()),
             ..PodCondition::default()
         });
-        let status = match place {
-            SyntheticPodState::OnTheOneNode => PodStatus {
+        let status = match state {
+            SyntheticPodState::Running => PodStatus {
                 phase: Some("Running".to_owned()),
                 start_time: since.cloned(),
                 conditions: Some(scheduled.into_iter().collect()),
                 ..PodStatus::default()
             },
-            SyntheticPodState::ForTheOneNode | SyntheticPodState::Nowhere => {
+            SyntheticPodState::PendingWithoutNodes | SyntheticPodState::Pending => {
                 PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }
             }
         };
-        let node_name = (place == SyntheticPodState::OnTheOneNode).then(|| NODE.to_owned());
+        let node_name = (state == SyntheticPodState::Running).then(|| NODE.to_owned());
         synthetic(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
     };
     Ok(templates.enumerate().map(pod).collect())
 }
 
-/// A node that offers all nominal quota, so that nothing but the quota holds anybody.
-fn one_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
+/// Returns a node with the sum of all nominal quotas, so that only quota limits the pods.
+fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
     let mut offered = Amounts::new();
     for (resource, amount) in reprieve_loader::queue_specs(objects)?.into_iter().flat_map(|queue| queue.guarantee) {
         let sum = offered.entry(resource).or_default();

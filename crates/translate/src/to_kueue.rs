@@ -1,4 +1,4 @@
-//! Queues as Kueue's ClusterQueues and Cohorts; gangs, and pods of no gang, as its Workloads.
+//! Translates queues to Kueue's ClusterQueues and Cohorts, and gangs and single pods to its Workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use reprieve_api::kueue::{
 use reprieve_api::quantity::format;
 use reprieve_api::{InputError, NamespacedName, Object, ObjectSet, Pod, Sourced, group_of};
 
-/// The flavor of all quota.
+/// The only flavor.
 const FLAVOR: &str = "default";
 
-/// A cluster in the words of a policy, and which of its pods are which workload there.
+/// A cluster in the objects of a policy.
 #[derive(Clone, Debug)]
 pub struct Translated {
-    /// The cluster.
+    /// The objects of the cluster.
     pub objects: ObjectSet,
-    /// By pod: its workload, under a policy that has workloads.
+    /// The workload of each pod, if the policy has workloads.
     pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
-/// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
-/// borrows from nobody.
+/// Converts Kueue's queues to those of other policies: a cohort's guarantee includes the quota below it, and the limit of a root is its
+/// quota, because it cannot borrow.
 pub(crate) fn limit_roots_to_their_quota(mut queues: Vec<QueueSpec>) -> Vec<QueueSpec> {
     let depth =
         |queues: &[QueueSpec], index: usize| std::iter::successors(Some(index), |&index| queues[index].parent).count();
-    let mut deepest_first: Vec<usize> = (0..accounts.len()).collect();
+    let mut deepest_first: Vec<usize> = (0..queues.len()).collect();
     deepest_first.sort_by_key(|&index| std::cmp::Reverse(depth(&queues, index)));
     let mut below: Vec<Amounts> = vec![Amounts::new(); queues.len()];
     for index in deepest_first {
@@ -68,9 +68,9 @@ pub(crate) fn limit_roots_to_their_quota(mut queues: Vec<QueueSpec>) -> Vec<Queu
     queues
 }
 
-/// A ClusterQueue with a LocalQueue in each namespace for each queue without children, a Cohort for every other queue. The root Cohort
-/// has what the nodes offer beyond all guarantees, so that every queue can borrow it. Kueue ignores a resource that no queue mentions,
-/// unless `unlimited` has it: that is the nominal quota of each ClusterQueue then.
+/// Returns a Cohort for each queue with children, a ClusterQueue with a LocalQueue in each namespace for each other queue, and a root
+/// Cohort with the resources of the nodes beyond all guarantees, which every queue can borrow. `unlimited` has the nominal quota of each
+/// ClusterQueue for resources that no queue mentions; other such resources are not covered.
 pub fn queue_objects(
     queues: &NeutralQueues,
     offered: &Amounts,
@@ -139,7 +139,7 @@ impl NeutralQueues {
         Ok(Translated { objects: translated, workload_of })
     }
 
-    /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
+    /// Returns the pods of each workload. The running part of a gang that runs only in part is a separate workload.
     fn units<'p>(&self, plain: &'p ObjectSet, loaded: &Loaded) -> BTreeMap<NamespacedName, Vec<&'p Pod>> {
         let groups: BTreeSet<NamespacedName> = plain.pods.iter().filter_map(|pod| group_of(&pod.object)).collect();
         let mut units: BTreeMap<NamespacedName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
@@ -173,7 +173,7 @@ impl NeutralQueues {
         let ids: Vec<_> =
             pods.iter().filter_map(|pod| loaded.names.pod_id(&NamespacedName::from_meta(&pod.metadata))).collect();
         let running = ids.iter().all(|&id| loaded.snapshot.bound_node(id).is_some());
-        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.asked(pod)).collect();
+        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.requests_of(pod)).collect();
         let sets = asked.iter().map(|(name, amounts)| pod_set(name, amounts));
         let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
         let admission = running.then(|| AdmissionSpec {
@@ -204,14 +204,14 @@ impl NeutralQueues {
         })
     }
 
-    fn asked(&self, pod: &Pod) -> (String, Amounts) {
-        let mut amounts = requests(pod).expect("the same pod was loaded before");
+    fn requests_of(&self, pod: &Pod) -> (String, Amounts) {
+        let mut amounts = requests(pod).expect("the loader has read the requests of the same pod");
         let resources = self.resources();
         amounts.retain(|resource, _| resources.contains(resource.as_str()));
         (NamespacedName::from_meta(&pod.metadata).name, amounts)
     }
 
-    /// What a pod set of one pod holds. Kueue counts the pods itself, where quotas are about them.
+    /// Returns the quota of a pod set with one pod. If a queue has quota for `pods`, the pod itself counts.
     fn assignment(&self, name: &str, mut amounts: Amounts) -> PodSetAssignment {
         if self.resources().contains("pods") {
             amounts.insert("pods".to_owned(), 1);

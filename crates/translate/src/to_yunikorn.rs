@@ -1,4 +1,4 @@
-//! Queues as YuniKorn's, in the ConfigMap that it reads.
+//! Translates queues to the ConfigMap of YuniKorn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::queue_tree::NeutralQueues;
 use crate::synthetic::{named, synthetic};
 
-/// The ConfigMap with these queues. `properties` returns those of the queue with a name.
+/// Returns the ConfigMap with these queues. `properties` returns the properties of a queue by name.
 pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
     let top = children(queues, None, &properties);
     let root = json!({ "name": "root", "submitacl": "*", "queues": top });
@@ -26,7 +26,7 @@ pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) ->
 }
 
 fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
-    let written = queues.children(of).map(|index| {
+    let children = queues.children(of).map(|index| {
         let queue = &queues.queues[index];
         let children = children(queues, Some(index), properties);
         json!({
@@ -37,17 +37,17 @@ fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str
             "queues": children,
         })
     });
-    written.collect()
+    children.collect()
 }
 
-/// YuniKorn calls cpu `vcore`.
+/// Formats amounts; YuniKorn calls cpu `vcore`.
 fn amounts(amounts: &Amounts) -> Value {
     let name = |resource: &String| if resource == "cpu" { "vcore".to_owned() } else { resource.clone() };
     amounts.iter().map(|(resource, amount)| (name(resource), json!(format(resource, *amount)))).collect()
 }
 
 impl NeutralQueues {
-    /// The cluster with these queues; each pod names its queue and its application.
+    /// Returns the cluster with these queues. Labels of each pod name its queue and its application.
     pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
         let mut translated = plain.clone();
         translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
@@ -62,7 +62,7 @@ impl NeutralQueues {
         translated
     }
 
-    /// YuniKorn rejects a parent with a guarantee below its children's, and a maximum above a parent's.
+    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's.
     fn consistent(&self) -> Self {
         let mut consistent = self.with_guarantees_of_children();
         for (index, queue) in consistent.queues.iter_mut().enumerate() {

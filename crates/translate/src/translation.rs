@@ -1,6 +1,6 @@
-//! One cluster under another policy's rules. Every policy has accounts with a guarantee and a ceiling; where a cluster has only one
-//! kind of them, they are written in the words of the other: guarantee = nominal quota = min; ceiling = max = nominal quota +
-//! borrowing limit. What a policy has beyond that (delays, fences, weights, flavors) is left at its default.
+//! Reads the queues of a cluster and translates the cluster to another quota system. A queue has a guarantee (`guaranteed` in YuniKorn, `min`
+//! in Koordinator, nominal quota in Kueue) and a limit (`max`, `max`, nominal quota plus borrowing limit). Other settings (delays, fences,
+//! weights, flavors) get their defaults.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{KubernetesObjects, retain};
 use crate::to_kueue::{Translated, limit_roots_to_their_quota};
 
-/// A policy that has accounts.
+/// A policy with queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaSystem {
     /// Queues in a ConfigMap.
@@ -35,7 +35,7 @@ impl NeutralQueues {
         } else {
             return Ok(None);
         };
-        // A cohort and a ClusterQueue may have the same name. Cohorts come first and pods use only ClusterQueues, so the last one is meant.
+        // A cohort and a ClusterQueue may have the same name. Pods use only ClusterQueues, which come after the cohorts.
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
             let queue = match system {
@@ -54,7 +54,7 @@ impl NeutralQueues {
         Ok(Some(Self { queues, of_pod }))
     }
 
-    /// The cluster in the objects of a policy. If it has queues of this policy, they stay as they are.
+    /// Returns the cluster in the objects of a quota system. If the cluster has queues of that system, they stay as they are.
     pub fn translate_to(
         &self,
         system: QuotaSystem,
@@ -74,7 +74,7 @@ impl NeutralQueues {
     }
 }
 
-/// Whether a cluster has accounts of this kind.
+/// Whether a cluster has queues of this quota system.
 fn has(system: QuotaSystem, objects: &ObjectSet) -> bool {
     match system {
         QuotaSystem::YuniKorn => {
@@ -85,7 +85,7 @@ fn has(system: QuotaSystem, objects: &ObjectSet) -> bool {
     }
 }
 
-/// A cluster with the accounts of one kind alone.
+/// Returns a cluster without the queues of other quota systems.
 fn only(system: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
     let own = match system {
         QuotaSystem::YuniKorn => Reader::YuniKorn,
