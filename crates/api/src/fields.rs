@@ -78,7 +78,7 @@ pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: 
     }
     let name = preemptor.full_name();
     let mut parts = BTreeSet::from([(preemptor.kind.as_str(), name.clone())]);
-    let pods = || objects.pods.iter().map(|pod| (NamespacedName::from_meta(&pod.object.metadata), &*pod.object));
+    let pods = || objects.pods.iter().map(|pod| (pod.name(), &*pod.object));
     match preemptor.kind.as_str() {
         "Pod" => {
             for (_, pod) in pods().filter(|(pod, _)| *pod == name) {

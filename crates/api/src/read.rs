@@ -166,22 +166,21 @@ impl Document<'_> {
         let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > MAX_LINE_BYTES);
         longest.map_or(Ok(()), |(index, line)| {
             let (number, bytes) = (index + self.line + 1, line.len());
-            let problem =
-                format!("line {number} has {bytes} bytes; split it into lines of at most {MAX_LINE_BYTES} bytes");
+            let problem = format!("line {number} has {bytes} bytes; split it; the limit is {MAX_LINE_BYTES} bytes");
             Err(InputError::new(problem).at(&self.source))
         })
     }
 
     fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
         let error = error.without_snippet();
-        let index = error.location().map(|location| (location.line() as usize, location.column() as usize));
-        self.problem("YAML", index, &error.to_string())
+        let position = error.location().map(|location| (location.line() as usize, location.column() as usize));
+        self.problem("YAML", position, &error.to_string())
     }
 
     /// Describes a parser's error, with the line in the file instead of the line in the document.
-    fn problem(&self, language: &str, index: Option<(usize, usize)>, message: &str) -> String {
-        let index =
-            index.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
+    fn problem(&self, language: &str, position: Option<(usize, usize)>, message: &str) -> String {
+        let position =
+            position.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
             problem if problem.starts_with("cannot deserialize null into string") => {
@@ -189,7 +188,7 @@ impl Document<'_> {
             }
             problem => plain_problem(problem),
         };
-        format!("{index}this is not valid {language}: {problem}")
+        format!("{position}this is not valid {language}: {problem}")
     }
 }
 

@@ -159,9 +159,14 @@ impl<T: Clone> Sourced<T> {
 }
 
 impl<T: OfKind> Sourced<T> {
+    /// Returns the namespace and name of the object.
+    pub fn name(&self) -> NamespacedName {
+        NamespacedName::from_meta(self.object.metadata())
+    }
+
     /// Sets the object and the position of an error.
     pub fn locate(&self, error: InputError) -> InputError {
-        error.at(&self.source).object(ObjectRef::of(T::KIND, &NamespacedName::from_meta(self.object.metadata())))
+        error.at(&self.source).object(ObjectRef::of(T::KIND, &self.name()))
     }
 }
 

@@ -11,7 +11,7 @@ use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topolo
 use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 
-use crate::membership::{self, WorkloadMembership};
+use crate::membership;
 use crate::names::{Numbered, QueueNames};
 use crate::quota::kueue_tables;
 use crate::{Amounts, Names, SnapshotBuilder, by_name, nth_rank, requests};
@@ -79,7 +79,7 @@ pub fn build_for(
     // 3. The pods. Under `placement: Joint` also the pods that pending workloads will have.
     let mut pods = builder.pods(objects, on_invalid)?;
     let membership =
-        if joint { builder.add_synthetic_pods(objects, &allocatable, &mut pods)? } else { WorkloadMembership::new() };
+        if joint { builder.add_synthetic_pods(objects, &allocatable, &mut pods)? } else { BTreeMap::new() };
     // 4. Groups, flavors and nodes, now that all labels that pods, groups and flavors read are known.
     let groups = builder.groups_with_topologies(named_groups);
     let flavors = if joint { builder.flavors(objects, &named_nodes)? } else { Vec::new() };

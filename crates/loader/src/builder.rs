@@ -348,7 +348,7 @@ fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {
-        let namespace = NamespacedName::from_meta(&pod.object.metadata).namespace;
+        let namespace = pod.name().namespace;
         labels.entry(namespace).or_default();
     }
     // Pods of different pod sets have different shapes, because pod sets may get different flavors and so different nodes.

@@ -116,8 +116,7 @@ pub fn jobs(objects: &ObjectSet) -> Result<BTreeMap<NamespacedName, (JobId, usiz
     for pod in &objects.pods {
         if let Some(job) = job_of(&pod.object) {
             let value = preemptible(&pod.object);
-            let (first, other) =
-                declared.entry(job.clone()).or_insert_with(|| (value, NamespacedName::from_meta(&pod.object.metadata)));
+            let (first, other) = declared.entry(job.clone()).or_insert_with(|| (value, pod.name()));
             if *first != value {
                 let problem = format!("differs from that of pod {other}; give all pods of job {job} the same value");
                 return Err(pod.locate(InputError::new(problem).field(format!("metadata.labels[{PREEMPTIBLE}]"))));

@@ -24,11 +24,8 @@ pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
 
 /// Finds the workload of every pod that has one.
 pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
-    let workloads: BTreeMap<NamespacedName, &KueueWorkload> = objects
-        .kueue_workloads
-        .iter()
-        .map(|workload| (NamespacedName::from_meta(&workload.object.metadata), &*workload.object))
-        .collect();
+    let workloads: BTreeMap<NamespacedName, &KueueWorkload> =
+        objects.kueue_workloads.iter().map(|workload| (workload.name(), &*workload.object)).collect();
     let mut owned: BTreeMap<(String, String, String), &NamespacedName> = BTreeMap::new();
     for (name, workload) in &workloads {
         for owner in workload.metadata.owner_references.iter().flatten() {
@@ -109,8 +106,7 @@ fn missing_pods(
             let count = set.count - existing.get(&(&name, index)).copied().unwrap_or_default();
             total = total.saturating_add(count.max(0));
             if total > MAX_PODS {
-                let problem =
-                    format!("all pending workloads together have more than {MAX_PODS} pods; remove some of them");
+                let problem = format!("all pending workloads have more than {MAX_PODS} pods; remove some of them");
                 return Err(sourced.locate(InputError::new(problem)));
             }
             let count = usize::try_from(count).unwrap_or_default();

@@ -52,11 +52,6 @@ impl Obstacles {
 }
 
 fn unsupported_jobs(objects: &ObjectSet) -> BTreeMap<NamespacedName, String> {
-    let groups = objects
-        .koordinator_pod_groups
-        .iter()
-        .map(|group| (NamespacedName::from_meta(&group.object.metadata), &*group.object));
-    groups
-        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
-        .collect()
+    let groups = objects.koordinator_pod_groups.iter().map(|group| (group.name(), field_of_job(&group.object)));
+    groups.filter_map(|(name, field)| Some((name.clone(), format!("PodGroup {name}: {}", field?)))).collect()
 }

@@ -47,8 +47,7 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
         };
         let milestone = Milestone { seconds: number(*seconds, "seconds")?, cost: number(*cost, "cost")? };
         if milestones.last().is_some_and(|last| last.seconds >= milestone.seconds) {
-            let problem =
-                format!("{seconds} is not later than the milestone before it; sort the milestones by seconds");
+            let problem = format!("{seconds} is not later than the milestone before it; sort them by seconds");
             return Err(InputError::new(problem).field(field("seconds")));
         }
         milestones.push(milestone);
@@ -66,16 +65,14 @@ pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputErro
 pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
     let times: i32 = evictions.filter(|stats| stats.reason == "Preempted").map(|stats| stats.count).sum();
-    let requeued =
-        status.conditions.iter().find(|condition| condition.type_ == "Requeued" && condition.status == "True")?;
+    let requeued = status.conditions.iter().find(|own| own.type_ == "Requeued" && own.status == "True")?;
     let doublings = u32::try_from(times - 1).ok()?.min(MAX_DOUBLINGS);
     Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doublings))
 }
 
 /// Returns the time since which a workload waits: the time at which a scheduler first refused it.
 pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
-    let refused =
-        |kind: &str| conditions.iter().find(|condition| condition.type_ == kind && condition.status == "False");
+    let refused = |kind: &str| conditions.iter().find(|own| own.type_ == kind && own.status == "False");
     let refused = refused("QuotaReserved").or_else(|| refused("Admitted"));
     refused.map(|condition| timestamp(condition.last_transition_time.0))
 }

@@ -111,11 +111,14 @@ pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
     Ok(tree.drafts.iter().map(spec).collect())
 }
 
+/// The quota of each resource of each flavor.
+type Quotas = BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>;
+
 /// A ClusterQueue or cohort before its quota includes that of the queues below it.
 struct QueueDraft {
     name: String,
     parent: Option<usize>,
-    quota: BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>,
+    quota: Quotas,
     namespace_selector: Option<Option<LabelSelector>>,
     /// The rules without the borrowing limits.
     rules: QueueRules,
@@ -221,11 +224,7 @@ impl QuotaTreeBuilder {
         Ok(QueueDraft { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
     }
 
-    #[allow(clippy::type_complexity, reason = "the pair has no name of its own")]
-    fn quota(
-        &self,
-        groups: &[ResourceGroupSpec],
-    ) -> Result<(BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>, Vec<ResourceGroup>), InputError> {
+    fn quota(&self, groups: &[ResourceGroupSpec]) -> Result<(Quotas, Vec<ResourceGroup>), InputError> {
         let mut quota = BTreeMap::new();
         let mut read = Vec::new();
         for (index, group) in groups.iter().enumerate() {
@@ -257,10 +256,7 @@ impl QuotaTreeBuilder {
 
     /// Returns the tree, in which the quota of a cohort includes what the queues below it lend.
     fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
-        let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
-        for node in &self.drafts {
-            cells.extend(node.quota.keys());
-        }
+        let cells: BTreeSet<_> = self.drafts.iter().flat_map(|draft| draft.quota.keys().copied()).collect();
         let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
         let n = cells.len();
         let quota = |node: &QueueDraft, cell: usize| node.quota.get(&cells[cell]).copied();

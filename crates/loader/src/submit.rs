@@ -67,8 +67,7 @@ pub fn submit(
         (_, _, Some(named)) => named.clone(),
         (groups, pods, None) => {
             let names = preemptors(groups, pods);
-            let problem =
-                format!("there are several preemptors, and a plan is for one; choose one with --for: {names}");
+            let problem = format!("there are several preemptors, but a plan is for one; name it with --for: {names}");
             return Err(InputError::new(problem));
         }
     };
@@ -86,8 +85,7 @@ fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
         let flag = if namespace == "default" { String::new() } else { format!(" -n {namespace}") };
         name + &flag
     };
-    let known: BTreeSet<NamespacedName> =
-        groups.iter().map(|group| NamespacedName::from_meta(&group.object.metadata)).collect();
+    let known: BTreeSet<NamespacedName> = groups.iter().map(|group| group.name()).collect();
     let single = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
     let groups = groups.iter().map(|group| format!("podgroup/{}", name(&group.object.metadata)));
     let all: Vec<String> = groups.chain(single.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
@@ -176,12 +174,9 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
         basic: (!indexed).then(BasicSchedulingPolicy::default),
     };
     let pod_spec = spec.template.spec.clone().unwrap_or_default();
+    let (name, namespace) = (metadata.name.clone(), metadata.namespace.clone());
     PodGroup {
-        metadata: ObjectMeta {
-            name: metadata.name.clone(),
-            namespace: metadata.namespace.clone(),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name, namespace, ..ObjectMeta::default() },
         spec: PodGroupSpec {
             scheduling_policy,
             priority: pod_spec.priority,

@@ -17,8 +17,6 @@ use crate::{Amounts, QueueSpec};
 use reprieve_api::decode::plain_problem;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, Sourced, quantity};
 
-const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -115,8 +113,7 @@ pub fn queue_tree(objects: &ObjectSet, warnings: &mut Vec<String>) -> Result<Opt
         located(InputError::new(problem).field("data[queues.yaml]"))
     })?;
     let [partition] = config.partitions.as_slice() else {
-        let problem =
-            format!("{} partitions are given; keep one, because only one is supported", config.partitions.len());
+        let problem = format!("{} partitions are given; keep one, others are not supported", config.partitions.len());
         return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
     };
     let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
@@ -124,9 +121,7 @@ pub fn queue_tree(objects: &ObjectSet, warnings: &mut Vec<String>) -> Result<Opt
     builder.add(&root_of(partition), None).map_err(located)?;
     let named = objects.pods.iter().filter_map(|pod| Some((queue_of(&pod.object)?, pod)));
     let mut named: Vec<(String, &Sourced<Pod>)> = named.collect();
-    named.sort_by_cached_key(|(path, pod)| {
-        (path.clone(), pod.source.clone(), NamespacedName::from_meta(&pod.object.metadata))
-    });
+    named.sort_by_cached_key(|(path, pod)| (path.clone(), pod.source.clone(), pod.name()));
     for (path, pod) in named {
         builder.add_dynamic(&path).map_err(|error| pod.locate(error))?;
     }
@@ -285,7 +280,6 @@ impl TreeBuilder<'_> {
         properties: &BTreeMap<String, Value>,
         inherited: Option<PreemptionPolicy>,
     ) -> Settings {
-        let text = |key: &str| properties.get(key).map(text_of);
         let known = [
             "application.sort.policy",
             "application.sort.priority",
@@ -297,41 +291,32 @@ impl TreeBuilder<'_> {
         for key in properties.keys().filter(|key| !known.contains(&key.as_str())) {
             self.warnings.push(format!("queue {path}: property {key} does not affect preemption and is ignored"));
         }
-        let mut warn = |key: &str, value: &str, default: &str| {
+        let mut setting = |key: &str, default: &str, is_valid: &dyn Fn(&str) -> bool| {
+            let text = properties.get(key).map_or_else(|| default.to_owned(), text_of);
+            if is_valid(&text) {
+                return text;
+            }
             self.warnings
-                .push(format!("queue {path}: {key}: {value:?} is not valid; {default} is used, as in YuniKorn"));
+                .push(format!("queue {path}: {key}: {text:?} is not valid; {default} is used, as in YuniKorn"));
+            default.to_owned()
         };
-        let policy = match text("preemption.policy").as_deref() {
-            None if inherited == Some(PreemptionPolicy::Disabled) => PreemptionPolicy::Disabled,
-            None | Some("" | "default") => PreemptionPolicy::Default,
-            Some("fence") => PreemptionPolicy::Fence,
-            Some("disabled") => PreemptionPolicy::Disabled,
-            Some(other) => {
-                warn("preemption.policy", other, "default");
-                PreemptionPolicy::Default
+        let is_policy = |text: &str| matches!(text, "" | "default" | "fence" | "disabled");
+        let policy = match setting("preemption.policy", "default", &is_policy).as_str() {
+            "fence" => PreemptionPolicy::Fence,
+            "disabled" => PreemptionPolicy::Disabled,
+            _ if inherited == Some(PreemptionPolicy::Disabled) && !properties.contains_key("preemption.policy") => {
+                PreemptionPolicy::Disabled
             }
+            _ => PreemptionPolicy::Default,
         };
-        let delay_micros = match text("preemption.delay") {
-            None => DEFAULT_DELAY_MICROS,
-            Some(text) => go_duration(&text).filter(|micros| *micros > 0).unwrap_or_else(|| {
-                warn("preemption.delay", &text, "30s");
-                DEFAULT_DELAY_MICROS
-            }),
-        };
-        let offset = match text("priority.offset") {
-            None => 0,
-            Some(text) => text.parse().unwrap_or_else(|_| {
-                warn("priority.offset", &text, "0");
-                0
-            }),
-        };
-        let priority = match text("priority.policy").as_deref() {
-            Some("fence") => QueuePriority::Fence(offset),
-            None | Some("" | "default") => QueuePriority::Offset(offset),
-            Some(other) => {
-                warn("priority.policy", other, "default");
-                QueuePriority::Offset(offset)
-            }
+        let delay = setting("preemption.delay", "30s", &|text| go_duration(text).is_some_and(|micros| micros > 0));
+        let delay_micros = go_duration(&delay).expect("setting returns a valid duration");
+        let offset = setting("priority.offset", "0", &|text| text.parse::<i32>().is_ok());
+        let offset = offset.parse().expect("setting returns a valid number");
+        let is_policy = |text: &str| matches!(text, "" | "default" | "fence");
+        let priority = match setting("priority.policy", "default", &is_policy).as_str() {
+            "fence" => QueuePriority::Fence(offset),
+            _ => QueuePriority::Offset(offset),
         };
         Settings { policy, delay_micros, priority }
     }

@@ -7,7 +7,7 @@ use reprieve_api::koordinator::{
     ElasticQuota, ElasticQuotaSpec, JOB, KoordinatorPodGroup, KoordinatorPodGroupSpec, PARENT, QUOTA,
 };
 use reprieve_api::quantity::format;
-use reprieve_api::{NamespacedName, ObjectSet, group_of};
+use reprieve_api::{ObjectSet, group_of};
 use reprieve_loader::{Amounts, QueueSpec};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl NeutralQueues {
         let mut translated = plain.clone();
         translated.elastic_quotas.extend(elastic_quotas(self).map(synthetic));
         for pod in &mut translated.pods {
-            let name = NamespacedName::from_meta(&pod.object.metadata);
+            let name = pod.name();
             let job = group_of(&pod.object);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != QUOTA && key != JOB);
@@ -42,7 +42,7 @@ impl NeutralQueues {
             labels.extend(job.map(|job| (JOB.to_owned(), job.name)));
         }
         for group in &plain.pod_groups {
-            let name = NamespacedName::from_meta(&group.object.metadata);
+            let name = group.name();
             let min_member =
                 group.object.spec.scheduling_policy.gang.as_ref().map_or(0, |gang| i64::from(gang.min_count));
             translated.koordinator_pod_groups.push(synthetic(KoordinatorPodGroup {

@@ -56,18 +56,14 @@ impl KubernetesObjects {
         let name = NamespacedName::from_meta(&pod.metadata);
         let queue_of = |queue: &str| {
             let local = NamespacedName::new(&name.namespace, queue);
-            let found =
-                objects.local_queues.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == local)?;
+            let found = objects.local_queues.iter().find(|one| one.name() == local)?;
             Some(found.object.spec.cluster_queue.clone())
         };
         let Some(workload) = self.workload_of.get(&name) else { return label(pod, LOCAL_QUEUE).and_then(queue_of) };
-        let workload =
-            objects.kueue_workloads.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == *workload)?;
+        let workload = objects.kueue_workloads.iter().find(|one| one.name() == *workload)?;
         let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
-        match admission {
-            Some(admission) => Some(admission.cluster_queue.clone()),
-            None => queue_of(&workload.object.spec.queue_name),
-        }
+        let admitted = admission.map(|admission| admission.cluster_queue.clone());
+        admitted.or_else(|| queue_of(&workload.object.spec.queue_name))
     }
 
     /// Converts jobs to gangs of which all pods are required.
@@ -79,10 +75,7 @@ impl KubernetesObjects {
             }
         }
         for (job, members) in jobs {
-            let defined = objects
-                .koordinator_pod_groups
-                .iter()
-                .find(|one| NamespacedName::from_meta(&one.object.metadata) == job);
+            let defined = objects.koordinator_pod_groups.iter().find(|one| one.name() == job);
             let needed = defined.map_or(0, |job| usize::try_from(job.object.spec.min_member).unwrap_or(0));
             let needed = needed.max(members.len());
             self.gather(&job, &members, needed, None);
@@ -95,7 +88,7 @@ impl KubernetesObjects {
         let classes = WorkloadClasses::new(objects)?;
         let defaults = Defaults::new(objects)?;
         for (index, pod) in objects.pods.iter().enumerate() {
-            if let Some((workload, _)) = membership.get(&NamespacedName::from_meta(&pod.object.metadata)) {
+            if let Some((workload, _)) = membership.get(&pod.name()) {
                 existing.entry(workload.clone()).or_default().push(index);
             }
         }
@@ -152,7 +145,7 @@ impl KubernetesObjects {
             preemption_policy: first.preemption_policy.clone(),
             ..PodGroupSpec::default()
         };
-        let has_name = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
+        let has_name = |group: &Sourced<PodGroup>| group.name() == *name;
         if !self.objects.pod_groups.iter().any(has_name) {
             let metadata = named(&name.name, Some(&name.namespace));
             self.objects.pod_groups.push(synthetic(PodGroup { metadata, spec, ..PodGroup::default() }));
@@ -183,8 +176,7 @@ fn pods_of(
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
     if total > MAX_PODS {
-        let problem =
-            format!("{total} pods are too many to compare policies; reduce the counts to at most {MAX_PODS} in total");
+        let problem = format!("{total} pods are too many to compare policies; use at most {MAX_PODS}");
         return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);

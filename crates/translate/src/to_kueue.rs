@@ -129,7 +129,7 @@ impl NeutralQueues {
         });
         let workload_of: BTreeMap<NamespacedName, NamespacedName> = workload_of.collect();
         for pod in &mut translated.pods {
-            let name = NamespacedName::from_meta(&pod.object.metadata);
+            let name = pod.name();
             if let Some(workload) = workload_of.get(&name) {
                 let metadata = &mut Arc::make_mut(&mut pod.object).metadata;
                 metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());

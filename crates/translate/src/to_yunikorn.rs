@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_api::quantity::format;
-use reprieve_api::{NamespacedName, ObjectSet, group_of};
+use reprieve_api::{ObjectSet, group_of};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::Amounts;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl NeutralQueues {
         let mut translated = plain.clone();
         translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
         for pod in &mut translated.pods {
-            let name = NamespacedName::from_meta(&pod.object.metadata);
+            let name = pod.name();
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");

@@ -43,7 +43,7 @@ impl NeutralQueues {
                 QuotaSystem::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
                 QuotaSystem::Kueue => plain.cluster_queue_of(&pod.object, objects),
             };
-            Some((NamespacedName::from_meta(&pod.object.metadata), find(&queue?)?))
+            Some((pod.name(), find(&queue?)?))
         });
         let mut of_pod: BTreeMap<NamespacedName, usize> = of_pod.collect();
         let leaves = add_leaf_queues(&mut queues, of_pod.values().copied().collect());
