@@ -171,7 +171,7 @@ fn a_runtime_class_completes_what_is_submitted() {
     assert_eq!(
         warnings,
         [
-            "Pod default/new-0: spec.runtimeClassName: RuntimeClass \"sandbox\" is not in the input, so that its overhead, node selector and \
+            "Pod default/new-0: spec.runtimeClassName: RuntimeClass \"sandbox\" is not in the input, so its overhead, node selector and \
           tolerations are unknown; add the output of kubectl get runtimeclasses -o yaml"
         ]
     );

@@ -116,7 +116,7 @@ fn a_job_in_a_queue_or_suspended_comes_with_a_warning() {
     assert!(warnings.contains("is not evaluated under policy Kubernetes"), "{warnings}");
     let suspended = job("name: new").replace("spec: {template", "spec: {suspend: true, template");
     let warnings = json(CLUSTER, &suspended, &[])["warnings"].to_string();
-    assert!(warnings.contains("makes no pods until it is resumed"), "{warnings}");
+    assert!(warnings.contains("creates no pods until it is resumed"), "{warnings}");
     let text = error(CLUSTER, &queued, &["--policy", "Kueue"]);
     assert!(text.contains("policy Kueue decides about Workloads, not about a Pod"), "{text}");
     let text = error(CLUSTER, "", &["--for", "workload/a"]);

@@ -175,7 +175,7 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
             "priorityCut" => policy.priority_cut = boolean(value, field)?,
             "maxPreemptionPriorityExcess" => {
                 let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
-                let problem = format!("{value} is not valid; write a whole number from 0 to {}", u32::MAX);
+                let problem = format!("{value} is not a whole number from 0 to {}; write one", u32::MAX);
                 let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
                 policy.max_preemption_priority_excess = Some(number);
             }

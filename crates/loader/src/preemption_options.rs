@@ -77,16 +77,14 @@ pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
     refused.map(|condition| timestamp(condition.last_transition_time.0))
 }
 
-/// Returns the value for the text of a field; the first choice is the default. A value may have further names after its first one.
+/// Returns the value for the text of a field; the first choice is the default. Further names of a value follow its first name.
 pub(crate) fn parse_choice<T: Copy + PartialEq>(
     field: &str,
     text: Option<&str>,
     choices: &[(&str, T)],
 ) -> Result<T, InputError> {
     let Some(text) = text else { return Ok(choices[0].1) };
-    let is_first =
-        |&(index, (_, value)): &(usize, &(&str, T))| choices[..index].iter().all(|(_, other)| other != value);
-    let names: Vec<&str> = choices.iter().enumerate().filter(is_first).map(|(_, (name, _))| *name).collect();
+    let names: Vec<&str> = choices.chunk_by(|a, b| a.1 == b.1).map(|same| same[0].0).collect();
     let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
     found.ok_or_else(|| {
         InputError::new(format!("{text:?} is not valid; write one of {}", names.join(", "))).field(field)
