@@ -112,7 +112,7 @@ impl MergedItem {
                     let (amount, bound) = (format(resource, *amount), format(resource, *bound));
                     let relation = if above { "above the max" } else { "below the min" };
                     violations.push(format!(
-                        "{path}: {amount} {resource} is {relation} of {bound} that a LimitRange has for a {item_type}"
+                        "{path}: {amount} {resource} is {relation} of {bound} for a {item_type}; change it or the LimitRange"
                     ));
                 }
             }

@@ -138,19 +138,19 @@ fn violations_of_limit_ranges_are_named() {
         (json!({"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}), vec![]),
         (
             json!({"requests": {"cpu": "3500m"}}),
-            vec!["spec.containers[main]: 3500m cpu is above the max of 3 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 3500m cpu is above the max of 3 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}),
-            vec!["spec.containers[main]: 4 cpu is above the max of 3 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 4 cpu is above the max of 3 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "900m"}}),
-            vec!["spec.containers[main]: 900m cpu is below the min of 1 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 900m cpu is below the min of 1 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"memory": "3Gi"}}),
-            vec!["spec: 3Gi memory is above the max of 2Gi that a LimitRange has for a pod"],
+            vec!["spec: 3Gi memory is above the max of 2Gi for a pod; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "3"}, "limits": {"cpu": "2"}}),

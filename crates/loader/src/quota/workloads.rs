@@ -197,9 +197,7 @@ impl WorkloadReader {
             }
             for violation in self.violations(&name.namespace, set, &spec)? {
                 let field = format!("spec.podSets[{}].template.{violation}", set.name);
-                problems.push(format!(
-                    "Workload {name}: {field}; correct it, because Kueue does not admit such a workload"
-                ));
+                problems.push(format!("Workload {name}: {field}; Kueue does not admit such a workload"));
             }
         }
         Ok(problems)
