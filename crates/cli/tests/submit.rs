@@ -131,7 +131,7 @@ fn a_pod_that_the_api_server_would_refuse_comes_with_a_warning() {
         warnings,
         [
             "Pod default/new-0: spec.containers[c].resources: the request of cpu exceeds its limit",
-            "Pod default/new-0: spec.containers[c]: 2 cpu is above the max of 1 that a LimitRange has for a container",
+            "Pod default/new-0: spec.containers[c]: 2 cpu is above the max of 1 for a container; change it or the LimitRange",
         ]
     );
 }
