@@ -130,7 +130,7 @@ fn a_pod_that_the_api_server_would_refuse_comes_with_a_warning() {
     assert_eq!(
         warnings,
         [
-            "Pod default/new-0: spec.containers[c].resources: the request of cpu exceeds its limit",
+            "Pod default/new-0: spec.containers[c].resources: the request of cpu exceeds its limit; lower the request or raise the limit",
             "Pod default/new-0: spec.containers[c]: 2 cpu is above the max of 1 for a container; change it or the LimitRange",
         ]
     );
