@@ -1,4 +1,5 @@
-//! What came of a question, in names: the same words as a test's `expect`.
+//! The answer of a decision with names instead of ids, in the form of a PreemptionTest's `expect`. `report` creates it; `record` and the
+//! test runner read it.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use crate::test_file::{OutcomeName, VictimRef};
 /// An outcome, its victims and its nominations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// What came of it.
+    /// The outcome.
     pub outcome: OutcomeName,
-    /// Who yields, by name.
+    /// The victims.
     pub victims: Vec<VictimRef>,
-    /// Pod to node, for every pod of the preemptor that is placed, or that keeps an earlier nomination.
+    /// The node of every pod of the preemptor that is placed or keeps an earlier nomination.
     pub nominated: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Objects with a controller that makes pods.
+//! Objects whose controllers create pods: Jobs, Deployments, ReplicaSets and StatefulSets. `loader::submit` creates their pods.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -7,32 +7,32 @@ use serde::Deserialize;
 
 use crate::volumes::Volumes;
 
-/// An object with a controller that makes pods, and the volumes of its template as they are written.
+/// An object whose controller creates pods, and the volumes of its template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodController {
-    /// Runs its pods to the end.
+    /// A Job, whose pods run to completion.
     Job(Box<Job>, Volumes),
-    /// Keeps pods running; one new pod of it asks.
-    Keeper(Box<ReplicaController>, Volumes),
+    /// An object that keeps replicas running; a plan is for one new replica.
+    Replicas(Box<ReplicaController>, Volumes),
 }
 
-/// A Deployment, ReplicaSet or StatefulSet, as far as its pods are made of it.
+/// The fields of a Deployment, ReplicaSet or StatefulSet from which its pods are created.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ReplicaController {
-    /// Its metadata.
+    /// The metadata.
     pub metadata: ObjectMeta,
-    /// How its pods are made.
+    /// The template.
     pub spec: ReplicaControllerSpec,
 }
 
-/// How a controller makes its pods.
+/// The template of a controller's pods.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaControllerSpec {
-    /// Its pods.
+    /// The pod template.
     pub template: PodTemplateSpec,
-    /// Of a StatefulSet: each of its pods has a claim made from each template.
+    /// In a StatefulSet, each pod has a claim from each template.
     pub volume_claim_templates: Option<Vec<ClaimTemplate>>,
 }
 
@@ -40,6 +40,6 @@ pub struct ReplicaControllerSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ClaimTemplate {
-    /// Its metadata.
+    /// The metadata.
     pub metadata: ObjectMeta,
 }

@@ -1,61 +1,61 @@
-//! A tree becomes an object of some type, or the error names the field that does not fit.
+//! Decodes a tree of values into an object of a type. An error names the path of the field and describes the problem without Rust types.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-/// What does not fit.
+/// A value that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where, as in `spec.containers[0].name`; `.` for the whole.
+    /// The path, for example `spec.containers[0].name`; `.` for the whole object.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem and what is expected.
     pub problem: String,
 }
 
-/// The decoder's error, with its path.
-type Wrong = serde_path_to_error::Error<serde_json::Error>;
+/// An error of serde with the path of the field.
+type PathError = serde_path_to_error::Error<serde_json::Error>;
 
 /// Decodes a tree.
 pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
-    serde_path_to_error::deserialize(value).map_err(|wrong| misfit(&wrong))
+    serde_path_to_error::deserialize(value).map_err(|error| decode_error(&error))
 }
 
-/// Decodes a tree with scalars as kubectl and the API take them: where a boolean is expected, the other words that YAML has for one, such
-/// as `yes` and `off`, are booleans; where an integer is expected, `1e3` is one; where text is expected, null is empty text.
+/// Decodes a tree with scalars as kubectl and the API server accept them: `yes`, `off` and the like as booleans, `1e3` as an integer,
+/// null as empty text.
 pub fn decode_as_kubectl<T: DeserializeOwned>(mut value: Value) -> Result<T, DecodeError> {
     let mut replaced = 0;
     loop {
-        let wrong: Wrong = match serde_path_to_error::deserialize(&value) {
+        let error: PathError = match serde_path_to_error::deserialize(&value) {
             Ok(object) => return Ok(object),
-            Err(wrong) => wrong,
+            Err(error) => error,
         };
-        let place = place(&wrong, &mut value).filter(|_| replaced < MOST_REPLACED);
-        let Some((place, meant)) = place.and_then(|place| meant(&wrong, place).map(|meant| (place, meant))) else {
-            return Err(misfit(&wrong));
+        let scalar = find_value(&error, &mut value).filter(|_| replaced < MAX_REPLACED);
+        let Some((scalar, coerced)) = scalar.and_then(|scalar| coerce(&error, scalar).map(|new| (scalar, new))) else {
+            return Err(decode_error(&error));
         };
-        *place = meant;
+        *scalar = coerced;
         replaced += 1;
     }
 }
 
-/// Each scalar that is replaced costs a pass over the object; an object with more of them than this is refused.
-const MOST_REPLACED: usize = 1000;
+/// Each replaced scalar costs a pass over the object; an object with more of them is refused.
+const MAX_REPLACED: usize = 1000;
 
-/// Below 2^53 a float without a fraction is exactly one integer.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Below 2^53 a float without a fraction represents exactly one integer.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-fn place<'v>(wrong: &Wrong, value: &'v mut Value) -> Option<&'v mut Value> {
-    wrong.path().iter().try_fold(value, |value, segment| match segment {
+fn find_value<'v>(error: &PathError, value: &'v mut Value) -> Option<&'v mut Value> {
+    error.path().iter().try_fold(value, |value, segment| match segment {
         Segment::Map { key } => value.get_mut(key),
         Segment::Seq { index } => value.get_mut(index),
         Segment::Enum { .. } | Segment::Unknown => None,
     })
 }
 
-/// What kubectl and the API take the value for.
-fn meant(wrong: &Wrong, value: &Value) -> Option<Value> {
-    match (value, wrong.inner().to_string().rsplit_once(", expected ")?.1) {
+/// The value that kubectl and the API server read instead, if there is one.
+fn coerce(error: &PathError, value: &Value) -> Option<Value> {
+    match (value, error.inner().to_string().rsplit_once(", expected ")?.1) {
         (Value::Null, "a string") => Some(Value::String(String::new())),
         (Value::String(word), "a boolean") => match word.as_str() {
             "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(Value::Bool(true)),
@@ -64,32 +64,54 @@ fn meant(wrong: &Wrong, value: &Value) -> Option<Value> {
         },
         (Value::Number(number), "i32" | "i64" | "u32" | "u64") => {
             let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
-            float.filter(|float| float.abs() < EXACT).map(|float| Value::from(float as i64))
+            float.filter(|float| float.abs() < MAX_EXACT_INTEGER).map(|float| Value::from(float as i64))
         }
         _ => None,
     }
 }
 
-fn misfit(wrong: &Wrong) -> DecodeError {
-    DecodeError { field: wrong.path().to_string(), problem: problem(wrong.inner().to_string()) }
+fn decode_error(error: &PathError) -> DecodeError {
+    DecodeError { field: error.path().to_string(), problem: plain_problem(&error.inner().to_string()) }
 }
 
-/// The decoder's words, without the names of our types.
-fn problem(words: String) -> String {
-    let Some((found, expected)) = words.rsplit_once(", expected ") else { return words };
+/// Rewrites a message of serde without the names of Rust types, for example `"7" is text; expected a whole number`.
+pub fn plain_problem(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let Some((kind, value)) = found.strip_prefix("invalid ").and_then(|found| found.split_once(": ")) else {
+        return message.to_owned();
+    };
+    let (type_name, value) = value.split_once(' ').unwrap_or((value, ""));
+    let value = value.trim_start_matches("point ").trim_matches('`');
+    let found = match type_name {
+        "integer" | "floating" if kind == "value" => format!("{value} is out of range"),
+        "integer" | "floating" => format!("{value} is a number"),
+        "boolean" => format!("{value} is a boolean"),
+        "string" => format!("{value} is text"),
+        "map" => "this is a mapping of fields".to_owned(),
+        "sequence" => "this is a list".to_owned(),
+        "null" | "unit" | "Option" => "this is null".to_owned(),
+        _ => return message.to_owned(),
+    };
     let is_type = expected.starts_with(char::is_uppercase) && expected.chars().all(char::is_alphanumeric);
-    if is_type || expected.contains("struct ") {
-        return format!("{found}, expected a mapping of fields");
-    }
-    let scalar = found.strip_prefix("invalid type: ").and_then(|found| found.strip_suffix('`')?.split_once(" `"));
-    match (expected, scalar) {
-        ("string or map", _) => format!("{found}, expected one of the names as text"),
-        ("a string", Some(("boolean", value))) => format!("is read as the boolean {value}, but must be text; quote it"),
-        ("a string", Some(("integer" | "floating point", value))) => {
-            format!("is read as the number {value}, but must be text; quote it")
+    let expected = match expected {
+        "a string" if matches!(type_name, "integer" | "floating" | "boolean") => {
+            return format!("{found}; quote it, because it must be text");
         }
-        _ => words,
-    }
+        "a string" => "text",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a mapping of fields",
+        "string or map" => "one of the allowed names as text",
+        "u16" => "a whole number from 0 to 65535",
+        "i32" => "a whole number from -2147483648 to 2147483647",
+        "u32" => "a whole number from 0 to 4294967295",
+        "i64" => "a whole number",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "f32" | "f64" => "a number",
+        _ if is_type || expected.contains("struct ") => "a mapping of fields",
+        other => other,
+    };
+    format!("{found}; expected {expected}")
 }
 
 #[cfg(test)]
@@ -117,23 +139,27 @@ mod tests {
     }
 
     #[test]
-    fn the_field_that_does_not_fit_is_named() {
+    fn error_names_the_field_and_what_is_expected() {
         for (value, field, problem) in [
-            (json!({"number": "7"}), "number", "invalid type: string \"7\", expected i32"),
-            (json!({"number": {"a": 7}}), "number", "invalid type: map, expected i32"),
-            (json!({"number": []}), "number", "invalid type: sequence, expected i32"),
+            (json!({"number": "7"}), "number", "\"7\" is text; expected a whole number from -2147483648 to 2147483647"),
+            (
+                json!({"number": {"a": 7}}),
+                "number",
+                "this is a mapping of fields; expected a whole number from -2147483648 to 2147483647",
+            ),
+            (json!({"number": []}), "number", "this is a list; expected a whole number from -2147483648 to 2147483647"),
             (
                 json!({"number": 1_099_511_627_776_i64}),
                 "number",
-                "invalid value: integer `1099511627776`, expected i32",
+                "1099511627776 is out of range; expected a whole number from -2147483648 to 2147483647",
             ),
             (json!({"inner": []}), ".", "missing field `number`"),
-            (json!(["a"]), "[0]", "invalid type: string \"a\", expected a sequence"),
-            (json!(7), ".", "invalid type: integer `7`, expected a mapping of fields"),
+            (json!(["a"]), "[0]", "\"a\" is text; expected a list"),
+            (json!(7), ".", "7 is a number; expected a mapping of fields"),
             (
                 json!({"inner": [{"name": "a"}, {"name": 7}], "number": 1}),
                 "inner[1].name",
-                "is read as the number 7, but must be text; quote it",
+                "7 is a number; quote it, because it must be text",
             ),
             (json!({"inner": [{"name": "a\"\n"}, {}], "number": 1}), "inner[1]", "missing field `name`"),
             (json!({"inner": [{"nam\"e": "a"}]}), "inner[0].nam\"e", "unknown field `nam\"e`, expected `name`"),
@@ -150,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_taken_as_kubectl_takes_them() {
+    fn scalars_are_coerced_as_by_kubectl() {
         #[derive(Debug, Default, Deserialize, PartialEq)]
         #[serde(default)]
         struct Object {
@@ -170,12 +196,20 @@ mod tests {
             Object { on: Some(true), all: vec![false, true, false, true], priority: 1000, labels: labels.into() };
         assert_eq!(decode_as_kubectl(value), Ok(object));
         for (value, field, problem) in [
-            (json!({"on": "maybe"}), "on", "invalid type: string \"maybe\", expected a boolean"),
-            (json!({"on": 1}), "on", "invalid type: integer `1`, expected a boolean"),
-            (json!({"priority": 1.5}), "priority", "invalid type: floating point `1.5`, expected i32"),
-            (json!({"priority": 1e12}), "priority", "invalid value: integer `1000000000000`, expected i32"),
-            (json!({"labels": {"a": true}}), "labels.a", "is read as the boolean true, but must be text; quote it"),
-            (json!({"labels": {"a": 1.5}}), "labels.a", "is read as the number 1.5, but must be text; quote it"),
+            (json!({"on": "maybe"}), "on", "\"maybe\" is text; expected true or false"),
+            (json!({"on": 1}), "on", "1 is a number; expected true or false"),
+            (
+                json!({"priority": 1.5}),
+                "priority",
+                "1.5 is a number; expected a whole number from -2147483648 to 2147483647",
+            ),
+            (
+                json!({"priority": 1e12}),
+                "priority",
+                "1000000000000 is out of range; expected a whole number from -2147483648 to 2147483647",
+            ),
+            (json!({"labels": {"a": true}}), "labels.a", "true is a boolean; quote it, because it must be text"),
+            (json!({"labels": {"a": 1.5}}), "labels.a", "1.5 is a number; quote it, because it must be text"),
         ] {
             let expected = DecodeError { field: field.to_owned(), problem: problem.to_owned() };
             assert_eq!(decode_as_kubectl::<Object>(value.clone()), Err(expected), "{value}");
@@ -183,22 +217,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_said_to_be_none() {
+    fn error_about_an_enum_value_names_the_allowed_values() {
         #[derive(Debug, Deserialize, PartialEq)]
         enum Word {
             Yes,
         }
-        let problem = |value: Value| decode::<Word>(&value).expect_err("it is no such name").problem;
+        let problem = |value: Value| decode::<Word>(&value).expect_err("not an allowed name").problem;
         assert_eq!(decode(&json!("Yes")), Ok(Word::Yes));
-        assert_eq!(problem(json!(7)), "invalid type: integer `7`, expected one of the names as text");
+        assert_eq!(problem(json!(7)), "7 is a number; expected one of the allowed names as text");
         assert_eq!(problem(json!("No")), "unknown variant `No`, expected `Yes`");
     }
 
     #[test]
-    fn it_is_named_deep_in_an_object_of_the_api() {
+    fn error_names_a_nested_field_of_an_api_object() {
         let container = json!({"name": "main", "ports": [{"containerPort": 80}, {"containerPort": "http"}]});
         let job = json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": {"containers": [container]}}}});
-        let misfit = decode::<Job>(&job).expect_err("a port is a number");
-        assert_eq!(misfit.field, "spec.template.spec.containers[0].ports[1].containerPort");
+        let error = decode::<Job>(&job).expect_err("a port is a number");
+        assert_eq!(error.field, "spec.template.spec.containers[0].ports[1].containerPort");
     }
 }

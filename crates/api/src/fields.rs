@@ -1,8 +1,7 @@
-//! Unknown fields of a preemptor: typing errors such as `toleration`, which the API server refuses and a decision would ignore in silence.
+//! Finds unknown fields of a preemptor: typing errors such as `toleration`, which the API server rejects and decoding ignores.
 //!
-//! Only objects that may be a preemptor are checked, while their tree is at hand; what is found is kept in
-//! [`ObjectSet::unknown_fields`](crate::object_set::Objects), so that nothing is read twice and no tree is kept. The names come from a table
-//! rather than from the types: the decoders of the complete types are large, and nothing else needs them.
+//! [`crate::read`] checks the objects that may be a preemptor and stores the results in [`ObjectSet::unknown_fields`]. The field names come
+//! from a table (`fields.txt`) instead of the types, because the decoders of the complete types are large.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -13,11 +12,11 @@ use crate::source::UnknownField;
 use crate::test_file::PreemptorRef;
 use crate::{NamespacedName, ObjectSet, group_of, job_of};
 
-/// The types of the API that Reprieve is built with.
+/// The types of the Kubernetes API, written by the test `fields`.
 const API: &str = include_str!("fields.txt");
 
-/// Other types, and fields that other versions of the API have. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both versions of
-/// its API), scheduler-plugins, and Reprieve's own fields of a Workload.
+/// Other types, and fields of other API versions. The sources are Kubernetes 1.35 and 1.36, Kueue 0.19 (both API versions),
+/// scheduler-plugins, and Reprieve's own fields of a Workload.
 const OTHERS: &str = "
 PodSpec workloadRef:PodWorkloadReference
 PodWorkloadReference name podGroup podGroupReplicaKey
@@ -38,32 +37,32 @@ KueuePreemption disruptionCostMilestones:KueueMilestone
 KueueMilestone seconds cost
 ";
 
-/// A name with less likeness than this, of at most 1, is no suggestion.
-const ALIKE: f64 = 0.7;
+/// A name with a smaller similarity (from 0 to 1) is not suggested.
+const MIN_SIMILARITY: f64 = 0.7;
 
-/// More unknown fields of one object than this are only counted.
-const MOST_FOUND: usize = 20;
+/// Further unknown fields of the same object are only counted.
+const MAX_FOUND: usize = 20;
 
-/// A longer key is cut in a warning.
-const LONGEST_KEY: usize = 100;
+/// Warnings cut longer keys.
+const MAX_KEY_LENGTH: usize = 100;
 
 fn shortened(key: &str) -> String {
-    match key.char_indices().nth(LONGEST_KEY) {
+    match key.char_indices().nth(MAX_KEY_LENGTH) {
         Some((end, _)) => format!("{}…", &key[..end]),
         None => key.to_owned(),
     }
 }
 
-/// By type: its fields, and the type of each that has fields itself.
+/// The fields of each type, with the type of each field that has fields itself.
 type Types = BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>;
 
 /// Finds the unknown fields of an object of a type in the table.
 pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<UnknownField> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = NamespacedName::new(text("/metadata/namespace"), text("/metadata/name"));
-    let mut walk = Walk::default();
+    let mut walk = FieldWalk::default();
     walk.value(value, type_name);
-    let Walk { mut found, more, .. } = walk;
+    let FieldWalk { mut found, more, .. } = walk;
     if more > 0 {
         found.push((format!("and {more} more"), None));
     }
@@ -71,15 +70,15 @@ pub(crate) fn unknown_fields(type_name: &str, kind: &str, value: &Value) -> Vec<
     found.into_iter().map(unknown).collect()
 }
 
-/// The warnings about the objects that make up a preemptor: it, a pod's group or a group's pods, and all pods of a Koordinator job where
-/// the job is placed as a whole.
+/// Returns the warnings about a preemptor's objects: itself, a pod's group or a group's pods and, if `whole_job`, all pods of its
+/// Koordinator job.
 pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: bool) -> Vec<String> {
     if objects.unknown_fields.is_empty() {
         return Vec::new();
     }
     let name = preemptor.full_name();
     let mut parts = BTreeSet::from([(preemptor.kind.as_str(), name.clone())]);
-    let pods = || objects.pods.iter().map(|pod| (NamespacedName::from_meta(&pod.object.metadata), &*pod.object));
+    let pods = || objects.pods.iter().map(|pod| (pod.name(), &*pod.object));
     match preemptor.kind.as_str() {
         "Pod" => {
             for (_, pod) in pods().filter(|(pod, _)| *pod == name) {
@@ -102,11 +101,11 @@ pub fn warnings_about(preemptor: &PreemptorRef, objects: &ObjectSet, whole_job: 
     warnings(objects.unknown_fields.iter().filter(of_parts))
 }
 
-/// The warnings about unknown fields; objects of one kind with the same one share a warning.
+/// Returns the warnings about unknown fields; objects of the same kind with the same field share a warning.
 pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<String> {
-    let mut alike: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
+    let mut same: BTreeMap<(&str, &str), (&UnknownField, usize)> = BTreeMap::new();
     for unknown in unknown {
-        let (first, count) = alike.entry((&unknown.kind, &unknown.path)).or_insert((unknown, 0));
+        let (first, count) = same.entry((&unknown.kind, &unknown.path)).or_insert((unknown, 0));
         if unknown.name < first.name {
             *first = unknown;
         }
@@ -114,10 +113,10 @@ pub fn warnings<'u>(unknown: impl Iterator<Item = &'u UnknownField>) -> Vec<Stri
     }
     let warning = |(UnknownField { kind, name, path, nearest }, count): (&UnknownField, usize)| {
         let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        let meant = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
-        format!("{kind} {name}{more}: {path}: unknown field, ignored{meant}")
+        let suggestion = nearest.as_ref().map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
+        format!("{kind} {name}{more}: {path}: unknown field, ignored{suggestion}")
     };
-    alike.into_values().map(warning).collect()
+    same.into_values().map(warning).collect()
 }
 
 fn types() -> &'static Types {
@@ -135,16 +134,16 @@ fn types() -> &'static Types {
 }
 
 #[derive(Default)]
-struct Walk {
-    /// The path of the value that is being walked.
+struct FieldWalk {
+    /// The path of the current value.
     path: String,
-    /// The path of each unknown field, and of the known one that is named most like it.
+    /// The path of each unknown field, and of the known field with the most similar name.
     found: Vec<(String, Option<String>)>,
-    /// How many were found beyond the most that are named.
+    /// The number of unknown fields beyond [`MAX_FOUND`].
     more: usize,
 }
 
-impl Walk {
+impl FieldWalk {
     fn value(&mut self, value: &Value, type_name: &str) {
         match value {
             Value::Object(fields) => {
@@ -153,9 +152,9 @@ impl Walk {
                     match known.get(key.as_str()) {
                         Some(Some(below)) => self.below(self.field(key), value, below),
                         Some(None) => {}
-                        // Volume sources that are not known are refused elsewhere, not ignored.
+                        // The loader refuses unknown volume sources.
                         None if type_name == "Volume" => {}
-                        None if self.found.len() >= MOST_FOUND => self.more += 1,
+                        None if self.found.len() >= MAX_FOUND => self.more += 1,
                         None => {
                             let nearest = nearest(key, known.keys().copied()).map(|nearest| self.field(nearest));
                             self.found.push((self.field(&shortened(key)), nearest));
@@ -164,8 +163,8 @@ impl Walk {
                 }
             }
             Value::Array(items) => {
-                for (at, item) in items.iter().enumerate() {
-                    self.below(format!("{}[{at}]", self.path), item, type_name);
+                for (index, item) in items.iter().enumerate() {
+                    self.below(format!("{}[{index}]", self.path), item, type_name);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -183,17 +182,17 @@ impl Walk {
     }
 }
 
-/// The known name that is most alike; of two that are equally alike the first.
+/// Returns the most similar known name; of equally similar names the first.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
-    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
+    let similarity = |known: &str| strsim::normalized_damerau_levenshtein(&name, &known.to_ascii_lowercase());
     let mut best: Option<(f64, &str)> = None;
-    // The distance takes time in proportion to the length of the key, which may be megabytes.
+    // Skips names of very different length, because a key may have megabytes.
     let comparable = |known: &&str| known.len().abs_diff(name.len()) * 2 <= known.len().max(name.len());
     for known in known.filter(comparable) {
-        let likeness = likeness(known);
-        if likeness >= ALIKE && best.is_none_or(|(most, _)| likeness > most) {
-            best = Some((likeness, known));
+        let similarity = similarity(known);
+        if similarity >= MIN_SIMILARITY && best.is_none_or(|(highest, _)| similarity > highest) {
+            best = Some((similarity, known));
         }
     }
     best.map(|(_, known)| known)
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_that_a_field_has_is_in_the_table() {
+    fn type_of_every_field_is_in_the_table() {
         for (name, fields) in types() {
             for (field, below) in fields {
                 assert!(below.is_none_or(|below| types().contains_key(below)), "{name}.{field}");
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_error_is_found_with_the_nearest_name() {
+    fn typing_error_is_found_with_the_most_similar_name() {
         let container =
             json!({"name": "c", "resource": {}, "ports": [{"containerport": 1}], "resources": {"request": {}}});
         let pod = json!({

@@ -1,5 +1,5 @@
-//! The table of kinds: every kind of object that Reprieve reads is entered here, and only here. Reading files, watching, recording,
-//! shuffling, the rules of RBAC and the list in the documents follow from it.
+//! The table of all kinds of objects that Reprieve reads. Reading files, watching, recording, shuffling, the RBAC rules and the list in the
+//! documents are derived from it. CONTRIBUTING.md describes how to add a kind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::kueue::{ClusterQueue, Cohort, KueueWorkload, LocalQueue, ResourceFlav
 use crate::workload::Workload;
 use crate::{NamespacedName, Pod};
 
-/// Hands the table to a macro. `stored` kinds are part of [`crate::object_set::ObjectSet`]; `watched` ones are read only by a scheduler.
+/// Passes the table to a macro. `stored` kinds are part of [`crate::object_set::ObjectSet`]; only a scheduler reads `watched` kinds.
 ///
-/// Each row: the kind, its type, its list in `ObjectSet`, then where the API has it (name, group, version, plural, scope), which policy
-/// reads it, and whether a cluster may lack it.
+/// Each row: the kind, its type, its list in `ObjectSet`, then the name, group, version, plural and scope of its API resource, the policy
+/// that reads it, and whether a cluster may lack it.
 macro_rules! kind_table {
     ($then:ident) => {
         $then! {
@@ -66,46 +66,46 @@ macro_rules! kind_table {
 }
 pub(crate) use kind_table;
 
-/// Where the API has the objects of a kind, and who reads them.
+/// The API resource of a kind, and the policy that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The name of the kind, as in `kind: Pod`.
     pub kind: &'static str,
-    /// Its group; empty for the core group.
+    /// The group; empty for the core group.
     pub group: &'static str,
-    /// The version that is read from a cluster. Files may have any version.
+    /// The version that is requested from a cluster. Files may have any version.
     pub version: &'static str,
-    /// Its name in paths.
+    /// The name in API paths.
     pub plural: &'static str,
-    /// Whether its objects have a namespace.
+    /// Whether the objects have a namespace.
     pub scope: Scope,
-    /// Which policy reads it.
+    /// The policy that reads the kind.
     pub reader: Reader,
-    /// Whether a cluster may lack it.
+    /// Whether a cluster may lack the kind.
     pub need: Need,
 }
 
 /// Whether the objects of a kind have a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They have none.
+    /// The objects have no namespace.
     Cluster,
-    /// They have one.
+    /// The objects have a namespace.
     Namespaced,
 }
 
-/// Which policy reads a kind.
+/// The policy that reads a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reader {
     /// Every policy.
     All,
-    /// Kubernetes alone.
+    /// Only Kubernetes.
     Kubernetes,
-    /// YuniKorn alone.
+    /// Only YuniKorn.
     YuniKorn,
-    /// Koordinator alone.
+    /// Only Koordinator.
     Koordinator,
-    /// Kueue alone.
+    /// Only Kueue.
     Kueue,
 }
 
@@ -114,9 +114,9 @@ pub enum Reader {
 pub enum Need {
     /// The policy cannot work without it.
     Required,
-    /// A cluster may not serve it, and has no such objects then.
+    /// A cluster that does not serve the kind has no such objects.
     Optional,
-    /// It only completes pods that are not there yet: most decisions are the same without the kind, and without the right to read it.
+    /// The kind only completes pods that do not exist yet. The policy works without the kind, and without the permission to read it.
     Completes,
 }
 
@@ -141,7 +141,7 @@ macro_rules! kinds {
     };
     (@all $($kind:ident($type:ty) $($list:ident)?:
         $name:literal $group:literal $version:literal $plural:literal $scope:ident $reader:ident $need:ident;)+) => {
-        /// A kind of object; the table says where the API has it.
+        /// A kind of object.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Kind {
@@ -152,7 +152,7 @@ macro_rules! kinds {
             /// All kinds, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$kind,)+];
 
-            /// Where the API has it, and who reads it.
+            /// Returns the API resource of the kind.
             pub const fn resource(self) -> Resource {
                 match self {
                     $(Self::$kind => Resource {
@@ -163,7 +163,7 @@ macro_rules! kinds {
             }
         }
 
-        /// An object as the API has it.
+        /// An object of any kind.
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs)]
         pub enum Object {
@@ -171,21 +171,21 @@ macro_rules! kinds {
         }
 
         impl Object {
-            /// Its kind.
+            /// Returns the kind.
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind,)+
                 }
             }
 
-            /// Its metadata.
+            /// Returns the metadata.
             pub fn metadata(&self) -> &ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &object.metadata,)+
                 }
             }
 
-            /// Its metadata, to be changed.
+            /// Returns the metadata for changes.
             pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
                 match self {
                     $(Self::$kind(object) => &mut Arc::make_mut(object).metadata,)+
@@ -238,7 +238,7 @@ macro_rules! kinds {
 kind_table!(kinds);
 
 impl Resource {
-    /// `v1`, or group and version.
+    /// Returns the `apiVersion`: the version, with the group unless it is the core group.
     pub fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),
@@ -246,7 +246,7 @@ impl Resource {
         }
     }
 
-    /// The path of all objects of the kind, or of those in a namespace.
+    /// Returns the API path of all objects of the kind, or of those in a namespace.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         match namespace.filter(|_| self.scope == Scope::Namespaced) {
@@ -255,7 +255,7 @@ impl Resource {
         }
     }
 
-    /// A reference to one of its objects.
+    /// Returns a reference to an object of the kind, for events.
     pub fn reference(&self, key: &ObjectKey, uid: Option<String>) -> ObjectReference {
         ObjectReference {
             api_version: Some(self.api_version()),
@@ -270,23 +270,23 @@ impl Resource {
 
 /// An object of a kind of the table.
 pub trait OfKind {
-    /// Its kind.
+    /// The kind.
     const KIND: Kind;
-    /// Its metadata.
+    /// Returns the metadata.
     fn metadata(&self) -> &ObjectMeta;
 }
 
-/// What an object is called.
+/// Identifies an object: kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// What sort of object it is.
+    /// The kind.
     pub kind: Kind,
-    /// Its namespace and name.
+    /// The namespace and name.
     pub name: NamespacedName,
 }
 
 impl ObjectKey {
-    /// From its parts.
+    /// Returns the key with these parts.
     pub fn new(kind: Kind, name: NamespacedName) -> Self {
         Self { kind, name }
     }
@@ -299,24 +299,24 @@ impl fmt::Display for ObjectKey {
 }
 
 impl Object {
-    /// From its text.
+    /// Decodes an object from JSON.
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(text);
         let object = kind.deserialize(&mut json)?;
         json.end().map(|()| object)
     }
 
-    /// What it is called.
+    /// Returns the key of the object.
     pub fn key(&self) -> ObjectKey {
         ObjectKey::new(self.kind(), NamespacedName::from_meta(self.metadata()))
     }
 
-    /// Its version: later ones are larger. 0 where it has none.
+    /// Returns the resource version as a number, which grows with each change; 0 if there is none.
     pub fn version(&self) -> u64 {
         self.metadata().resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
     }
 
-    /// What sets it apart from others of its name.
+    /// Returns the uid; a recreated object with the same name has another one.
     pub fn uid(&self) -> &str {
         self.metadata().uid.as_deref().unwrap_or_default()
     }
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_those_of_the_api() {
+    fn paths_are_those_of_the_api_server() {
         for (kind, namespace, path) in [
             (Kind::Pod, None, "/api/v1/pods"),
             (Kind::Pod, Some("a"), "/api/v1/namespaces/a/pods"),

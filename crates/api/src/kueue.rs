@@ -1,461 +1,349 @@
-//! Kueue's objects: the fields that a decision reads, in today's words, last version's, and those of the design they come from.
+//! The objects of Kueue: the fields that decisions read. A field may also have the name of the previous API version, or the name in the
+//! design document of Kueue.
+//!
+//! The field comments are the descriptions in `deploy/crds`; `cargo xtask fix` writes them there.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_with::skip_serializing_none;
 
-use crate::meta::object;
+use crate::meta::{object, spec_types};
 
 object!(
-    /// A kind of node that quota is about.
+    /// A set of nodes with the same labels and taints, to which quota refers.
     ResourceFlavor, FlavorSpec);
 object!(
     /// A queue with quota.
     ClusterQueue, ClusterQueueSpec);
 object!(
-    /// Queues, or cohorts, that lend to each other.
+    /// ClusterQueues and cohorts that lend quota to each other.
     Cohort, CohortSpec);
 object!(
-    /// A namespace's way to a ClusterQueue.
+    /// Connects a namespace with a ClusterQueue.
     LocalQueue, LocalQueueSpec);
 object!(
-    /// A job that asks for quota or holds it.
+    /// A job that requests or holds quota.
     KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus);
 object!(
-    /// How important workloads are that name it.
+    /// The priority of the workloads that name it.
     WorkloadPriorityClass, #[serde(flatten)] WorkloadPriorityClassSpec);
 
-/// The annotation that names a pod's workload.
+/// The annotation of a pod that names its workload.
 pub const WORKLOAD: &str = "kueue.x-k8s.io/workload";
-/// The label that names its pod set.
+/// The label of a pod that names its pod set.
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
 
-/// What nodes of a flavor are like.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(
-        group = "kueue.x-k8s.io",
-        version = "v1beta2",
-        kind = "ResourceFlavor",
-        root = "ResourceFlavorCrd",
-        shortname = "rf"
-    )
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct FlavorSpec {
-    /// Their labels.
-    pub node_labels: BTreeMap<String, String>,
-    /// Their taints.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub node_taints: Vec<Taint>,
-    /// What is tolerated for whoever uses the flavor.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub tolerations: Vec<Toleration>,
-    /// The Topology by which Kueue places pods on the flavor's nodes. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topology_name: Option<String>,
-}
-
-/// A queue's quota and rules.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(
-        group = "kueue.x-k8s.io",
-        version = "v1beta2",
-        kind = "ClusterQueue",
-        root = "ClusterQueueCrd",
-        shortname = "cq"
-    )
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ClusterQueueSpec {
-    /// The cohort that it lends to and borrows from.
-    #[serde(alias = "cohort")]
-    pub cohort_name: Option<String>,
-    /// Its quota.
-    pub resource_groups: Vec<ResourceGroupSpec>,
-    /// Of which namespaces it takes workloads: `{}` is all, null none. Left out it is null; in a file, where no example need say it, `{}`.
-    #[serde(deserialize_with = "given")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub namespace_selector: Option<Option<LabelSelector>>,
-    /// `BestEffortFIFO` or `StrictFIFO`.
-    pub queueing_strategy: Option<String>,
-    /// Whom it may preempt.
-    pub preemption: PreemptionSpec,
-    /// How it chooses a flavor.
-    pub flavor_fungibility: FlavorFungibilitySpec,
-    /// Its weight.
-    pub fair_sharing: FairSharingSpec,
-    /// The checks that a workload must pass besides its quota. Reprieve does not evaluate them.
-    pub admission_checks_strategy: Option<AdmissionChecksStrategy>,
-    /// The same, as the last version has it.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    pub admission_checks: Vec<String>,
-    /// `None`, `Hold` or `HoldAndDrain`: whether it admits workloads. Reprieve does not evaluate it.
-    pub stop_policy: Option<String>,
-    /// How workloads of its LocalQueues share it. Reprieve does not evaluate it.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub admission_scope: Option<Value>,
-    /// Whether a workload may try several flavors at once. Reprieve does not evaluate it.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub concurrent_admission_policy: Option<Value>,
-}
-
-/// The checks that a workload must pass besides its quota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct AdmissionChecksStrategy {
-    /// The checks, each with the flavors that it is for.
-    #[serde(deserialize_with = "or_default")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub admission_checks: Vec<Value>,
-}
-
-/// Nothing, where the API has null.
+/// Decodes null as the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A field that is there, if only as null.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+/// Distinguishes a field that is null (`Some(None)`) from one that is missing.
+fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-/// A cohort's own quota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(feature = "crds", kube(group = "kueue.x-k8s.io", version = "v1beta2", kind = "Cohort", root = "CohortCrd"))]
-#[serde(rename_all = "camelCase", default)]
-pub struct CohortSpec {
-    /// The cohort above it.
-    #[serde(alias = "parent", skip_serializing_if = "Option::is_none")]
-    pub parent_name: Option<String>,
-    /// Its quota.
-    pub resource_groups: Vec<ResourceGroupSpec>,
-    /// Its weight.
-    pub fair_sharing: FairSharingSpec,
-}
+spec_types! {
+    /// The nodes of a flavor.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "ResourceFlavor", root = "ResourceFlavorCrd", shortname = "rf"))]
+    pub struct FlavorSpec {
+        /// The labels of the nodes.
+        pub node_labels: BTreeMap<String, String>,
+        /// The taints of the nodes.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub node_taints: Vec<Taint>,
+        /// Tolerations that Kueue adds to pods that use the flavor.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub tolerations: Vec<Toleration>,
+        /// The Topology by which Kueue places pods on the flavor's nodes. Reprieve does not evaluate it.
+        pub topology_name: Option<String>,
+    }
 
-/// Which ClusterQueue a LocalQueue leads to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(
-        group = "kueue.x-k8s.io",
-        version = "v1beta2",
-        kind = "LocalQueue",
-        root = "LocalQueueCrd",
-        namespaced,
-        shortname = "lq"
-    )
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct LocalQueueSpec {
-    /// Its name.
-    pub cluster_queue: String,
-    /// `None`, `Hold` or `HoldAndDrain`: whether it hands on workloads. Reprieve does not evaluate it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_policy: Option<String>,
-}
+    /// The quota and the rules of a queue.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "ClusterQueue", root = "ClusterQueueCrd", shortname = "cq"))]
+    pub struct ClusterQueueSpec {
+        /// The cohort in which the queue lends and borrows quota.
+        #[serde(alias = "cohort")]
+        pub cohort_name: Option<String>,
+        /// The quota by resource and flavor.
+        pub resource_groups: Vec<ResourceGroupSpec>,
+        /// The namespaces whose workloads the queue admits: `{}` selects all, null none. The default is null in a cluster, `{}` in a file.
+        #[serde(deserialize_with = "present_or_null")]
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub namespace_selector: Option<Option<LabelSelector>>,
+        /// `BestEffortFIFO` or `StrictFIFO`.
+        pub queueing_strategy: Option<String>,
+        /// Which workloads the queue may preempt.
+        pub preemption: PreemptionSpec,
+        /// How the queue chooses a flavor.
+        pub flavor_fungibility: FlavorFungibilitySpec,
+        /// The weight for fair sharing.
+        pub fair_sharing: FairSharingSpec,
+        /// The checks that a workload must pass in addition to its quota. Reprieve does not evaluate them.
+        pub admission_checks_strategy: Option<AdmissionChecksStrategy>,
+        /// The admission checks in the previous API version. Reprieve does not evaluate them.
+        #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+        pub admission_checks: Vec<String>,
+        /// `None`, `Hold` or `HoldAndDrain`: whether the queue admits workloads. Reprieve does not evaluate it.
+        pub stop_policy: Option<String>,
+        /// How workloads of its LocalQueues share the queue. Reprieve does not evaluate it.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub admission_scope: Option<Value>,
+        /// Whether a workload may try several flavors at once. Reprieve does not evaluate it.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub concurrent_admission_policy: Option<Value>,
+    }
 
-/// Resources that take one flavor together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceGroupSpec {
-    /// The resources.
-    pub covered_resources: Vec<String>,
-    /// The flavors, in order.
-    pub flavors: Vec<FlavorQuotas>,
-}
+    /// The checks that a workload must pass in addition to its quota.
+    pub struct AdmissionChecksStrategy {
+        /// The checks, each with its flavors.
+        #[serde(deserialize_with = "or_default")]
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub admission_checks: Vec<Value>,
+    }
 
-/// Quota of one flavor.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct FlavorQuotas {
-    /// The flavor.
-    pub name: String,
-    /// By resource.
-    pub resources: Vec<ResourceQuota>,
-}
+    /// The quota of a cohort itself.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "Cohort", root = "CohortCrd"))]
+    pub struct CohortSpec {
+        /// The parent cohort.
+        #[serde(alias = "parent")]
+        pub parent_name: Option<String>,
+        /// The quota by resource and flavor.
+        pub resource_groups: Vec<ResourceGroupSpec>,
+        /// The weight for fair sharing.
+        pub fair_sharing: FairSharingSpec,
+    }
 
-/// Quota of one resource of a flavor.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceQuota {
-    /// The resource.
-    pub name: String,
-    /// What it has of its own.
-    #[serde(alias = "min")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
-    pub nominal_quota: Value,
-    /// How much it may borrow.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
-    pub borrowing_limit: Option<Value>,
-    /// How much it lends.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
-    pub lending_limit: Option<Value>,
-    /// The design's word for what it may use in all.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
-    pub max: Option<Value>,
-}
+    /// The ClusterQueue of a LocalQueue.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "LocalQueue", root = "LocalQueueCrd", namespaced, shortname = "lq"))]
+    pub struct LocalQueueSpec {
+        /// The name of the ClusterQueue.
+        pub cluster_queue: String,
+        /// `None`, `Hold` or `HoldAndDrain`: whether the LocalQueue submits workloads. Reprieve does not evaluate it.
+        pub stop_policy: Option<String>,
+    }
 
-/// Whom a queue may preempt.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct PreemptionSpec {
-    /// At home.
-    pub within_cluster_queue: Option<String>,
-    /// For what it has lent.
-    #[serde(alias = "withinCohort")]
-    pub reclaim_within_cohort: Option<String>,
-    /// How long a workload waits before it may preempt, from the first time that it asked for quota.
-    pub trigger_after_workload_waiting_seconds: Option<i64>,
-    /// In which order candidates are taken: `ByLowestPriority`, `ByLowestRuntime`, `ByLongestRuntime`; the first two by default.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub workload_sorting: Vec<String>,
-    /// In order to borrow.
-    pub borrow_within_cohort: Option<BorrowWithinCohortSpec>,
-}
+    /// Resources of which a pod set gets all from the same flavor.
+    pub struct ResourceGroupSpec {
+        /// The resources.
+        pub covered_resources: Vec<String>,
+        /// The flavors in the order in which Kueue tries them.
+        pub flavors: Vec<FlavorQuotas>,
+    }
 
-/// Whom a queue may preempt in order to borrow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct BorrowWithinCohortSpec {
-    /// `Never` or `LowerPriority`.
-    pub policy: Option<String>,
-    /// Nobody above it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_priority_threshold: Option<i32>,
-}
+    /// The quota of one flavor.
+    pub struct FlavorQuotas {
+        /// The name of the ResourceFlavor.
+        pub name: String,
+        /// The quota of each resource.
+        pub resources: Vec<ResourceQuota>,
+    }
 
-/// How a queue chooses a flavor.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct FlavorFungibilitySpec {
-    /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
-    pub when_can_borrow: Option<String>,
-    /// `MayStopSearch` (`Preempt`) or `TryNextFlavor`.
-    pub when_can_preempt: Option<String>,
-    /// `BorrowingOverPreemption` or `PreemptionOverBorrowing`.
-    pub preference: Option<String>,
-}
+    /// The quota of one resource of a flavor.
+    pub struct ResourceQuota {
+        /// The resource.
+        pub name: String,
+        /// The amount that belongs to the queue.
+        #[serde(alias = "min")]
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
+        pub nominal_quota: Value,
+        /// The largest amount that the queue may borrow.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
+        pub borrowing_limit: Option<Value>,
+        /// The largest amount that the queue lends.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
+        pub lending_limit: Option<Value>,
+        /// The largest amount that the queue may use, as in the design: nominal quota and borrowing limit together.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
+        pub max: Option<Value>,
+    }
 
-/// A weight.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct FairSharingSpec {
-    /// 1 where none is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
-    pub weight: Option<Value>,
-}
+    /// Which workloads a queue may preempt.
+    pub struct PreemptionSpec {
+        /// Candidates in the queue itself.
+        pub within_cluster_queue: Option<String>,
+        /// Candidates in queues of the cohort that borrow.
+        #[serde(alias = "withinCohort")]
+        pub reclaim_within_cohort: Option<String>,
+        /// Seconds that a workload waits before it may preempt, from its first request for quota.
+        pub trigger_after_workload_waiting_seconds: Option<i64>,
+        /// The order of candidates: `ByLowestPriority`, `ByLowestRuntime`, `ByLongestRuntime`; the first two by default.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub workload_sorting: Vec<String>,
+        /// Candidates in the cohort for a preemptor that borrows.
+        pub borrow_within_cohort: Option<BorrowWithinCohortSpec>,
+    }
 
-/// What a workload asks for.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(
-        group = "kueue.x-k8s.io",
-        version = "v1beta2",
-        kind = "Workload",
-        root = "WorkloadCrd",
-        namespaced,
-        shortname = "wl",
-        status = "KueueWorkloadStatus"
-    )
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KueueWorkloadSpec {
-    /// The LocalQueue.
-    pub queue_name: String,
-    /// Whether it may run; false takes its quota away.
-    pub active: Option<bool>,
-    /// Its priority.
-    pub priority: Option<i32>,
-    /// The class that says its priority, where it says none itself.
-    pub priority_class_ref: Option<PriorityClassRef>,
-    /// The class's name, as the last version has it.
-    pub priority_class_name: Option<String>,
-    /// The class's kind, as the last version has it: `kueue.x-k8s.io/workloadpriorityclass` or `scheduling.k8s.io/priorityclass`.
-    pub priority_class_source: Option<String>,
-    /// Its pods.
-    pub pod_sets: Vec<PodSetSpec>,
-    /// What it is like to be preempted.
-    pub preemption: Option<WorkloadPreemptionSpec>,
-    /// `Requeue` (by default) or `Terminate`: what becomes of it when it is preempted.
-    pub on_preemption: Option<String>,
-    /// How long it may run. No decision depends on it.
-    pub maximum_execution_time_seconds: Option<i32>,
-    /// What must happen before it may preempt. Reprieve does not evaluate them.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub preemption_gates: Vec<Value>,
-}
+    /// Which workloads a queue may preempt in order to borrow.
+    pub struct BorrowWithinCohortSpec {
+        /// `Never` or `LowerPriority`.
+        #[serialize_always]
+        pub policy: Option<String>,
+        /// The highest priority of a candidate.
+        pub max_priority_threshold: Option<i32>,
+    }
 
-/// The class that says a workload's priority.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct PriorityClassRef {
-    /// `kueue.x-k8s.io` or `scheduling.k8s.io`.
-    pub group: String,
-    /// `WorkloadPriorityClass` or `PriorityClass`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-}
+    /// How a queue chooses a flavor.
+    pub struct FlavorFungibilitySpec {
+        /// `MayStopSearch` (`Borrow`) or `TryNextFlavor`.
+        pub when_can_borrow: Option<String>,
+        /// `MayStopSearch` (`Preempt`) or `TryNextFlavor`.
+        pub when_can_preempt: Option<String>,
+        /// `BorrowingOverPreemption` or `PreemptionOverBorrowing`.
+        pub preference: Option<String>,
+    }
 
-/// What it is like for a workload to be preempted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct WorkloadPreemptionSpec {
-    /// What that costs, by how long it ran; in between the cost is interpolated.
-    pub disruption_cost_milestones: Vec<MilestoneSpec>,
-}
+    /// The weight of a queue or cohort for fair sharing.
+    pub struct FairSharingSpec {
+        /// The default is 1.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantity"))]
+        pub weight: Option<Value>,
+    }
 
-/// What a preemption costs after so long.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct MilestoneSpec {
-    /// How long it ran.
-    pub seconds: i64,
-    /// The cost.
-    pub cost: i64,
-}
+    /// The queue, the priority and the pods of a workload.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "Workload", root = "WorkloadCrd", namespaced, shortname = "wl", status = "KueueWorkloadStatus"))]
+    pub struct KueueWorkloadSpec {
+        /// The name of the LocalQueue.
+        pub queue_name: String,
+        /// Whether the workload may run. If false, Kueue evicts it.
+        pub active: Option<bool>,
+        /// The priority.
+        pub priority: Option<i32>,
+        /// The class that defines the priority if `priority` is not set.
+        pub priority_class_ref: Option<PriorityClassRef>,
+        /// The name of the class in the previous API version.
+        pub priority_class_name: Option<String>,
+        /// The kind of the class in the previous API version: `kueue.x-k8s.io/workloadpriorityclass` or
+        /// `scheduling.k8s.io/priorityclass`.
+        pub priority_class_source: Option<String>,
+        /// The pods of the workload.
+        pub pod_sets: Vec<PodSetSpec>,
+        /// The cost of preempting the workload.
+        pub preemption: Option<WorkloadPreemptionSpec>,
+        /// `Requeue` (the default) or `Terminate`: what happens to the workload when it is preempted.
+        pub on_preemption: Option<String>,
+        /// Seconds that the workload may run. No decision depends on it.
+        pub maximum_execution_time_seconds: Option<i32>,
+        /// Conditions for the workload to preempt. Reprieve does not evaluate them.
+        #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub preemption_gates: Vec<Value>,
+    }
 
-/// Pods of one kind.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSetSpec {
-    /// Its name.
-    pub name: String,
-    /// How many.
-    pub count: i64,
-    /// How few will do.
-    pub min_count: Option<i64>,
-    /// What each is like.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub template: PodTemplateSpec,
-    /// In which part of a Topology its pods must be. Reprieve does not evaluate it.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub topology_request: Option<Value>,
-}
+    /// The class that defines the priority of a workload.
+    pub struct PriorityClassRef {
+        /// `kueue.x-k8s.io` or `scheduling.k8s.io`.
+        pub group: String,
+        /// `WorkloadPriorityClass` or `PriorityClass`.
+        pub kind: String,
+        /// The name of the class.
+        pub name: String,
+    }
 
-/// How important workloads of a class are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema, kube::CustomResource))]
-#[cfg_attr(
-    feature = "crds",
-    kube(
-        group = "kueue.x-k8s.io",
-        version = "v1beta2",
-        kind = "WorkloadPriorityClass",
-        root = "WorkloadPriorityClassCrd"
-    )
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct WorkloadPriorityClassSpec {
-    /// Their priority.
-    pub value: i32,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub description: String,
-}
+    /// The cost of preempting a workload.
+    pub struct WorkloadPreemptionSpec {
+        /// The cost after certain running times. Between two milestones the cost is interpolated.
+        pub disruption_cost_milestones: Vec<MilestoneSpec>,
+    }
 
-/// What came of a workload.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct KueueWorkloadStatus {
-    /// The quota that it holds.
-    pub admission: Option<AdmissionSpec>,
-    /// Its conditions.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub conditions: Vec<Condition>,
-    /// What it has been through.
-    pub scheduling_stats: Option<SchedulingStats>,
-    /// When it asks again, where it was put off. Reprieve does not evaluate it.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
-    pub requeue_state: Option<Value>,
-    /// Pods that are over and need no quota any more. Reprieve does not evaluate them.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
-    pub reclaimable_pods: Vec<Value>,
-}
+    /// The cost of a preemption after a running time.
+    pub struct MilestoneSpec {
+        /// The running time in seconds.
+        pub seconds: i64,
+        /// The cost.
+        pub cost: i64,
+    }
 
-/// What a workload has been through.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct SchedulingStats {
-    /// How often it was evicted, by reason.
-    pub evictions: Vec<EvictionStats>,
-}
+    /// Pods that are created from one template.
+    pub struct PodSetSpec {
+        /// The name of the pod set.
+        pub name: String,
+        /// The number of pods.
+        pub count: i64,
+        /// The number of pods with which the workload can start, for partial admission.
+        pub min_count: Option<i64>,
+        /// The template of the pods.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub template: PodTemplateSpec,
+        /// The part of a Topology in which the pods must be. Reprieve does not evaluate it.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub topology_request: Option<Value>,
+    }
 
-/// How often a workload was evicted for a reason.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct EvictionStats {
-    /// `Preempted`, say.
-    pub reason: String,
-    /// More about it.
-    pub underlying_cause: String,
-    /// How often.
-    pub count: i32,
-}
+    /// The priority of the workloads of a class.
+    #[cfg_attr(feature = "crds", derive(kube::CustomResource), kube(group = "kueue.x-k8s.io", version = "v1beta2",
+        kind = "WorkloadPriorityClass", root = "WorkloadPriorityClassCrd"))]
+    pub struct WorkloadPriorityClassSpec {
+        /// The priority.
+        pub value: i32,
+        /// A description for users.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        pub description: String,
+    }
 
-/// The quota that a workload holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct AdmissionSpec {
-    /// Whose.
-    pub cluster_queue: String,
-    /// By pod set.
-    pub pod_set_assignments: Vec<PodSetAssignment>,
-}
+    /// The state of a workload.
+    pub struct KueueWorkloadStatus {
+        /// The quota that the workload holds.
+        pub admission: Option<AdmissionSpec>,
+        /// The conditions.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub conditions: Vec<Condition>,
+        /// Counts of past evictions.
+        pub scheduling_stats: Option<SchedulingStats>,
+        /// The time at which Kueue requeues the workload. Reprieve does not evaluate it.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::object"))]
+        pub requeue_state: Option<Value>,
+        /// Pods that have finished and need no more quota. Reprieve does not evaluate them.
+        #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::objects"))]
+        pub reclaimable_pods: Vec<Value>,
+    }
 
-/// The quota that a pod set holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSetAssignment {
-    /// Its name.
-    pub name: String,
-    /// By resource: its flavor.
-    pub flavors: BTreeMap<String, String>,
-    /// By resource: how much.
-    #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantities"))]
-    pub resource_usage: BTreeMap<String, Value>,
-    /// How many pods.
-    pub count: Option<i64>,
+    /// Counts of past evictions of a workload.
+    pub struct SchedulingStats {
+        /// The number of evictions by reason.
+        pub evictions: Vec<EvictionStats>,
+    }
+
+    /// The number of evictions for one reason.
+    pub struct EvictionStats {
+        /// The reason, for example `Preempted`.
+        pub reason: String,
+        /// The cause of the reason.
+        pub underlying_cause: String,
+        /// The number of evictions.
+        pub count: i32,
+    }
+
+    /// The quota that a workload holds.
+    pub struct AdmissionSpec {
+        /// The ClusterQueue of the quota.
+        pub cluster_queue: String,
+        /// The quota of each pod set.
+        pub pod_set_assignments: Vec<PodSetAssignment>,
+    }
+
+    /// The quota that a pod set holds.
+    pub struct PodSetAssignment {
+        /// The name of the pod set.
+        pub name: String,
+        /// The flavor of each resource.
+        pub flavors: BTreeMap<String, String>,
+        /// The amount of each resource.
+        #[cfg_attr(feature = "crds", schemars(schema_with = "crate::schema::quantities"))]
+        pub resource_usage: BTreeMap<String, Value>,
+        /// The number of pods.
+        #[serialize_always]
+        pub count: Option<i64>,
+    }
 }

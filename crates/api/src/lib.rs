@@ -1,4 +1,5 @@
-//! The objects of Kubernetes and of Reprieve as data. This crate decodes them and names what is wrong with them; it decides nothing.
+//! The objects of Kubernetes and of Reprieve as data: types, decoding with precise errors, quantities, and the table of kinds. This crate
+//! makes no decisions. [`read`] is the entry for files, [`kinds::Object`] for single objects from a cluster.
 
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same objects, on every machine")]

@@ -1,16 +1,16 @@
-//! The group that a pod names, in the words of every version of the API.
+//! The pod group of a pod, in every version of the API.
 
 use serde_json::{Value, json};
 
 use crate::{NamespacedName, Pod};
 
-/// The group that a pod names.
+/// Returns the group that a pod names.
 pub fn group_of(pod: &Pod) -> Option<NamespacedName> {
     let name = pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_ref()?;
     Some(NamespacedName::new(pod.metadata.namespace.as_deref().unwrap_or_default(), name))
 }
 
-/// A pod that names its group through a Workload names it directly from here on.
+/// Converts `spec.workloadRef` of an earlier API version into `spec.schedulingGroup`.
 pub fn name_group_of(pod: &mut Value) {
     let text = |field: &str| pod.pointer(&format!("/spec/workloadRef/{field}")).and_then(Value::as_str);
     if let (Some(workload), Some(group)) = (text("name"), text("podGroup")) {
@@ -19,7 +19,7 @@ pub fn name_group_of(pod: &mut Value) {
     }
 }
 
-/// The name by which a Workload's pod group is known: `workload-group`, with the replica's key where there are several.
+/// Returns the name of a Workload's pod group: `WORKLOAD-GROUP`, followed by the key of the replica if there are several.
 pub fn member_group(workload: &str, group: &str, replica: Option<&str>) -> String {
     match replica.filter(|replica| !replica.is_empty()) {
         Some(replica) => format!("{workload}-{group}-{replica}"),

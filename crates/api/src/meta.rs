@@ -1,27 +1,27 @@
-//! How an object is named.
+//! The names of objects, and macros that define the types of custom resources.
 
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// An object of the API with these fields, all of which may be missing.
+/// Defines an object of the API; every field may be missing in the input.
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident, $(#[$how:meta])* $spec:ty $(, $status:ty)?) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "camelCase", default)]
         pub struct $name {
-            /// Its group and version.
+            /// The group and version.
             pub api_version: String,
-            /// What it is.
+            /// The name of the kind.
             pub kind: String,
-            /// Its metadata.
+            /// The metadata.
             pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-            /// What it asks for.
+            /// The desired state.
             $(#[$how])*
             pub spec: $spec,
             $(
-                /// What came of it.
+                /// The observed state.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub status: Option<$status>,
             )?
@@ -30,7 +30,24 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// A namespace and a name; the namespace is `default` where none is given.
+/// Defines the types of custom resources: their derives, and the names of their fields as in the API.
+macro_rules! spec_types {
+    ($($(#[$attribute:meta])* pub struct $name:ident { $($fields:tt)* })+) => {
+        $(
+            #[serde_with::skip_serializing_none]
+            #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+            #[cfg_attr(feature = "crds", derive(schemars::JsonSchema))]
+            #[serde(rename_all = "camelCase", default)]
+            $(#[$attribute])*
+            pub struct $name {
+                $($fields)*
+            }
+        )+
+    };
+}
+pub(crate) use spec_types;
+
+/// A namespace and a name; the default namespace is `default`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamespacedName {
     /// The namespace.
@@ -40,12 +57,12 @@ pub struct NamespacedName {
 }
 
 impl NamespacedName {
-    /// Of an object.
+    /// Returns the name in an object's metadata.
     pub fn from_meta(metadata: &ObjectMeta) -> Self {
         Self::new(metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
     }
 
-    /// From its parts.
+    /// Returns the name with these parts; an empty namespace means `default`.
     pub fn new(namespace: &str, name: &str) -> Self {
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
@@ -58,9 +75,9 @@ impl fmt::Display for NamespacedName {
     }
 }
 
-/// The name of an object: with its namespace, or alone.
+/// The key of an object in a map: its name with the namespace, or without for cluster-scoped kinds.
 pub trait Name {
-    /// Of an object.
+    /// Returns the key for an object's metadata.
     fn of_object(metadata: &ObjectMeta) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! The objects that a decision reads, by kind. What this file does for one kind it does for all: see the table in [`crate::kinds`].
+//! The input of a decision: a list of objects for each kind. The code is generated from the table in [`crate::kinds`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ macro_rules! object_set {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct ObjectSet {
             $(#[doc = concat!($name, " of group `", $group, "`.")] pub $list: Vec<Sourced<$type>>,)+
-            /// Kinds that no decision reads, and how many objects of each there were.
+            /// The number of objects of each kind that no decision reads.
             pub skipped: BTreeMap<String, usize>,
-            /// Fields that the API does not have, of objects that may be a preemptor.
+            /// Unknown fields of objects that may be a preemptor.
             pub unknown_fields: Vec<UnknownField>,
         }
 
@@ -42,7 +42,7 @@ macro_rules! object_set {
                 self.unknown_fields.extend(other.unknown_fields);
             }
 
-            /// Adds one object. Kinds that only a scheduler reads are not stored.
+            /// Adds an object. Objects of kinds that only a scheduler reads are ignored.
             pub fn push(&mut self, object: &Object, source: &Source) {
                 match object {
                     $(Object::$kind(object) => {
@@ -52,24 +52,24 @@ macro_rules! object_set {
                 }
             }
 
-            /// All objects, in the order of the table of kinds.
+            /// Returns all objects in the order of the table of kinds.
             pub fn iter(&self) -> impl Iterator<Item = Object> {
                 std::iter::empty()$(.chain(self.$list.iter().map(|sourced| Object::from(Arc::clone(&sourced.object)))))+
             }
 
-            /// Removes the objects of all kinds but these.
+            /// Removes the objects of kinds for which `keeps` is false.
             pub fn retain_kinds(&mut self, keeps: impl Fn(Kind) -> bool) {
                 $(if !keeps(Kind::$kind) {
                     self.$list.clear();
                 })+
             }
 
-            /// The number of objects.
+            /// Returns the number of objects.
             pub fn len(&self) -> usize {
                 0 $(+ self.$list.len())+
             }
 
-            /// The same objects in another order, the same on every machine; rounds differ. No decision may depend on it.
+            /// Returns the objects in another, reproducible order for each round. Tests check that no decision depends on the order.
             pub fn shuffled(&self, round: u64) -> Self {
                 let mut objects = self.clone();
                 let mut state = round.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -82,15 +82,15 @@ macro_rules! object_set {
 kind_table!(object_set);
 
 impl ObjectSet {
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 fn shuffle<T>(items: &mut [T], state: &mut u64) {
-    for at in (1..items.len()).rev() {
+    for index in (1..items.len()).rev() {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        items.swap(at, (*state >> 33) as usize % (at + 1));
+        items.swap(index, (*state >> 33) as usize % (index + 1));
     }
 }

@@ -1,4 +1,4 @@
-//! A pod, as far as decisions read it. In a large cluster there are many: whatever else they say is skipped as it is read.
+//! The fields of a pod that decisions read. All other fields are skipped while decoding, because a large cluster has many pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub const PREEMPTED_FOR: &str = "reprieve.dev/preempted-for";
 
 /// `v1` Pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(from = "Read")]
+#[serde(from = "WirePod")]
 pub struct Pod {
-    /// Its metadata, without what says who changed what.
+    /// The metadata without managed fields.
     pub metadata: ObjectMeta,
-    /// What it asks for: often the very same as others do.
+    /// The spec; pods with equal specs may share one.
     pub spec: Option<Arc<PodSpec>>,
-    /// The node that it is bound to: `spec.nodeName` in the API.
+    /// The node to which the pod is bound: `spec.nodeName` in the API.
     pub node_name: Option<String>,
-    /// How it is.
+    /// The status.
     pub status: Option<PodStatus>,
 }
 
-/// What a pod asks for. Each field is the one of that name in the API.
+/// The spec of a pod. Each field is the API field of that name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -45,7 +45,7 @@ pub struct PodSpec {
     pub host_network: Option<bool>,
     pub host_users: Option<bool>,
     pub init_containers: Option<Vec<Container>>,
-    #[serde(skip_serializing_if = "WireNodeName::is_nowhere")]
+    #[serde(skip_serializing_if = "WireNodeName::is_none")]
     pub node_name: WireNodeName,
     pub node_selector: Option<BTreeMap<String, String>>,
     pub overhead: Option<BTreeMap<String, Quantity>>,
@@ -66,13 +66,13 @@ pub struct PodSpec {
     pub volumes: Volumes,
 }
 
-/// The name of a node, from and to the API. What is known of a pod has it in [`Pod::node_name`].
+/// `spec.nodeName` while a pod is decoded or encoded. At other times the name is in [`Pod::node_name`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct WireNodeName(Option<String>);
 
 impl WireNodeName {
-    fn is_nowhere(&self) -> bool {
+    fn is_none(&self) -> bool {
         self.0.is_none()
     }
 }
@@ -89,7 +89,7 @@ impl From<WireNodeName> for Option<String> {
     }
 }
 
-/// A container of a pod. Each field is the one of that name in the API.
+/// A container of a pod. Each field is the API field of that name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -106,7 +106,7 @@ pub struct Container {
     pub volume_mounts: BoundMounts,
 }
 
-/// How a pod is. Each field is the one of that name in the API.
+/// The status of a pod. Each field is the API field of that name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -123,13 +123,13 @@ pub struct PodStatus {
 }
 
 impl PodStatus {
-    /// The same without the conditions.
-    pub fn but_conditions(&self) -> Self {
+    /// Returns the status without its conditions.
+    pub fn without_conditions(&self) -> Self {
         Self { conditions: None, ..self.clone() }
     }
 }
 
-/// How a container is. Each field is the one of that name in the API.
+/// The status of a container. Each field is the API field of that name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -140,18 +140,18 @@ pub struct ContainerStatus {
     pub resources: Option<ResourceRequirements>,
 }
 
-/// A pod as it is in the API.
+/// A pod while it is decoded.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Read {
+struct WirePod {
     #[serde(deserialize_with = "metadata")]
     metadata: ObjectMeta,
     spec: Option<PodSpec>,
     status: Option<PodStatus>,
 }
 
-impl From<Read> for Pod {
-    fn from(Read { metadata, spec, status }: Read) -> Self {
+impl From<WirePod> for Pod {
+    fn from(WirePod { metadata, spec, status }: WirePod) -> Self {
         match spec {
             Some(mut spec) => {
                 fill_container_requests(&mut spec);
@@ -163,20 +163,20 @@ impl From<Read> for Pod {
 }
 
 impl Pod {
-    /// A pod of which nothing is known but what it asks for. Its limits are not copied to its requests, unlike those of a pod that is
-    /// decoded: `defaults.rs` completes the pods that are made from a template.
+    /// Returns a pod without a status. Unlike decoding, this does not copy limits to requests; `loader::Defaults` completes pods that are
+    /// created from a template.
     pub fn new(metadata: ObjectMeta, mut spec: PodSpec) -> Self {
         let node_name = std::mem::take(&mut spec.node_name).0;
         Self { metadata, spec: Some(Arc::new(spec)), node_name, status: None }
     }
 
-    /// Whether all its containers have ended for good: it takes no room any more.
+    /// Whether all containers have terminated, so that the pod no longer takes room.
     pub fn is_finished(&self) -> bool {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
         matches!(phase, Some("Succeeded" | "Failed"))
     }
 
-    /// What it asks for, to be changed.
+    /// Returns the spec for changes.
     pub fn spec_mut(&mut self) -> &mut PodSpec {
         Arc::make_mut(self.spec.get_or_insert_default())
     }
@@ -191,15 +191,15 @@ impl Serialize for Pod {
         });
         let spec = bound.as_ref().or(spec.as_deref());
         let status = status.as_ref();
-        Written { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
+        SerializedPod { api_version: "v1", kind: "Pod", metadata, spec, status }.serialize(serializer)
     }
 }
 
-/// A pod as it is written.
+/// A pod while it is encoded.
 #[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'p> {
+struct SerializedPod<'p> {
     api_version: &'static str,
     kind: &'static str,
     metadata: &'p ObjectMeta,
@@ -207,8 +207,8 @@ struct Written<'p> {
     status: Option<&'p PodStatus>,
 }
 
-/// Makes one of the API's of ours, and the other way round.
-macro_rules! both_ways {
+/// Defines the conversions between a type of the API and the type with fewer fields here.
+macro_rules! convert_fields {
     ($type:ident { $($same:ident),+ $(; $each:ident, $some:ident)? }) => {
         impl From<api::$type> for $type {
             fn from(from: api::$type) -> Self {
@@ -231,28 +231,28 @@ macro_rules! both_ways {
     };
 }
 
-both_ways!(PodSpec {
+convert_fields!(PodSpec {
     affinity, host_network, host_users, node_name, node_selector, overhead, preemption_policy, priority,
     priority_class_name, resource_claims, resources, runtime_class_name, scheduler_name, scheduling_gates,
     scheduling_group, termination_grace_period_seconds, tolerations, topology_spread_constraints, volumes; containers,
     init_containers
 });
-both_ways!(Container { image, name, ports, resources, restart_policy, restart_policy_rules, volume_mounts });
+convert_fields!(Container { image, name, ports, resources, restart_policy, restart_policy_rules, volume_mounts });
 
 fn each<T: Into<U>, U>(all: Vec<T>) -> Vec<U> {
     all.into_iter().map(Into::into).collect()
 }
 
-/// Nothing, where the API has nothing.
+/// Decodes null as the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Metadata without the managed fields, which are larger than all the rest.
+/// Decodes metadata without the managed fields, which are larger than all other fields.
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(remote = "ObjectMeta", rename_all = "camelCase", expecting = "metadata")]
-    struct Read {
+    struct MetadataFields {
         annotations: Option<BTreeMap<String, String>>,
         creation_timestamp: Option<Time>,
         deletion_grace_period_seconds: Option<i64>,
@@ -272,11 +272,11 @@ fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D:
         uid: Option<String>,
     }
     #[derive(Default, Deserialize)]
-    struct Metadata(#[serde(with = "Read")] ObjectMeta);
+    struct Metadata(#[serde(with = "MetadataFields")] ObjectMeta);
     or_default(deserializer).map(|Metadata(metadata)| metadata)
 }
 
-/// Copies every limit of a container that has no request to the requests, as the API server does with every pod that it is given.
+/// Sets the missing requests of each container to its limits, as the API server does.
 pub fn fill_container_requests(spec: &mut PodSpec) {
     for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
         if let Some(resources) = &mut container.resources {
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_the_api_has() {
+    fn decoded_pod_has_the_fields_of_the_api_pod() {
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",

@@ -1,22 +1,22 @@
-//! Quantities as Kubernetes writes them, exact: a sign, digits with a point, and a suffix or an exponent.
+//! Parses and formats Kubernetes quantities without loss: a sign, digits with a point, and a suffix or an exponent.
 
 use std::cmp::Ordering;
 
-/// Why a text is no amount.
+/// Why a text is not a valid quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It is not written as a quantity.
+    /// The text has not the syntax of a quantity.
     #[error("is not a quantity; write a number with an optional suffix, such as 500m, 2, 1.5 or 4Gi")]
     Syntax,
-    /// It is too large to count with.
-    #[error("is too large; the limit is 2^63-1")]
+    /// The quantity exceeds 2^63-1.
+    #[error("is too large; write at most 2^63-1")]
     Overflow,
-    /// It is below zero.
-    #[error("is negative; ask for 0 or more")]
+    /// The quantity is negative.
+    #[error("is negative; write 0 or more")]
     Negative,
 }
 
-/// A quantity in billionths, the finest that Kubernetes counts; what is finer is rounded up, as Kubernetes does.
+/// Returns a quantity in billionths, the finest unit of Kubernetes; smaller fractions are rounded up, as in Kubernetes.
 pub fn parse_nano(text: &str) -> Result<i128, QuantityError> {
     let Parsed { negative, digits, exponent, shift } = parse(text)?;
     let exponent = exponent + 9;
@@ -39,29 +39,29 @@ pub fn parse_nano(text: &str) -> Result<i128, QuantityError> {
         }
         Ordering::Less => match 10_i128.checked_pow(exponent.unsigned_abs()) {
             Some(divisor) => rounded_up(mantissa, divisor),
-            None => 1, // more than nothing, and far less than one
+            None => 1, // a positive number below one billionth is rounded up
         },
     };
     nano_to_units(value)?;
     Ok(value)
 }
 
-/// As the API server keeps a quantity of a pod or a node: rounded up to whole thousandths. Still in billionths.
+/// Rounds up to whole thousandths, as the API server does for pods and nodes. The result is in billionths, too.
 pub fn round_to_milli(nano: i128) -> i128 {
     rounded_up(nano, 1_000_000) * 1_000_000
 }
 
-/// In whole units, rounded up as Kubernetes does.
+/// Returns whole units, rounded up as in Kubernetes.
 pub fn nano_to_units(nano: i128) -> Result<i64, QuantityError> {
     i64::try_from(rounded_up(nano, 1_000_000_000)).map_err(|_| QuantityError::Overflow)
 }
 
-/// In thousandths, rounded up as Kubernetes does: how cpu is counted.
+/// Returns thousandths (the unit for cpu), rounded up as in Kubernetes.
 pub fn nano_to_milli(nano: i128) -> Result<i64, QuantityError> {
     i64::try_from(rounded_up(nano, 1_000_000)).map_err(|_| QuantityError::Overflow)
 }
 
-/// An amount as a person writes it: thousandths of cpu, the largest binary suffix that is exact for bytes, plain for the rest.
+/// Formats an amount: cpu in cores or milli-CPU, bytes with the largest exact binary suffix, other resources as a number.
 pub fn format(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" if amount % 1000 == 0 => (amount / 1000).to_string(),
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<Parsed, QuantityError> {
     Ok(Parsed { negative, digits, exponent: power.saturating_sub(fraction_digits), shift })
 }
 
-/// The power of ten, and of two, that a suffix stands for.
+/// Returns the power of ten and the power of two of a suffix.
 fn suffix_value(suffix: &str) -> Option<(i32, u32)> {
     let value = match suffix {
         "" => (0, 0),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_exactly() {
+    fn every_form_is_parsed_without_loss() {
         for (text, in_units, in_thousandths) in [
             ("0", 0, 0),
             ("2", 2, 2_000),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_written_as_people_write_them() {
+    fn amounts_are_formatted_with_suffixes() {
         for (resource, amount, text) in [
             ("cpu", 500, "500m"),
             ("cpu", 2_000, "2"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantities_are_refused() {
         for text in [
             "", "abc", "1x", "1 Gi", " 1", "1.2.3", "1mi", "1ki", "--1", "1e", "1e+", "1e1.5", "0x10", "1_000", "½",
             ".",

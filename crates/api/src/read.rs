@@ -1,5 +1,5 @@
-//! Text in, objects out: YAML streams, JSON, and lists, as `kubectl get` prints them. Kinds that no decision reads are counted and
-//! skipped.
+//! Reads objects from text: YAML streams, JSON, and lists, as `kubectl get` prints them. Kinds that no decision reads are counted and
+//! skipped. `cli` calls [`documents`], then [`Document::read`] for a cluster or [`Document::read_submitted`] for `plan -f`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::fields::unknown_fields;
 use crate::kinds::{Scope, kind_table};
 use crate::membership::name_group_of;
 use crate::test_file::PreemptionTest;
-use crate::tree::{Counter, Node};
+use crate::tree::{Counter, NodeSeed};
 use crate::volumes::Volumes;
 use crate::{InputError, Kind, ObjectRef, ObjectSet, Source, Sourced};
 
-/// No object of Kubernetes comes near this; a text that does is refused before anything is built from it.
-const LONGEST_LINE: usize = 64 << 20;
+/// A longer line is refused before it is parsed, because no object of Kubernetes has one.
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// One document of a stream.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
-    /// Where it came from.
+    /// The position in the input.
     pub source: Source,
-    /// The line of the file on which it begins, from 0.
+    /// The line of the file on which the document begins, from 0.
     line: usize,
     text: &'t str,
 }
 
-/// Splits a stream into its documents. Those with nothing but comments and white space are passed over.
+/// Splits a stream into its documents. Documents with only comments and white space are skipped.
 pub fn documents<'t>(file: &str, text: &'t str) -> Vec<Document<'t>> {
     let file: Arc<str> = file.into();
     let mut documents = Vec::new();
@@ -56,26 +56,26 @@ pub fn documents<'t>(file: &str, text: &'t str) -> Vec<Document<'t>> {
 }
 
 impl Document<'_> {
-    /// How many bytes of text it has.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether it has none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// The `apiVersion` and `kind` that it says it has.
+    /// Returns `apiVersion` and `kind`.
     pub fn kind(&self) -> Result<TypeMeta, InputError> {
         Ok(TypeMeta::of(&self.parse(false, None)?.0))
     }
 
-    /// Reads it into `objects`. What no decision reads is counted there; `Err` is for what cannot be read.
+    /// Adds the objects of the document to `objects`, or returns the PreemptionTest that it is.
     pub fn read(&self, objects: &mut ObjectSet) -> Result<Option<Sourced<PreemptionTest>>, InputError> {
         let (value, mut read) = self.parse(false, None)?;
         let test = if TypeMeta::of(&value).is_test() {
-            Some(self.own(&value)?)
+            Some(self.decode_own(&value)?)
         } else {
             self.accept(value, &mut read)?;
             None
@@ -84,18 +84,18 @@ impl Document<'_> {
         Ok(test)
     }
 
-    /// Reads it as something of Reprieve's own that is no PreemptionTest.
+    /// Reads another kind of Reprieve itself, such as a Scenario.
     pub fn read_own<T: DeserializeOwned>(&self) -> Result<Sourced<T>, InputError> {
-        self.own(&self.parse(false, None)?.0)
+        self.decode_own(&self.parse(false, None)?.0)
     }
 
-    fn own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
+    fn decode_own<T: DeserializeOwned>(&self, value: &Value) -> Result<Sourced<T>, InputError> {
         let object = typed(value, &self.source, &reference(value))?;
         Ok(Sourced { object: Arc::new(object), source: self.source.clone() })
     }
 
-    /// Reads objects that are to be submitted, and objects whose controllers create pods. As with kubectl, `namespace` is the namespace
-    /// of objects that name none, and an object that names another one is an error.
+    /// Reads submitted objects, among them objects whose controllers create pods. As with kubectl, `namespace` is the namespace of objects
+    /// that name none, and an object that names another namespace is an error.
     pub fn read_submitted(
         &self,
         objects: &mut ObjectSet,
@@ -109,13 +109,13 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Puts the object where it belongs. The items of a list are there already.
-    fn accept(&self, value: Value, read: &mut Read<'_>) -> Result<(), InputError> {
+    /// Adds the object to `read`, unless it is a list, whose items the visitor has already added.
+    fn accept(&self, value: Value, read: &mut ReadState<'_>) -> Result<(), InputError> {
         if TypeMeta::of(&value).kind.ends_with("List") { Ok(()) } else { accept(value, &self.source, read) }
     }
 
-    /// The document as a tree, and what the items of a list are, which are not in the tree: each is taken as soon as it is read.
-    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, Read<'r>), InputError> {
+    /// Parses the document into a tree. The items of a list are not in the tree: each is decoded as soon as it is parsed.
+    fn parse<'r>(&self, submitted: bool, namespace: Option<&'r str>) -> Result<(Value, ReadState<'r>), InputError> {
         let counter = Counter::first_pass(looks_like_json(self.text));
         let parsed = self.parse_once(&counter, submitted, namespace);
         if counter.needs_second_pass() {
@@ -129,8 +129,8 @@ impl Document<'_> {
         counter: &Counter,
         submitted: bool,
         namespace: Option<&'r str>,
-    ) -> Result<(Value, Read<'r>), InputError> {
-        let mut read = Read { objects: ObjectSet::default(), submitted, controlled: Vec::new(), namespace };
+    ) -> Result<(Value, ReadState<'r>), InputError> {
+        let mut read = ReadState { objects: ObjectSet::default(), submitted, controlled: Vec::new(), namespace };
         let mut tree = DocumentVisitor {
             source: &self.source,
             read: &mut read,
@@ -163,25 +163,24 @@ impl Document<'_> {
     }
 
     fn refuse_endless_lines(&self) -> Result<(), InputError> {
-        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > LONGEST_LINE);
-        longest.map_or(Ok(()), |(at, line)| {
-            let (number, bytes) = (at + self.line + 1, line.len());
-            let problem = format!(
-                "line {number} has {bytes} bytes; no object of Kubernetes has more than {LONGEST_LINE} in a line"
-            );
+        let longest = self.text.lines().enumerate().find(|(_, line)| line.len() > MAX_LINE_BYTES);
+        longest.map_or(Ok(()), |(index, line)| {
+            let (number, bytes) = (index + self.line + 1, line.len());
+            let problem = format!("line {number} has {bytes} bytes; split it; the limit is {MAX_LINE_BYTES} bytes");
             Err(InputError::new(problem).at(&self.source))
         })
     }
 
     fn yaml_problem(&self, error: &serde_saphyr::Error) -> String {
         let error = error.without_snippet();
-        let at = error.location().map(|location| (location.line() as usize, location.column() as usize));
-        self.problem("YAML", at, &error.to_string())
+        let position = error.location().map(|location| (location.line() as usize, location.column() as usize));
+        self.problem("YAML", position, &error.to_string())
     }
 
-    /// What is wrong, with the line in the file rather than in the document.
-    fn problem(&self, language: &str, at: Option<(usize, usize)>, message: &str) -> String {
-        let at = at.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
+    /// Describes a parser's error, with the line in the file instead of the line in the document.
+    fn problem(&self, language: &str, position: Option<(usize, usize)>, message: &str) -> String {
+        let position =
+            position.map(|(line, column)| format!("line {}, column {column}: ", line + self.line)).unwrap_or_default();
         let first = message.lines().next().unwrap_or_default();
         let problem = match first.split_once(" at line ").map_or(first, |(problem, _)| problem) {
             problem if problem.starts_with("cannot deserialize null into string") => {
@@ -189,41 +188,41 @@ impl Document<'_> {
             }
             problem => plain_problem(problem),
         };
-        format!("{at}this is not valid {language}: {problem}")
+        format!("{position}this is not valid {language}: {problem}")
     }
 }
 
-/// What a parser found wrong, without what it advises the programmer to do.
+/// Describes a parser's error without its advice for programmers.
 fn plain_problem(problem: &str) -> String {
     const SEPARATE: &str = "put --- between two documents, on a line of its own";
     if let Some(rest) = problem.strip_prefix("duplicate mapping key: ") {
         let key = rest.split_once(", set ").map_or(rest, |(key, _)| key);
         let advice = if matches!(key, "apiVersion" | "kind") { SEPARATE } else { "remove one of the two" };
-        return format!("the key {key} is there twice; {advice}");
+        return format!("the key {key} occurs twice; {advice}");
     }
     if problem.contains("trailing characters") || problem.contains("from_str_multiple") {
         return format!("there is more text after the end of the object; {SEPARATE}");
     }
     if problem.contains("budget breached") {
-        return "it is nested too deep, or its aliases repeat too much; write it out without aliases".to_owned();
+        return "it is nested too deeply, or its aliases expand too much; write it without aliases".to_owned();
     }
     problem.to_owned()
 }
 
-/// A flow mapping of YAML begins with a brace too, but hardly ever with a quoted key.
+/// Whether the text starts like JSON. A YAML flow mapping starts with a brace, too, but rarely with a quoted key.
 fn looks_like_json(text: &str) -> bool {
     text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with(['"', '}']))
 }
 
-/// The parser's limits, in proportion to the text: no text of honest size reaches them, no bomb of aliases passes them. Which scalars
-/// without quotes are text is explained in [`crate::tree`]; `010` is 8, as kubectl reads it.
+/// Returns the parser's settings. The limits are proportional to the size of the text and stop aliases that expand exponentially.
+/// [`crate::tree`] explains which scalars without quotes are text; `010` is 8, as in kubectl.
 fn yaml_options(bytes: usize) -> serde_saphyr::Options {
-    let most = bytes.saturating_mul(2).saturating_add(10_000);
+    let max = bytes.saturating_mul(2).saturating_add(10_000);
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_events: most,
-            max_nodes: most,
-            max_total_scalar_bytes: most,
+            max_events: max,
+            max_nodes: max,
+            max_total_scalar_bytes: max,
             max_depth: 128,
         },
         strict_booleans: true,
@@ -247,12 +246,12 @@ impl TypeMeta {
         Self { api_version: text("apiVersion"), kind: text("kind") }
     }
 
-    /// Whether it is a PreemptionTest.
+    /// Whether the object is a PreemptionTest.
     pub fn is_test(&self) -> bool {
         self.api_version.starts_with("reprieve.dev/") && self.kind == "PreemptionTest"
     }
 
-    /// The items of a typed list do not say what they are; the list does.
+    /// Sets `apiVersion` and `kind` of an item of a typed list, such as a PodList.
     fn give_to_item(&self, item: &mut Value) {
         if let (Value::Object(fields), Some(kind)) = (item, self.kind.strip_suffix("List")) {
             fields.insert("apiVersion".to_owned(), self.api_version.clone().into());
@@ -261,24 +260,23 @@ impl TypeMeta {
     }
 }
 
-/// What was read.
-struct Read<'r> {
+/// The objects that were read so far.
+struct ReadState<'r> {
     objects: ObjectSet,
-    /// Whether the objects are to be submitted. If not, objects whose controllers make pods are passed over, because their pods are in
-    /// the input themselves.
+    /// Whether the objects are submitted. If not, objects whose controllers create pods are skipped, because their pods are in the input.
     submitted: bool,
-    /// Submitted objects whose controllers make pods.
+    /// Submitted objects whose controllers create pods.
     controlled: Vec<Sourced<PodController>>,
-    /// The namespace of submitted objects, if one is given.
+    /// The namespace that `-n` gives submitted objects.
     namespace: Option<&'r str>,
 }
 
-/// Builds the tree of a document, all but the items of a list.
+/// Builds the tree of a document without the items of a list.
 struct DocumentVisitor<'a, 'r> {
     source: &'a Source,
-    read: &'a mut Read<'r>,
+    read: &'a mut ReadState<'r>,
     counter: &'a Counter,
-    /// Items that do not say what they are, and where they stood.
+    /// Items without a kind, and their numbers.
     kindless: Vec<(usize, Value)>,
     items: usize,
     error: Option<InputError>,
@@ -309,7 +307,7 @@ impl<'de> Visitor<'de> for &mut DocumentVisitor<'_, '_> {
             if key == "items" {
                 map.next_value_seed(ItemsVisitor(self))?;
             } else {
-                fields.insert(key, map.next_value_seed(Node(self.counter))?);
+                fields.insert(key, map.next_value_seed(NodeSeed(self.counter))?);
             }
         }
         Ok(Value::Object(fields))
@@ -339,7 +337,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let tree = self.0;
-        while let Some(value) = items.next_element_seed(Node(tree.counter))? {
+        while let Some(value) = items.next_element_seed(NodeSeed(tree.counter))? {
             tree.items += 1;
             if tree.counter.needs_second_pass() {
                 continue;
@@ -358,15 +356,15 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_, '_, '_> {
     }
 }
 
-/// Puts an object where it belongs.
-fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), InputError> {
+/// Decodes an object and adds it to the objects of its kind.
+fn accept(mut value: Value, source: &Source, read: &mut ReadState<'_>) -> Result<(), InputError> {
     if value.is_null() {
         return Ok(());
     }
     let TypeMeta { api_version, kind } = TypeMeta::of(&value);
     if kind.is_empty() || api_version.is_empty() {
         let field = if kind.is_empty() { "kind" } else { "apiVersion" };
-        let problem = "is missing; every object says what it is, as kubectl get -o yaml prints it";
+        let problem = "is missing; add it, because every object has apiVersion and kind";
         return Err(InputError::new(problem).at(source).field(field));
     }
     let group = group_of_version(&api_version);
@@ -375,17 +373,17 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         if let Some(namespace) = read.namespace {
             place_submitted(&mut value, namespace, source)?;
         }
-        let made = match (group, kind.as_str()) {
+        let controller = match (group, kind.as_str()) {
             ("batch", "Job") => {
                 Some(sourced(&value, source)?.map(|job| PodController::Job(Box::new(job), template_volumes(&value))))
             }
-            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => {
-                Some(sourced(&value, source)?.map(|one| PodController::Keeper(Box::new(one), template_volumes(&value))))
-            }
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => Some(
+                sourced(&value, source)?.map(|one| PodController::Replicas(Box::new(one), template_volumes(&value))),
+            ),
             _ => None,
         };
-        if let Some(made) = made {
-            read.controlled.push(made);
+        if let Some(controller) = controller {
+            read.controlled.push(controller);
             read.objects.unknown_fields.extend(unknown_fields(&kind, &kind, &value));
             return Ok(());
         }
@@ -395,7 +393,7 @@ fn accept(mut value: Value, source: &Source, read: &mut Read<'_>) -> Result<(), 
         objects.unknown_fields.extend(unknown_fields(type_name, &kind, &value));
     }
     let of_table = Kind::stored(group, &kind);
-    // Of ConfigMaps only the one with YuniKorn's queues is read.
+    // The only ConfigMap that is read is the one with YuniKorn's queues.
     let other_config_map = of_table == Some(Kind::ConfigMap) && !reference(&value).name.ends_with("yunikorn-configs");
     let Some(of_table) = of_table.filter(|_| !other_config_map) else {
         *objects.skipped.entry(format!("{api_version} {kind}")).or_default() += 1;
@@ -414,7 +412,7 @@ macro_rules! store {
         stored { $($kind:ident($type:ty) $list:ident: $($where:literal)+ $($how:ident)+;)+ }
         watched { $($live:ident($live_type:ty): $($live_where:literal)+ $($live_how:ident)+;)+ }
     ) => {
-        /// Decodes an object and adds it to those of its kind.
+        /// Decodes an object and adds it to the list of its kind.
         fn store(objects: &mut ObjectSet, kind: Kind, value: &Value, source: &Source) -> Result<(), InputError> {
             match kind {
                 $(Kind::$kind => objects.$list.push(sourced(value, source)?),)+
@@ -426,24 +424,24 @@ macro_rules! store {
 }
 kind_table!(store);
 
-/// The group of an API version: none of `v1`, `batch` of `batch/v1`.
+/// Returns the group of an API version: `batch` for `batch/v1`, empty for `v1`.
 fn group_of_version(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
-/// The API server makes up the end of a name that is only begun by `metadata.generateName`; here it is always the same.
+/// Completes `metadata.generateName`; the API server would add a random suffix, here it is always `new`.
 fn name_submitted(value: &mut Value) {
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return };
     if !matches!(metadata.get("name"), None | Some(Value::Null)) {
         return;
     }
     if let Some(start) = metadata.get("generateName").and_then(Value::as_str).filter(|start| !start.is_empty()) {
-        let name = format!("{start}new");
-        metadata.insert("name".to_owned(), name.into());
+        let name = Value::from(format!("{start}new"));
+        metadata.insert("name".to_owned(), name);
     }
 }
 
-/// Gives a submitted object the namespace that was asked for.
+/// Sets the namespace of a submitted object to that of `-n`.
 fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Result<(), InputError> {
     let (TypeMeta { api_version, kind }, object) = (TypeMeta::of(value), reference(value));
     let of_table = Kind::stored(group_of_version(&api_version), &kind);
@@ -464,13 +462,13 @@ fn place_submitted(value: &mut Value, namespace: &str, source: &Source) -> Resul
     }
 }
 
-/// The volumes of an object's pod template. The types of the API drop volume sources that they do not know.
+/// Returns the volumes of an object's pod template, because the types of the API drop unknown volume sources.
 fn template_volumes(value: &Value) -> Volumes {
     let volumes = value.pointer("/spec/template/spec/volumes");
     volumes.and_then(|volumes| decode(volumes).ok()).unwrap_or_default()
 }
 
-/// The type whose fields an object has, if it may be a preemptor or a part of one: it is not where it wants to be yet.
+/// Returns the type in the table of fields for an object that may be a preemptor or a part of one, because it is pending.
 fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str> {
     let is_set = |pointer: &str| match value.pointer(pointer) {
         None | Some(Value::Null) => false,
@@ -489,9 +487,9 @@ fn preemptor_type(group: &str, kind: &str, value: &Value) -> Option<&'static str
 fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Sourced<T>, InputError> {
     let object = reference(value);
     let problem = match value.pointer("/metadata/name") {
-        None | Some(Value::Null) => Some("is missing; every object has a name".to_owned()),
-        Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object has a name".to_owned()),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding says what is wrong
+        None | Some(Value::Null) => Some("is missing; every object needs a name".to_owned()),
+        Some(Value::String(name)) => name.is_empty().then(|| "is empty; every object needs a name".to_owned()),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => None, // decoding reports the error
     };
     if let Some(problem) = problem {
         return Err(InputError::new(problem).at(source).object(object.clone()).field("metadata.name"));
@@ -499,7 +497,7 @@ fn sourced<T: DeserializeOwned>(value: &Value, source: &Source) -> Result<Source
     Ok(Sourced { object: Arc::new(typed(value, source, &object)?), source: source.clone() })
 }
 
-/// The object of a document, as far as it says what it is.
+/// Returns a reference to the object in a document, as far as it has kind and name.
 fn reference(value: &Value) -> ObjectRef {
     let TypeMeta { api_version, kind } = TypeMeta::of(value);
     let text = |path: &str| value.pointer(path).and_then(Value::as_str);
@@ -507,7 +505,7 @@ fn reference(value: &Value) -> ObjectRef {
     ObjectRef::any(group_of_version(&api_version), &kind, text("/metadata/namespace"), name)
 }
 
-/// Decodes a tree.
+/// Decodes an object. An error names the object and the field.
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object: &ObjectRef) -> Result<T, InputError> {
     decode(value).or_else(|_| {
         let mut quoted = value.clone();
@@ -518,7 +516,7 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value, source: &Source, object:
     })
 }
 
-/// Kubernetes takes `cpu: 2` for `cpu: "2"`.
+/// Converts numbers in lists of quantities into text, because Kubernetes accepts `cpu: 2` for `cpu: "2"`.
 fn quote_quantities(value: &mut Value) {
     const OF_PODS: [&str; 4] = ["requests", "limits", "overhead", "allocatedResources"];
     const OF_NODES: [&str; 3] = ["allocatable", "capacity", "podFixed"];

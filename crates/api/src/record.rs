@@ -1,4 +1,4 @@
-//! A question with its answer as a PreemptionTest file, so that it can be asked again.
+//! Writes a question and its answer as a PreemptionTest file, for `plan -o test`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::test_file::{Expectation, PreemptionTest, TestMetadata, TestSpec};
 use crate::{InputError, NamespacedName, Object, ObjectSet};
 
-/// Writes the file, with the pods for which `seen` holds; its annotation names the requirements of the preemptor that were left out because they are assumed to be met.
+/// Returns the text of the file, with the pods for which `seen` is true. An annotation names the requirements that `--assume` removed.
 pub fn record(
     objects: &ObjectSet,
     seen: impl Fn(&NamespacedName) -> bool,
@@ -40,7 +40,7 @@ pub fn record(
         },
     };
     let mut text = yaml(&test)?;
-    // Pods are complete; only the templates of workloads are completed each time that they are read.
+    // Pods in the input are complete; only the templates of workloads are completed when they are loaded.
     let completes = !objects.kueue_workloads.is_empty();
     let is_needed = |object: &Object| match object {
         Object::LimitRange(_) | Object::RuntimeClass(_) => completes,
@@ -54,7 +54,7 @@ pub fn record(
     Ok(text)
 }
 
-/// Who wrote which field when is of no use to a decision, and most of the text.
+/// Removes the managed fields, which no decision reads and which are most of the text.
 fn without_managed_fields<T: Serialize>(object: &T) -> Result<String, InputError> {
     let mut value = serde_json::to_value(object).map_err(unwritable)?;
     if let Some(metadata) = value.get_mut("metadata").and_then(|metadata| metadata.as_object_mut()) {
@@ -69,5 +69,5 @@ fn yaml<T: Serialize>(object: &T) -> Result<String, InputError> {
 }
 
 fn unwritable(error: impl std::fmt::Display) -> InputError {
-    InputError::new(format!("an object cannot be written: {error}"))
+    InputError::new(format!("an object cannot be encoded as YAML: {error}"))
 }

@@ -1,23 +1,23 @@
-//! Schemas of fields whose types have none of their own.
+//! Schemas of fields whose types have no schema.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// `2`, `"2"`, `500m`, `1Gi`.
+/// A quantity: `2`, `"2"`, `500m`, `1Gi`.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-int-or-string": true})
 }
 
-/// By resource.
+/// A quantity for each resource.
 pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}})
 }
 
-/// An object of Kubernetes itself.
+/// An object whose fields Kubernetes defines.
 pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Several of them.
+/// A list of such objects.
 pub(crate) fn objects(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}})
 }

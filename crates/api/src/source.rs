@@ -1,4 +1,4 @@
-//! Where an object came from, and what is wrong with it.
+//! The position of an object in the input, and errors that name position, object and field.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::kinds::{OfKind, Scope};
 use crate::{Kind, NamespacedName, ObjectKey};
 
-/// Where an object stands in the input.
+/// The position of an object in the input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// The file, or what stands for it.
+    /// The file name, or `the cluster`.
     pub file: Arc<str>,
-    /// Which document of the file, from 1.
+    /// The number of the document in the file, from 1.
     pub document: usize,
-    /// Which item of the document's list, from 1, if it is a list.
+    /// The number of the item, from 1, if the document is a list.
     pub item: Option<usize>,
 }
 
@@ -24,56 +24,52 @@ impl fmt::Display for Source {
     }
 }
 
-/// The object that an error is about.
+/// The object of an error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
-    /// Its kind.
+    /// The kind.
     pub kind: KindRef,
-    /// Its namespace, where it has one and it is known.
+    /// The namespace, if the kind has one and it is known.
     pub namespace: Option<String>,
-    /// Its name; empty where it has none.
+    /// The name; empty if it is missing.
     pub name: String,
 }
 
-/// The kind of an object that an error is about.
+/// The kind of an error's object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KindRef {
     /// A kind of the table.
     Known(Kind),
-    /// Another kind, by its name.
+    /// The name of another kind.
     Other(String),
 }
 
 impl ObjectRef {
-    /// An object of the table of kinds.
+    /// Returns a reference to an object of the table of kinds.
     pub fn of(kind: Kind, name: &NamespacedName) -> Self {
         let namespace = (kind.resource().scope == Scope::Namespaced).then(|| name.namespace.clone());
         Self { kind: KindRef::Known(kind), namespace, name: name.name.clone() }
     }
 
-    /// An object of any kind. The group tells apart kinds of one name.
+    /// Returns a reference to an object of any kind. The group distinguishes kinds of the same name.
     pub fn any(group: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
         let kind = Kind::stored(group, kind).map_or_else(|| KindRef::Other(kind.to_owned()), KindRef::Known);
         Self { kind, namespace: namespace.map(str::to_owned), name: name.to_owned() }
     }
 
-    /// Whether it is the object of this key; without a namespace any object of that kind and name is.
-    pub fn is(&self, key: &ObjectKey) -> bool {
+    /// Whether this refers to the object of a key. A reference without a namespace refers to objects in all namespaces.
+    pub fn refers_to(&self, key: &ObjectKey) -> bool {
         let namespace = self.namespace.as_ref();
         self.kind == KindRef::Known(key.kind)
             && self.name == key.name.name
             && namespace.is_none_or(|namespace| *namespace == key.name.namespace)
     }
 
-    /// The same as the key of an object of the table.
+    /// Returns the key of an object of the table of kinds.
     pub fn key(&self) -> Option<ObjectKey> {
-        match &self.kind {
-            KindRef::Known(kind) => Some(ObjectKey::new(
-                *kind,
-                NamespacedName::new(self.namespace.as_deref().unwrap_or_default(), &self.name),
-            )),
-            KindRef::Other(_) => None,
-        }
+        let KindRef::Known(kind) = self.kind else { return None };
+        let name = NamespacedName::new(self.namespace.as_deref().unwrap_or_default(), &self.name);
+        Some(ObjectKey::new(kind, name))
     }
 }
 
@@ -91,38 +87,38 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Input that cannot be used. It names the file, the document, the object, the field, and what would be right.
+/// An error in the input. Its text names the file, the document, the object, the field, the problem and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
-    /// Where it is, as far as that is known.
+    /// The position, if it is known.
     pub source: Option<Source>,
-    /// The object.
+    /// The object, if it is known.
     pub object: Option<Box<ObjectRef>>,
-    /// The field's path.
+    /// The path of the field.
     pub field: Option<String>,
-    /// What is wrong, and what would be right.
+    /// The problem and what to do.
     pub problem: String,
 }
 
 impl InputError {
-    /// An error that is about no place in particular.
+    /// Returns an error without position, object and field.
     pub fn new(problem: impl Into<String>) -> Self {
         Self { source: None, object: None, field: None, problem: problem.into() }
     }
 
-    /// Says where it is.
+    /// Sets the position.
     pub fn at(mut self, source: &Source) -> Self {
         self.source = Some(source.clone());
         self
     }
 
-    /// Says which object it is about.
+    /// Sets the object.
     pub fn object(mut self, object: ObjectRef) -> Self {
         self.object = Some(Box::new(object));
         self
     }
 
-    /// Says which field it is about.
+    /// Sets the field.
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
@@ -146,38 +142,43 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// An object and where it came from.
+/// An object and its position in the input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sourced<T> {
-    /// The object. Many keep the same one.
+    /// The object, which copies share.
     pub object: Arc<T>,
-    /// Where it came from.
+    /// The position.
     pub source: Source,
 }
 
 impl<T: Clone> Sourced<T> {
-    /// The same place, something else in it.
+    /// Replaces the object and keeps the position.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Sourced<U> {
         Sourced { object: Arc::new(change(Arc::unwrap_or_clone(self.object))), source: self.source }
     }
 }
 
 impl<T: OfKind> Sourced<T> {
-    /// The error, with which object it is about and where that is.
+    /// Returns the namespace and name of the object.
+    pub fn name(&self) -> NamespacedName {
+        NamespacedName::from_meta(self.object.metadata())
+    }
+
+    /// Sets the object and the position of an error.
     pub fn locate(&self, error: InputError) -> InputError {
-        error.at(&self.source).object(ObjectRef::of(T::KIND, &NamespacedName::from_meta(self.object.metadata())))
+        error.at(&self.source).object(ObjectRef::of(T::KIND, &self.name()))
     }
 }
 
 /// A field that the API does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// The object's kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The object.
+    /// The name of the object.
     pub name: NamespacedName,
-    /// Where it is, as in `spec.containers[0].resource`.
+    /// The path, for example `spec.containers[0].resource`.
     pub path: String,
-    /// The known field that is named most like it, if one is.
+    /// The known field with the most similar name, if it is similar enough.
     pub nearest: Option<String>,
 }

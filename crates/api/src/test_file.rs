@@ -1,4 +1,5 @@
-//! The PreemptionTest file: a cluster, one preemptor, and what must come of it. Unknown fields are refused.
+//! The types of a PreemptionTest file: one preemptor, the policy, and the expected decision. Unknown fields are errors. The reference for
+//! users is `docs/reference/preemption-test.md`.
 
 use std::collections::BTreeMap;
 
@@ -16,39 +17,39 @@ pub struct PreemptionTest {
     pub api_version: String,
     /// `PreemptionTest`.
     pub kind: String,
-    /// Its name, and where the case comes from.
+    /// The name and the origin of the test.
     pub metadata: TestMetadata,
-    /// The question and its answer.
+    /// The question and the expected answer.
     pub spec: TestSpec,
 }
 
-/// What a test is called.
+/// The metadata of a test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestMetadata {
-    /// The file's name without `.yaml`.
+    /// The file name without `.yaml`.
     pub name: String,
-    /// Notes; `reprieve.dev/origin` says where the case comes from.
+    /// Notes; `reprieve.dev/origin` names the origin of the test.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels, which mean nothing to the runner.
+    /// The runner ignores labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// The question and its answer.
+/// The question and the expected answer.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestSpec {
-    /// The decision's clock.
+    /// The time of the decision in RFC 3339.
     pub now: Option<String>,
-    /// The policy.
+    /// The policy and its settings.
     #[serde(default)]
     pub profile: Profile,
-    /// Who asks.
+    /// The pending unit that needs room.
     pub preemptor: PreemptorRef,
-    /// What must come of it; a recorded question has none.
+    /// The expected answer; a recorded question has none.
     pub expect: Option<Expectation>,
 }
 
@@ -56,19 +57,19 @@ pub struct TestSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The policy's name.
+    /// The name of the policy.
     pub policy: String,
-    /// The policy's own settings.
+    /// The arguments of the policy.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// The scheduler that decides: members of gangs that name another one are not placed. Without it each gang belongs to the scheduler
-    /// that its members name.
+    /// The scheduler that decides; it does not place members of gangs that name another scheduler. By default each gang belongs to the
+    /// scheduler that its members name.
     #[serde(default, rename = "schedulerName", skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
 }
 
 impl Profile {
-    /// A policy with its default settings.
+    /// Returns a policy with its default settings.
     pub fn of_policy(policy: &str) -> Self {
         Self { policy: policy.to_owned(), args: Map::new(), scheduler_name: None }
     }
@@ -80,27 +81,27 @@ impl Default for Profile {
     }
 }
 
-/// Who asks, by name.
+/// The name of a preemptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreemptorRef {
     /// `Pod`, `PodGroup` or `Workload`.
     pub kind: String,
-    /// Its namespace; `default` where it is missing.
+    /// The namespace; the default is `default`.
     #[serde(default)]
     pub namespace: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 impl PreemptorRef {
-    /// Its namespace and name.
+    /// Returns the namespace and name.
     pub fn full_name(&self) -> NamespacedName {
         NamespacedName::new(&self.namespace, &self.name)
     }
 }
 
-/// What must come of the question.
+/// The expected answer.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -109,28 +110,28 @@ pub struct Expectation {
     pub outcome: OutcomeName,
     /// The victims, in any order.
     pub victims: Option<Vec<VictimRef>>,
-    /// Several sets of victims that are equally right.
+    /// Alternative sets of victims, each of which is accepted.
     pub any_of: Option<Vec<Vec<VictimRef>>>,
-    /// Pod to node; only those that are given are checked.
+    /// The node of each pod; other pods are not checked.
     pub nominated: Option<BTreeMap<String, String>>,
-    /// By node, the victims that landing there would take; a node that is not listed must be infeasible.
+    /// The victims on each feasible node; a node that is not listed must be infeasible.
     pub candidates: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// The four outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OutcomeName {
-    /// It fits now, with no victim.
+    /// The preemptor fits without victims.
     Schedule,
-    /// It fits once exactly the victims are gone.
+    /// The preemptor fits after evicting exactly the victims.
     Preempt,
-    /// Nothing new may be preempted for it now.
+    /// The preemptor must wait: no further unit may be preempted for it now.
     Wait,
-    /// No lawful set of victims makes it fit, or it may not preempt.
+    /// No lawful set of victims makes the preemptor fit, or it may not preempt.
     Unschedulable,
 }
 
-/// A victim by name.
+/// The name of a victim.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,6 +140,6 @@ pub struct VictimRef {
     pub pod: Option<String>,
     /// `namespace/name` of a workload.
     pub workload: Option<String>,
-    /// Why it is taken.
+    /// The reason of the preemption.
     pub reason: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! A YAML or JSON text becomes a tree in which a name is text, as kubectl has it.
+//! Parses YAML or JSON into a tree of values in which names are text, as in kubectl.
 //!
-//! The YAML reader guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; a field
-//! that expects a boolean takes those words later, in [`crate::decode`]. A name such as `12e4567` looks like a number that is too large
-//! to be one: kubectl reads it as text, and the reader hands over infinity, without the text. Such a scalar is found by its number in the
-//! order of reading, and a second pass reads it as text. So is a number that is larger than any field has, as `8180246350127e25`.
+//! The YAML parser guesses the type of a scalar without quotes. Its settings leave `y`, `n`, `on`, `off`, `yes` and `no` as text; for fields
+//! that expect a boolean, [`crate::decode`] converts these words. A name such as `12e4567` looks like a number that is too large: kubectl
+//! reads it as text, but the parser returns infinity without the text. The first pass notes the position of such a scalar, and of a number
+//! larger than any field has (`8180246350127e25`), and a second pass reads it as text.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,61 +11,61 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// No field of Kubernetes is such a number: what looks like one is a name, or a quantity, which is text as well.
-const LARGEST: f64 = 1e10;
+/// A larger number is read as text: it is a name or a quantity, because no field of Kubernetes has such a number.
+const MAX_NUMBER: f64 = 1e10;
 
-/// Counts the values of a text in the order of reading.
+/// Numbers the values of a text in the order of parsing.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
-    /// Whether the reader guesses what is a number, as that of YAML does.
+    /// Whether the parser guesses which scalars are numbers, as that of YAML does.
     guesses: bool,
     next: Cell<usize>,
     /// The values to read as text, in ascending order.
     as_text: Vec<usize>,
-    /// The values that are no finite number, in ascending order.
+    /// The values that are infinite or too large, in ascending order.
     infinite: RefCell<Vec<usize>>,
 }
 
 impl Counter {
-    /// For a first pass over YAML, or over JSON.
+    /// Returns the counter for a first pass over YAML or JSON.
     pub fn first_pass(is_json: bool) -> Self {
         Self { guesses: !is_json, ..Self::default() }
     }
 
-    /// For a second pass, which reads as text what the first one found to be no finite number.
+    /// Returns the counter for a second pass, which reads the infinite or too large values of the first pass as text.
     pub fn second_pass(first: Self) -> Self {
         Self { guesses: first.guesses, as_text: first.infinite.into_inner(), ..Self::default() }
     }
 
-    /// Whether the pass found a value that is no finite number: then its trees are of no use, and a second pass is needed.
+    /// Whether the pass found an infinite or too large value. Its trees are then incomplete, and a second pass is needed.
     pub fn needs_second_pass(&self) -> bool {
         !self.infinite.borrow().is_empty()
     }
 }
 
-/// Reads one value.
+/// Parses one value.
 #[derive(Clone, Copy)]
-pub(crate) struct Node<'c>(pub &'c Counter);
+pub(crate) struct NodeSeed<'c>(pub &'c Counter);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let number = self.0.next.get();
         self.0.next.set(number + 1);
         match self.0.as_text.binary_search(&number) {
-            Ok(_) => deserializer.deserialize_string(Reading { counter: self.0, number }),
-            Err(_) => deserializer.deserialize_any(Reading { counter: self.0, number }),
+            Ok(_) => deserializer.deserialize_string(NodeVisitor { counter: self.0, number }),
+            Err(_) => deserializer.deserialize_any(NodeVisitor { counter: self.0, number }),
         }
     }
 }
 
-struct Reading<'c> {
+struct NodeVisitor<'c> {
     counter: &'c Counter,
     number: usize,
 }
 
-impl<'de> Visitor<'de> for Reading<'_> {
+impl<'de> Visitor<'de> for NodeVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         let number = Number::from_f64(value);
-        if number.is_none() || self.counter.guesses && value.abs() >= LARGEST {
+        if number.is_none() || self.counter.guesses && value.abs() >= MAX_NUMBER {
             self.counter.infinite.borrow_mut().push(self.number);
         }
         Ok(number.map_or(Value::Null, Value::Number))
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(Node(self.counter))? {
+        while let Some(value) = items.next_element_seed(NodeSeed(self.counter))? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            values.insert(key, fields.next_value_seed(Node(self.counter))?);
+            values.insert(key, fields.next_value_seed(NodeSeed(self.counter))?);
         }
         Ok(Value::Object(values))
     }

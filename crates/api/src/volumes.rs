@@ -1,5 +1,5 @@
-//! The volumes of a pod that a scheduler has to consider: those whose data is in one place, so that not every node can have them. All
-//! others, such as emptyDir or configMap, are skipped as they are read.
+//! The volumes of a pod that a scheduler has to consider, because they are not available on every node. All other volumes, such as emptyDir
+//! or configMap, are skipped while decoding.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Volume sources that leave every node open. kube-scheduler does not look at them either.
-const ANYWHERE: [&str; 20] = [
+/// Volume sources that are available on every node. kube-scheduler ignores them, too.
+const UNTIED_SOURCES: [&str; 20] = [
     "azureFile",
     "cephfs",
     "configMap",
@@ -32,17 +32,17 @@ const ANYWHERE: [&str; 20] = [
     "storageos",
 ];
 
-/// The volumes of a pod that are tied to a place.
+/// The volumes of a pod that are not available on every node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Volumes(Vec<Volume>);
 
-/// A volume that is tied to a place, as the API has it.
+/// A volume that is not available on every node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Volume {
     fields: Map<String, Value>,
-    /// Its index in the pod's list.
+    /// The index in the pod's list.
     #[serde(skip)]
     index: usize,
 }
@@ -53,12 +53,12 @@ impl Volumes {
         self.0.is_empty()
     }
 
-    /// Leaves out all of them.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Adds a volume of a PersistentVolumeClaim behind all others; one of that name is replaced, as in the pods of a StatefulSet.
+    /// Adds a volume with a PersistentVolumeClaim; a volume of the same name is replaced, as in the pods of a StatefulSet.
     pub fn push_claim(&mut self, name: &str, claim: &str) {
         self.0.retain(|volume| volume.fields.get("name").and_then(Value::as_str) != Some(name));
         let index = self.0.last().map_or(0, |volume| volume.index + 1);
@@ -68,7 +68,7 @@ impl Volumes {
         }
     }
 
-    /// The path of the first volume source that is tied to a place, as in `volumes[0].persistentVolumeClaim`.
+    /// Returns the path of the first volume source, for example `volumes[0].persistentVolumeClaim`.
     pub fn first_path(&self) -> Option<String> {
         let volume = self.0.first()?;
         let source = volume.fields.keys().find(|key| is_tied(key));
@@ -82,22 +82,22 @@ impl Volumes {
     }
 }
 
-/// Whether a field of a volume is a source that is tied to a place. A source that is not known here is taken for one.
+/// Whether a field of a volume is a source that is not available on every node. Unknown sources count as such.
 fn is_tied(field: &str) -> bool {
-    field != "name" && !ANYWHERE.contains(&field)
+    field != "name" && !UNTIED_SOURCES.contains(&field)
 }
 
 impl<'de> Deserialize<'de> for Volumes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let all = Option::<Vec<Read>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(Self::of(all.into_iter().map(|Read(fields)| fields).collect()))
+        let all = Option::<Vec<WireVolume>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self::of(all.into_iter().map(|WireVolume(fields)| fields).collect()))
     }
 }
 
-/// A volume as it is read: its name and what ties it to a place. There are many, and most have nothing but what is skipped.
-struct Read(Map<String, Value>);
+/// The fields of a volume except sources that are available on every node.
+struct WireVolume(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for WireVolume {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ReadVisitor)
     }
@@ -106,22 +106,22 @@ impl<'de> Deserialize<'de> for Read {
 struct ReadVisitor;
 
 impl<'de> Visitor<'de> for ReadVisitor {
-    type Value = Read;
+    type Value = WireVolume;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a volume")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Read, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireVolume, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            if ANYWHERE.contains(&key.as_str()) {
+            if UNTIED_SOURCES.contains(&key.as_str()) {
                 map.next_value::<IgnoredAny>()?;
             } else if let Some(value) = map.next_value::<Option<Value>>()? {
                 fields.insert(key, value);
             }
         }
-        Ok(Read(fields))
+        Ok(WireVolume(fields))
     }
 }
 
@@ -143,17 +143,16 @@ impl From<Volumes> for Option<Vec<api::Volume>> {
     }
 }
 
-/// The volume mounts of a container that have bind mount options: the node must support them.
+/// The volume mounts of a container with bind mount options, which the node must support.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct BoundMounts(Vec<Mount>);
 
-/// A volume mount.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 struct Mount {
     mount: api::VolumeMount,
-    /// Its index in the container's list.
+    /// The index in the container's list.
     #[serde(skip)]
     index: usize,
 }
@@ -164,19 +163,19 @@ impl BoundMounts {
         self.0.is_empty()
     }
 
-    /// Leaves out all of them.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The path of the first, as in `volumeMounts[0].bindMountOptions`.
+    /// Returns the path of the first mount, for example `volumeMounts[0].bindMountOptions`.
     pub fn first_path(&self) -> Option<String> {
         self.0.first().map(|mount| format!("volumeMounts[{}].bindMountOptions", mount.index))
     }
 
     fn of(all: Option<Vec<api::VolumeMount>>) -> Self {
         let numbered = all.into_iter().flatten().enumerate().map(|(index, mount)| Mount { mount, index });
-        Self(numbered.filter(|one| one.mount.bind_mount_options.iter().flatten().next().is_some()).collect())
+        Self(numbered.filter(|numbered| numbered.mount.bind_mount_options.iter().flatten().next().is_some()).collect())
     }
 }
 
@@ -194,7 +193,7 @@ impl From<Option<Vec<api::VolumeMount>>> for BoundMounts {
 
 impl From<BoundMounts> for Option<Vec<api::VolumeMount>> {
     fn from(mounts: BoundMounts) -> Self {
-        let all: Vec<api::VolumeMount> = mounts.0.into_iter().map(|one| one.mount).collect();
+        let all: Vec<api::VolumeMount> = mounts.0.into_iter().map(|numbered| numbered.mount).collect();
         (!all.is_empty()).then_some(all)
     }
 }
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_volumes_that_are_tied_to_a_place_are_kept() {
+    fn only_volumes_that_are_not_available_on_every_node_are_kept() {
         let all = json!([
             {"name": "tmp", "emptyDir": {}},
             {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},

@@ -1,23 +1,23 @@
-//! The Workload of the workload-aware design: its pod groups, how they yield, and both priorities. Today's API has moved these
-//! fields to the PodGroup; whoever still writes them here is understood.
+//! The Workload of `scheduling.k8s.io`: its pod groups, their disruption mode, and both priorities. The current API has these fields in the
+//! PodGroup; Reprieve still reads Workloads of the earlier design.
 
 use serde::{Deserialize, Serialize};
 
 use crate::meta::object;
 
 object!(
-    /// A Workload; fields that no decision reads are left out.
+    /// A Workload with the fields that decisions read.
     Workload, WorkloadSpec);
 
-/// What a Workload asks for.
+/// The pod groups and the priorities of a Workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSpec {
-    /// The class of its priority when it asks.
+    /// The class of the scheduling priority.
     pub priority_class_name: Option<String>,
-    /// The class of its priority when it is asked to yield.
+    /// The class of the preemption priority.
     pub preemption_priority_class_name: Option<String>,
-    /// Its pod groups.
+    /// The pod groups.
     #[serde(alias = "podGroupTemplates")]
     pub pod_groups: Vec<WorkloadGroup>,
 }
@@ -26,36 +26,36 @@ pub struct WorkloadSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadGroup {
-    /// Its name within the Workload.
+    /// The name within the Workload.
     pub name: String,
-    /// How it is scheduled.
+    /// The scheduling policy.
     #[serde(alias = "schedulingPolicy")]
     pub policy: GroupPolicy,
 }
 
-/// How a pod group is scheduled.
+/// The scheduling policy of a pod group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GroupPolicy {
-    /// As a gang.
+    /// The settings of a gang; without them the pods are scheduled one by one.
     pub gang: Option<Gang>,
 }
 
-/// All at once, or not at all.
+/// A group of which at least `min_count` pods start together, or none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gang {
-    /// How many members must run.
+    /// The number of members that must run.
     pub min_count: i32,
-    /// How it yields.
+    /// The default is pod by pod.
     pub preemption_mode: Option<PreemptionMode>,
 }
 
-/// How a gang yields.
+/// How a gang is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreemptionMode {
     /// Pod by pod.
     Pod,
-    /// Whole.
+    /// All pods at once.
     PodGroup,
 }

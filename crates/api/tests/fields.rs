@@ -1,5 +1,5 @@
-//! The field names in `src/fields.txt` are those of the types of the API. Where they differ, this writes the file that is right beside
-//! the build, and says where.
+//! Checks that the field names in `src/fields.txt` are those of the API types. If they differ, the test writes the correct file into the build
+//! folder and names its path.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess
 
 const HEADER: &str = "# The types of the Kubernetes API and their fields; `field:Type` has fields itself. Written by the test `fields`.\n";
 
-/// What the type at the end of a path is.
+/// The type at the end of a path.
 #[derive(Clone, Debug)]
 enum Shape {
     Struct(&'static str, &'static [&'static str]),
@@ -31,7 +31,7 @@ enum Step {
     Value,
 }
 
-/// Leads a type's decoder along a path, and stops it at the end with an error.
+/// Guides the decoder of a type along a path, and stops it at the end with an error.
 struct Probe<'p> {
     path: &'p [Step],
     found: &'p RefCell<Shape>,
@@ -172,7 +172,7 @@ fn shape_at<'de, T: Deserialize<'de>>(path: &[Step]) -> Shape {
     found.into_inner()
 }
 
-/// Adds the struct at the path and all below it, and says what the struct is called. `None` where there is no struct.
+/// Adds the struct at the path and all structs below it. Returns its name, or `None` if there is no struct.
 fn add<'de, T: Deserialize<'de>>(path: &mut Vec<Step>, types: &mut Types) -> Option<String> {
     let before = path.len();
     let (name, fields) = loop {
@@ -191,7 +191,7 @@ fn add<'de, T: Deserialize<'de>>(path: &mut Vec<Step>, types: &mut Types) -> Opt
         types.insert(name.to_owned(), BTreeMap::new());
         for &field in fields {
             path.push(Step::Field(field));
-            // Controllers write the status: nobody's typing error is in it.
+            // Controllers write the status, so it has no typing errors.
             let below = if field == "status" { None } else { add::<T>(path, types) };
             path.pop();
             types.get_mut(name).expect("it is there").insert(field, below);
@@ -206,7 +206,7 @@ fn add<'de, T: Deserialize<'de>>(path: &mut Vec<Step>, types: &mut Types) -> Opt
 }
 
 #[test]
-fn the_field_names_are_those_of_the_api() {
+fn field_names_are_those_of_the_api_types() {
     let mut types = Types::new();
     add::<Pod>(&mut Vec::new(), &mut types);
     add::<Job>(&mut Vec::new(), &mut types);

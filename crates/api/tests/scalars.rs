@@ -1,5 +1,4 @@
-//! Scalars without quotes are read as kubectl reads them; where kubectl reads a word such as `n` as a boolean, a field that expects text
-//! has the word.
+//! Scalars without quotes are read as by kubectl, except that a word such as `n` in a text field stays text.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ fn pod(name: &str) -> String {
 }
 
 #[test]
-fn a_word_that_looks_like_a_boolean_or_like_infinity_is_text() {
+fn words_that_look_like_a_boolean_or_infinity_are_text() {
     for name in [
         "n",
         "y",
@@ -63,7 +62,7 @@ fn a_word_that_looks_like_a_boolean_or_like_infinity_is_text() {
 }
 
 #[test]
-fn the_objects_of_a_list_are_read_once_where_one_of_them_needs_a_second_pass() {
+fn objects_of_a_list_are_read_once_if_one_needs_a_second_pass() {
     let items: String = ["a", "12e4567", "b"].map(|name| format!("- {}", pod(name).replace('\n', "\n  "))).join("\n");
     let objects = read(&format!("apiVersion: v1\nkind: List\nitems:\n{items}\n")).expect("a list");
     let names: Vec<_> = objects.pods.iter().map(|pod| pod.object.metadata.name.clone().unwrap_or_default()).collect();
@@ -71,28 +70,27 @@ fn the_objects_of_a_list_are_read_once_where_one_of_them_needs_a_second_pass() {
 }
 
 #[test]
-fn what_kubectl_reads_as_a_number_or_a_boolean_is_refused_as_a_name() {
+fn numbers_and_booleans_are_refused_as_names() {
     for (name, is) in [
-        ("true", "the boolean true"),
-        ("False", "the boolean false"),
-        ("7", "the number 7"),
-        ("1e3", "the number 1000.0"),
-        ("0x1f", "the number 31"),
-        ("010", "the number 8"),
-        ("1_000", "the number 1000"),
-        (".5", "the number 0.5"),
+        ("true", "true is a boolean"),
+        ("False", "false is a boolean"),
+        ("7", "7 is a number"),
+        ("1e3", "1000.0 is a number"),
+        ("0x1f", "31 is a number"),
+        ("010", "8 is a number"),
+        ("1_000", "1000 is a number"),
+        (".5", "0.5 is a number"),
     ] {
-        let problem =
-            format!("cluster.yaml: document 1: Pod: metadata.name: is read as {is}, but must be text; quote it");
+        let problem = format!("cluster.yaml: document 1: Pod: metadata.name: {is}; quote it, because it must be text");
         assert_eq!(read(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n")), Err(problem));
         let labels = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a, labels: {{b: {name}}}}}\n");
         let problem =
-            format!("cluster.yaml: document 1: Pod a: metadata.labels.b: is read as {is}, but must be text; quote it");
+            format!("cluster.yaml: document 1: Pod a: metadata.labels.b: {is}; quote it, because it must be text");
         assert_eq!(read(&labels), Err(problem));
     }
     for null in ["null", "~", ""] {
         let error = read(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {null}}}\n")).expect_err(null);
-        assert!(error.ends_with("Pod: metadata.name: is missing; every object has a name"), "{error}");
+        assert!(error.ends_with("Pod: metadata.name: is missing; every object needs a name"), "{error}");
     }
     let error = read("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {~: b}}\n").expect_err("a key is null");
     assert!(error.ends_with("a key is null; quote it"), "{error}");

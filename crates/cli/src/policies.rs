@@ -167,7 +167,7 @@ struct PolicyAnswer {
 impl Cluster {
     fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
         load(objects, OnInvalid::Files)?;
-        let plain = KubernetesObjects::of(objects)?;
+        let plain = KubernetesObjects::from_objects(objects)?;
         let loaded = load(&plain.objects, OnInvalid::Files)?;
         let accounts = NeutralQueues::from_objects(objects, &plain)?;
         Ok(Self { objects: objects.clone(), plain, loaded, accounts, refusal: refusal(objects, asked) })

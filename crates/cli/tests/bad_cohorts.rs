@@ -103,7 +103,7 @@ fn the_case_itself_is_fine() {
 fn a_workload_in_a_queue_that_does_not_exist() {
     let parts = ["Workload default/in", "spec.queueName", "default/ghost", "not in the input", "add it"];
     refused_with("queueName: main", "queueName: ghost", &parts);
-    let parts = ["Workload default/in", "spec.queueName", "leads to ClusterQueue \"ghost\"", "not in the input"];
+    let parts = ["Workload default/in", "spec.queueName", "names ClusterQueue \"ghost\"", "not in the input"];
     refused_with("{clusterQueue: owner}", "{clusterQueue: ghost}", &parts);
     let parts =
         ["Workload default/borrower", "status.admission.clusterQueue", "\"ghost\"", "not in the input", "add it"];

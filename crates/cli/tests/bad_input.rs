@@ -177,7 +177,7 @@ fn a_pod_on_a_node_that_is_missing_is_an_error_in_a_test_and_a_warning_in_a_plan
     let plan = reprieve(&["plan", "-f"], &file);
     let text = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert_eq!(plan.status.code(), Some(2), "{text}");
-    assert!(text.contains("warning: Pod default/lost: node \"node-9\" is not in the input"), "{text}");
+    assert!(text.contains("warning: Pod default/lost: spec.nodeName: node \"node-9\" is not in the input"), "{text}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn an_unknown_policy_or_argument() {
         ("{policy: Kubernetes, args: {speed: 9}}", "spec.profile.args.speed: policy Kubernetes has no such argument"),
         (
             "{policy: Kubernetes, args: {priorityCut: maybe}}",
-            "spec.profile.args.priorityCut: \"maybe\" is neither true nor false",
+            "spec.profile.args.priorityCut: \"maybe\" is not valid; write true or false",
         ),
         (
             "{policy: Kubernetes, args: {maxPreemptionPriorityExcess: -1}}",
@@ -238,7 +238,7 @@ fn a_priority_class_that_nothing_defines() {
     let pod = URGENT.replace("priority: 100", "priorityClassName: gold");
     refused(
         &[&question(), NODE, LOW, &pod],
-        &["Pod default/urgent", "spec.priorityClassName", "\"gold\"", "is not defined"],
+        &["Pod default/urgent", "spec.priorityClassName", "\"gold\"", "is not in the input"],
     );
 }
 

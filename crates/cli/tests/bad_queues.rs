@@ -137,14 +137,14 @@ fn a_maximum_above_the_maximum_of_the_parent() {
 fn guarantees_that_together_exceed_the_guarantee_of_the_parent() {
     let queues = QUEUES
         .replace("prod, resources: {guaranteed: {vcore: \"1\"}}", "prod, resources: {guaranteed: {vcore: \"1500m\"}}");
-    let parts = ["root.parent", "guaranteed 2500m cpu together", "a guarantee of 2", "lower"];
+    let parts = ["root.parent", "its children together are guaranteed 2500m cpu", "a guarantee of 2", "lower"];
     refused(&config(&queues), "root.parent.prod", &parts);
 }
 
 #[test]
 fn two_queues_of_one_name() {
     let queues = QUEUES.replace("name: test", "name: Prod");
-    refused(&config(&queues), "root.parent.prod", &["root.parent.prod", "two queues", "give each its own"]);
+    refused(&config(&queues), "root.parent.prod", &["root.parent.prod", "two queues", "rename one"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_name_that_no_queue_may_have() {
 
 #[test]
 fn a_pod_in_a_queue_that_does_not_exist() {
-    let parts = ["document 6", "Pod default/urgent", "metadata.labels.queue", "root.parent.stage", "name one that is"];
+    let parts = ["document 6", "Pod default/urgent", "metadata.labels.queue", "root.parent.stage", "name another"];
     refused(&config(QUEUES), "root.parent.stage", &parts);
 }
 

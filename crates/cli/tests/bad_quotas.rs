@@ -189,11 +189,11 @@ fn an_argument_that_is_unknown_or_of_the_wrong_type() {
         ("{speed: 9}", ["spec.profile.args.speed", "has no such argument", "podShouldBeDeletedWhenPreempted"]),
         (
             "{disableDefaultPreemptible: maybe}",
-            ["spec.profile.args.disableDefaultPreemptible", "\"maybe\"", "neither true nor false"],
+            ["spec.profile.args.disableDefaultPreemptible", "\"maybe\"", "write true or false"],
         ),
         (
             "{podShouldBeDeletedWhenPreempted: 1}",
-            ["spec.profile.args.podShouldBeDeletedWhenPreempted", "1", "neither true nor false"],
+            ["spec.profile.args.podShouldBeDeletedWhenPreempted", "1", "write true or false"],
         ),
     ] {
         refused(&[&question(args), NODE, TEAM, CHILD, LOW, JOB, URGENT], &parts);

@@ -62,18 +62,18 @@ fn who_is_preempted_is_queued_again_or_is_over_as_it_says() {
 #[test]
 fn what_cannot_be_meant_is_refused_by_name() {
     for (preemption, low, field, problem) in [
-        (", workloadSorting: [BySize]", "", "spec.preemption.workloadSorting", "\"BySize\" is not understood"),
+        (", workloadSorting: [BySize]", "", "spec.preemption.workloadSorting", "\"BySize\" is not valid"),
         (
             ", workloadSorting: [ByLowestRuntime, ByLongestRuntime]",
             "",
             "spec.preemption.workloadSorting",
-            "\"ByLongestRuntime\" is not understood",
+            "\"ByLongestRuntime\" is not valid",
         ),
         (
             ", triggerAfterWorkloadWaitingSeconds: -1",
             "",
             "spec.preemption.triggerAfterWorkloadWaitingSeconds",
-            "-1 is below 0",
+            "-1 is negative",
         ),
         ("", "  onPreemption: Kill", "spec.onPreemption", "write Requeue or Terminate"),
         (
@@ -105,7 +105,7 @@ fn what_cannot_be_meant_is_refused_by_name() {
 #[test]
 fn a_pod_set_has_no_fewer_pods_than_none_and_no_more_than_its_count() {
     for (count, field, problem) in
-        [("-1", "count", "-1 is below 0"), ("2, minCount: 3", "minCount", "3 is not between 0 and the count of 2")]
+        [("-1", "count", "-1 is negative"), ("2, minCount: 3", "minCount", "3 is out of range; write 0 to 2")]
     {
         let case =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/kueue-options/own-sorting-by-default.yaml");

@@ -174,7 +174,7 @@ fn what_is_submitted_must_be_complete_with_the_cluster() {
         (
             &["node.yaml", "--submit", "services.yaml"],
             1,
-            &format!("--submit services.yaml: nothing in it makes a pod; submit {kinds}; skipped 2 v1 Service\n"),
+            &format!("--submit services.yaml: no object creates a pod; submit {kinds}; skipped 2 v1 Service\n"),
         ),
     ] {
         let output = folder.run(&[&["plan", "-f"], arguments].concat());

@@ -161,7 +161,7 @@ fn what_is_submitted_asks() {
     }
     let output = submitted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}");
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("nothing in it makes a pod"));
+    assert!(text(&output).contains("no object creates a pod"));
 }
 
 #[test]

@@ -130,8 +130,8 @@ fn a_pod_that_the_api_server_would_refuse_comes_with_a_warning() {
     assert_eq!(
         warnings,
         [
-            "Pod default/new-0: spec.containers[c].resources: the request of cpu exceeds its limit",
-            "Pod default/new-0: spec.containers[c]: 2 cpu is above the max of 1 that a LimitRange has for a container",
+            "Pod default/new-0: spec.containers[c].resources: the request of cpu exceeds its limit; lower the request or raise the limit",
+            "Pod default/new-0: spec.containers[c]: 2 cpu is above the max of 1 for a container; change it or the LimitRange",
         ]
     );
 }
@@ -171,7 +171,7 @@ fn a_runtime_class_completes_what_is_submitted() {
     assert_eq!(
         warnings,
         [
-            "Pod default/new-0: spec.runtimeClassName: RuntimeClass \"sandbox\" is not in the input, so that its overhead, node selector and \
+            "Pod default/new-0: spec.runtimeClassName: RuntimeClass \"sandbox\" is not in the input, so its overhead, node selector and \
           tolerations are unknown; add the output of kubectl get runtimeclasses -o yaml"
         ]
     );

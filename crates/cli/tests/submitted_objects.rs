@@ -116,7 +116,7 @@ fn a_job_in_a_queue_or_suspended_comes_with_a_warning() {
     assert!(warnings.contains("is not evaluated under policy Kubernetes"), "{warnings}");
     let suspended = job("name: new").replace("spec: {template", "spec: {suspend: true, template");
     let warnings = json(CLUSTER, &suspended, &[])["warnings"].to_string();
-    assert!(warnings.contains("makes no pods until it is resumed"), "{warnings}");
+    assert!(warnings.contains("creates no pods until it is resumed"), "{warnings}");
     let text = error(CLUSTER, &queued, &["--policy", "Kueue"]);
     assert!(text.contains("policy Kueue decides about Workloads, not about a Pod"), "{text}");
     let text = error(CLUSTER, "", &["--for", "workload/a"]);
@@ -142,8 +142,8 @@ fn a_pod_of_another_namespace_is_pointed_out() {
 fn the_words_of_the_parsers_are_not_shown() {
     let documents = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n";
     for (submitted, problem) in [
-        (documents, "the key apiVersion is there twice; put --- between two documents"),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\n", "the key name is there twice; remove one"),
+        (documents, "the key apiVersion occurs twice; put --- between two documents"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\n", "the key name occurs twice; remove one"),
         (
             "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"a\"}}\n{\"apiVersion\": \"v1\"}",
             "there is more text after the end of the object; put --- between two documents",

@@ -1,4 +1,4 @@
-//! Objects in, snapshot out.
+//! Builds a snapshot from a complete list of objects. `cli` and `simulator` call [`load_for`]; [`crate::cache`] calls [`build_for`].
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,48 @@ use reprieve_engine::snapshot::{Cluster, Group, Job, Node, Pod, Snapshot, Topolo
 use reprieve_engine::workloads::QuotaRules;
 use reprieve_engine::{ApplicationId, JobId, NodeId, PodId, WorkloadId};
 
-use crate::membership::{self, WorkloadMembership};
+use crate::membership;
 use crate::names::{Numbered, QueueNames};
 use crate::quota::kueue_tables;
 use crate::{Amounts, Names, SnapshotBuilder, by_name, nth_rank, requests};
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Sourced};
 
-/// A snapshot, the names of what is in it, and what is odd about it.
+/// A snapshot with the names of its objects.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The cluster.
+    /// The input of a decision.
     pub snapshot: Snapshot,
-    /// Its names.
+    /// The names of the ids in the snapshot.
     pub names: Names,
-    /// What a person should know, though it is no error.
+    /// Problems of the input that do not prevent a decision.
     pub warnings: Vec<String>,
-    /// The bound pods of admitted workloads, where the snapshot does not have them (`placement: QuotaOnly` of policy Kueue). Decisions do
-    /// not read them; only the report of violated disruption budgets does. Empty where a cluster is watched.
+    /// The bound pods of admitted workloads under policy Kueue with `placement: QuotaOnly`. Decisions do not read them; only the report
+    /// of violated disruption budgets does. [`crate::cache`] leaves the map empty.
     pub workload_pods: BTreeMap<WorkloadId, Vec<PodId>>,
 }
 
 pub use crate::on_invalid::OnInvalid;
 
-/// Builds the snapshot. The order of the objects plays no part.
-pub fn load(objects: &ObjectSet, strictness: OnInvalid) -> Result<Loaded, InputError> {
-    load_for(objects, strictness, &Policy::Kubernetes(Kubernetes::default()))
+/// Builds the snapshot for policy Kubernetes. The result does not depend on the order of the objects.
+pub fn load(objects: &ObjectSet, on_invalid: OnInvalid) -> Result<Loaded, InputError> {
+    load_for(objects, on_invalid, &Policy::Kubernetes(Kubernetes::default()))
 }
 
-/// Builds the snapshot as the policy's settings ask: under `placement: Joint` of policy Kueue with the pods of workloads, too; under policy
-/// Kubernetes with the limit on preemption priorities.
-pub fn load_for(objects: &ObjectSet, strictness: OnInvalid, policy: &Policy) -> Result<Loaded, InputError> {
-    load_as(objects, strictness, policy, None)
+/// Builds the snapshot for a policy. Its settings matter: `placement: Joint` of policy Kueue adds the pods of workloads, and policy
+/// Kubernetes may limit preemption priorities.
+pub fn load_for(objects: &ObjectSet, on_invalid: OnInvalid, policy: &Policy) -> Result<Loaded, InputError> {
+    load_as(objects, on_invalid, policy, None)
 }
 
-/// The same for the scheduler of this name: members of gangs that name another one are not placed. Without a name each gang belongs to
-/// the scheduler that its members name.
+/// Builds the snapshot for the scheduler of this name, which does not place members of gangs that name another scheduler. Without a name,
+/// each gang belongs to the scheduler that its members name.
 pub fn load_as(
     objects: &ObjectSet,
-    strictness: OnInvalid,
+    on_invalid: OnInvalid,
     policy: &Policy,
     scheduler_name: Option<&str>,
 ) -> Result<Loaded, InputError> {
-    let (mut loaded, _) = build_for(objects, strictness, policy, scheduler_name)?;
+    let (mut loaded, _) = build_for(objects, on_invalid, policy, scheduler_name)?;
     if let Policy::Kueue(kueue) = policy
         && kueue.placement == PlacementMode::QuotaOnly
         && !loaded.snapshot.budgets().is_empty()
@@ -62,83 +62,83 @@ pub fn load_as(
     Ok(loaded)
 }
 
-/// The same, with what is needed to take in more objects later.
+/// Builds the snapshot and returns the builder, with which the caller can convert more objects later.
 pub fn build_for(
     objects: &ObjectSet,
-    strictness: OnInvalid,
+    on_invalid: OnInvalid,
     policy: &Policy,
     scheduler_name: Option<&str>,
 ) -> Result<(Loaded, SnapshotBuilder), InputError> {
     let joint = matches!(policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint);
-    // 1. What pods refer to: classes, namespaces, groups, jobs and queues.
-    let (mut loader, named_groups) = SnapshotBuilder::new(objects, policy, scheduler_name)?;
-    // 2. The names of the nodes, and what they offer.
+    // 1. Objects to which pods refer: classes, namespaces, groups, jobs and queues.
+    let (mut builder, named_groups) = SnapshotBuilder::new(objects, policy, scheduler_name)?;
+    // 2. The names of the nodes and their allocatable resources.
     let named_nodes = by_name::<String, _>(&objects.nodes)?;
-    loader.nodes = named_nodes.keys().cloned().enumerate().map(|(at, name)| (name, NodeId::new(at))).collect();
+    builder.nodes = named_nodes.keys().cloned().enumerate().map(|(index, name)| (name, NodeId::new(index))).collect();
     let allocatable = allocatables(&named_nodes)?;
-    // 3. The pods. Under `placement: Joint` also those that pending workloads will have, and whose each is.
-    let mut pods = loader.pods(objects, strictness)?;
-    let ties =
-        if joint { loader.add_synthetic_pods(objects, &allocatable, &mut pods)? } else { WorkloadMembership::new() };
-    // 4. Groups, flavors and nodes: all labels that pods, groups and flavors read are known now.
-    let groups = loader.groups_with_topologies(named_groups);
-    let flavors = if joint { loader.flavors(objects, &named_nodes)? } else { Vec::new() };
-    let nodes = loader.nodes(&named_nodes, &allocatable)?;
-    let (topologies, domains) = loader.topologies(&objects.nodes);
-    // 5. The tables, without queues and budgets.
-    let mut cluster = tables(&loader, nodes, &pods, groups, topologies);
-    refuse_uncountable(&cluster, loader.vocabulary.resources.names())?;
+    // 3. The pods. Under `placement: Joint` also the pods that pending workloads will have.
+    let mut pods = builder.pods(objects, on_invalid)?;
+    let membership =
+        if joint { builder.add_synthetic_pods(objects, &allocatable, &mut pods)? } else { BTreeMap::new() };
+    // 4. Groups, flavors and nodes, now that all labels that pods, groups and flavors read are known.
+    let groups = builder.groups_with_topologies(named_groups);
+    let flavors = if joint { builder.flavors(objects, &named_nodes)? } else { Vec::new() };
+    let nodes = builder.nodes(&named_nodes, &allocatable)?;
+    let (topologies, domains) = builder.topologies(&objects.nodes);
+    // 5. The tables of the engine without queues and budgets.
+    let mut cluster = tables(&builder, nodes, &pods, groups, topologies);
+    refuse_overflow(&cluster, builder.interners.resources.names())?;
     // 6. Queues, and the workloads in them.
-    let kueue = kueue_tables(objects, loader.obstacles.schedulers.name(), joint, &mut loader.vocabulary.texts)?;
-    let (queues, warnings) = loader.queues.fill(&mut cluster, loader.vocabulary.resources.names(), kueue);
+    let kueue = kueue_tables(objects, builder.obstacles.schedulers.name(), joint, &mut builder.interners.texts)?;
+    let (queues, warnings) = builder.queues.fill(&mut cluster, builder.interners.resources.names(), kueue);
     if matches!(policy, Policy::Kueue(_)) {
-        loader.warnings.extend(warnings);
+        builder.warnings.extend(warnings);
     }
     cluster.quota_rules.flavors = flavors;
-    membership::assign_pods(&mut cluster.workloads, &queues.workloads.names, &ties, &pods);
+    membership::assign_pods(&mut cluster.workloads, &queues.workloads.names, &membership, &pods);
     // 7. Disruption budgets.
-    loader.add_budgets(objects, &mut cluster, &pods)?;
-    // 8. The names of all these.
-    let names = names(&loader, pods, queues, domains);
-    loader.shapes.new.clear();
-    let warnings = std::mem::take(&mut loader.warnings);
+    builder.add_budgets(objects, &mut cluster, &pods)?;
+    // 8. The names of all ids.
+    let names = names(&builder, pods, queues, domains);
+    builder.shapes.new.clear();
+    let warnings = std::mem::take(&mut builder.warnings);
     let snapshot = Snapshot::new(cluster);
-    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, loader))
+    Ok((Loaded { snapshot, names, warnings, workload_pods: BTreeMap::new() }, builder))
 }
 
-/// The tables of the engine, except for queues, workloads and budgets.
+/// Returns the tables of the engine without queues, workloads and budgets.
 fn tables(
-    loader: &SnapshotBuilder,
+    builder: &SnapshotBuilder,
     nodes: Vec<Node>,
     pods: &[(NamespacedName, Pod)],
     groups: Vec<Group>,
     topologies: Vec<Topology>,
 ) -> Cluster {
-    let job = |(at, (_, min_member)): (usize, &(JobId, usize))| Job {
-        rank: nth_rank(at),
+    let job = |(index, (_, min_member)): (usize, &(JobId, usize))| Job {
+        rank: nth_rank(index),
         min_member: *min_member,
         members: Vec::new(),
     };
     let mut cluster = Cluster {
-        n_resources: loader.vocabulary.resources.names().len(),
+        n_resources: builder.interners.resources.names().len(),
         nodes,
-        shapes: loader.shapes(),
+        shapes: builder.shapes(),
         pods: pods.iter().map(|(_, pod)| pod.clone()).collect(),
         groups,
-        jobs: loader.jobs.values().enumerate().map(job).collect(),
+        jobs: builder.jobs.values().enumerate().map(job).collect(),
         budgets: Vec::new(),
         topologies,
         queues: QueueTree::default(),
         workloads: Vec::new(),
         quota_rules: QuotaRules::default(),
-        numbers: loader.vocabulary.values.names().iter().map(|value| value.parse().ok()).collect(),
+        numbers: builder.interners.values.names().iter().map(|value| value.parse().ok()).collect(),
     };
-    for (at, pod) in cluster.pods.iter().enumerate() {
+    for (index, pod) in cluster.pods.iter().enumerate() {
         if let Some(job) = pod.job {
-            cluster.jobs[job.index()].members.push(PodId::new(at));
+            cluster.jobs[job.index()].members.push(PodId::new(index));
         }
         if let Some(group) = pod.group {
-            cluster.groups[group.index()].members.push(PodId::new(at));
+            cluster.groups[group.index()].members.push(PodId::new(index));
         }
     }
     mark_originators(&mut cluster.pods);
@@ -146,63 +146,64 @@ fn tables(
 }
 
 fn names(
-    loader: &SnapshotBuilder,
+    builder: &SnapshotBuilder,
     pods: Vec<(NamespacedName, Pod)>,
     queues: QueueNames,
     domains: Vec<Vec<String>>,
 ) -> Names {
-    let vocabulary = &loader.vocabulary;
-    let groups = Numbered { names: loader.groups.keys().cloned().collect(), ids: loader.groups.clone() };
+    let interners = &builder.interners;
+    let groups = Numbered { names: builder.groups.keys().cloned().collect(), ids: builder.groups.clone() };
     Names {
-        nodes: loader.nodes.keys().cloned().collect(),
+        nodes: builder.nodes.keys().cloned().collect(),
         pods: Numbered::new(pods.into_iter().map(|(name, _)| name).collect(), PodId::new),
         groups,
-        jobs: loader.jobs.keys().cloned().collect(),
-        budgets: loader.budgets.iter().map(|rule| rule.name.clone()).collect(),
+        jobs: builder.jobs.keys().cloned().collect(),
+        budgets: builder.budgets.iter().map(|rule| rule.name.clone()).collect(),
         queues,
-        resources: vocabulary.resources.names().to_vec(),
-        topologies: vocabulary.topologies.names().to_vec(),
+        resources: interners.resources.names().to_vec(),
+        topologies: interners.topologies.names().to_vec(),
         domains,
-        keys: vocabulary.keys.names().to_vec(),
-        values: vocabulary.values.names().to_vec(),
-        texts: vocabulary.texts.names().to_vec(),
+        keys: interners.keys.names().to_vec(),
+        values: interners.values.names().to_vec(),
+        texts: interners.texts.names().to_vec(),
     }
 }
 
-/// Sums over the cluster are made all the time; what cannot be summed is refused once, here.
-fn refuse_uncountable(cluster: &Cluster, resources: &[String]) -> Result<(), InputError> {
-    const MOST: i128 = 1 << 62;
-    for (at, resource) in resources.iter().enumerate() {
-        let asked = cluster.pods.iter().map(|pod| i128::from(cluster.shapes[pod.shape.index()].requests[at]));
-        let offered = cluster.nodes.iter().map(|node| i128::from(node.allocatable[at]));
-        if asked.sum::<i128>() > MOST || offered.sum::<i128>() > MOST {
-            let problem =
-                format!("all requests for {resource}, or all that nodes offer of it, add up to more than 2^62");
+/// The engine sums amounts over the cluster without checks; this check makes those sums safe.
+fn refuse_overflow(cluster: &Cluster, resources: &[String]) -> Result<(), InputError> {
+    const MAX_SUM: i128 = 1 << 62;
+    for (index, resource) in resources.iter().enumerate() {
+        let requested = cluster.pods.iter().map(|pod| i128::from(cluster.shapes[pod.shape.index()].requests[index]));
+        let offered = cluster.nodes.iter().map(|node| i128::from(node.allocatable[index]));
+        if requested.sum::<i128>() > MAX_SUM || offered.sum::<i128>() > MAX_SUM {
+            let problem = format!(
+                "the requests of all pods for {resource}, or the amounts of all nodes, exceed 2^62; lower them"
+            );
             return Err(InputError::new(problem));
         }
     }
     Ok(())
 }
 
-/// The oldest pod of each application is its originator; of two of one age the first by name.
+/// Marks the oldest pod of each YuniKorn application as its originator; of two pods with the same age, the first by name.
 fn mark_originators(pods: &mut [Pod]) {
     let mut oldest: BTreeMap<ApplicationId, usize> = BTreeMap::new();
-    for (at, pod) in pods.iter().enumerate() {
+    for (index, pod) in pods.iter().enumerate() {
         if let Some(application) = pod.application {
-            let first = oldest.entry(application).or_insert(at);
+            let first = oldest.entry(application).or_insert(index);
             if pod.created < pods[*first].created {
-                *first = at;
+                *first = index;
             }
         }
     }
-    for at in oldest.into_values() {
-        pods[at].originator = true;
+    for index in oldest.into_values() {
+        pods[index].originator = true;
     }
 }
 
-/// What each node offers; its capacity where nothing else is said.
+/// Returns the allocatable amounts of each node; the default is its capacity.
 pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<Amounts>, InputError> {
-    let of = |sourced: &&Sourced<ApiNode>| {
+    let amounts_of = |sourced: &&Sourced<ApiNode>| {
         let Some(status) = &sourced.object.status else { return Ok(Amounts::new()) };
         let (list, path) = match &status.allocatable {
             Some(list) => (Some(list), "status.allocatable"),
@@ -211,5 +212,5 @@ pub fn allocatables(nodes: &BTreeMap<String, &Sourced<ApiNode>>) -> Result<Vec<A
         let amounts = list.map_or(Ok(Amounts::new()), |list| requests::amounts(list, path));
         amounts.map_err(|error| sourced.locate(error))
     };
-    nodes.values().map(of).collect()
+    nodes.values().map(amounts_of).collect()
 }

@@ -1,4 +1,5 @@
-//! One object at a time, in the words of the engine.
+//! Converts single objects into the types of the engine: pods, nodes, groups and disruption budgets. [`crate::build`] calls it for a
+//! complete list of objects, [`crate::cache`] for single changes; both decide what to do with an object that cannot be converted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::obstacles::Obstacles;
 use crate::priority_classes::ALLOW_PREEMPTION;
 use crate::protected_namespaces::protected;
 use crate::queue_source::QueueSource;
-use crate::shape::{Interners, keys_of, keys_read};
+use crate::shape::{Interners, keys_of, selected_keys};
 use crate::yunikorn::{application_of, is_daemon, queue_tree};
 use crate::{Amounts, Classes, Interner, OnInvalid, QueueSpec, by_name, nth_rank, plain_name, requests, timestamp};
 use reprieve_api::koordinator::label;
@@ -24,28 +25,28 @@ use reprieve_api::{
     InputError, NamespacedName, ObjectSet, Pod as ApiPod, PodSpec, PodStatus, Sourced, group_of, job_of,
 };
 
-/// What is known of the names in a cluster.
+/// The objects to which pods refer, and the ids given so far.
 pub struct SnapshotBuilder {
     pub classes: Classes,
-    pub vocabulary: Interners,
+    pub interners: Interners,
     pub nodes: BTreeMap<String, NodeId>,
     pub groups: BTreeMap<NamespacedName, GroupId>,
     pub shapes: Shapes,
     pub queues: QueueSource,
     pub jobs: BTreeMap<NamespacedName, (JobId, usize)>,
-    /// By budget, in the order of their ids: whom it is about.
+    /// In the order of the budget ids.
     pub budgets: Vec<BudgetRule>,
-    /// The namespaces in which nobody is taken.
+    /// The namespaces whose pods are never victims.
     pub protected: BTreeSet<String>,
     pub obstacles: Obstacles,
     pub warnings: Vec<String>,
 }
 
-/// Equal shapes have one id.
+/// The ids of shapes; equal shapes have the same id.
 #[derive(Default)]
 pub struct Shapes {
     ids: BTreeMap<Shape, ShapeId>,
-    /// Those that are in no snapshot yet, in the order of their ids.
+    /// Shapes that are not in the snapshot yet, in the order of their ids.
     pub new: Vec<Shape>,
 }
 
@@ -61,18 +62,18 @@ impl Shapes {
     }
 }
 
-/// Whom a disruption budget is about.
+/// The pods that a disruption budget covers.
 #[derive(Clone, Debug)]
 pub struct BudgetRule {
     pub name: NamespacedName,
     pub selector: Selector,
-    /// Pods that are being disrupted already, and no longer counted.
+    /// Pods in `status.disruptedPods`, which the budget no longer counts.
     pub disrupted: BTreeSet<String>,
 }
 
 impl BudgetRule {
-    /// A budget without a selector, or with an empty one, and a pod without labels have nothing to do with each other.
-    fn is_about(&self, labels: &Labels) -> bool {
+    /// A budget without a selector or with an empty selector covers no pod, and no budget covers a pod without labels.
+    fn covers(&self, labels: &Labels) -> bool {
         self.selector != Selector::Nothing
             && !self.selector.is_empty()
             && !labels.is_empty()
@@ -81,7 +82,7 @@ impl BudgetRule {
 }
 
 impl SnapshotBuilder {
-    /// Reads what pods refer to, except for nodes and workloads. The groups are in the order of their ids.
+    /// Reads the objects to which pods refer, except nodes and workloads. Returns the groups in the order of their ids.
     pub(crate) fn new(
         objects: &ObjectSet,
         policy: &Policy,
@@ -97,15 +98,15 @@ impl SnapshotBuilder {
         let groups = groups(objects, &classes, &mut texts, &mut warnings)?;
         let (tree, quotas) = (queue_tree(objects, &mut warnings)?, quota_tree(objects)?);
         let jobs = jobs(objects)?;
-        let mut vocabulary = Interners { texts, ..vocabulary(objects)? };
-        let of_yunikorn = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.account);
-        let accounts = quotas.iter().flat_map(|quotas| &quotas.accounts).chain(of_yunikorn);
-        accounts.flat_map(QueueSpec::resources).for_each(|resource| _ = vocabulary.resources.id(resource));
-        let loader = Self {
+        let mut interners = Interners { texts, ..new_interners(objects)? };
+        let yunikorn_queues = tree.iter().flat_map(|tree| &tree.queues).map(|queue| &queue.spec);
+        let queues = quotas.iter().flat_map(|quotas| &quotas.specs).chain(yunikorn_queues);
+        queues.flat_map(QueueSpec::resources).for_each(|resource| _ = interners.resources.id(resource));
+        let builder = Self {
             classes,
-            vocabulary,
+            interners,
             nodes: BTreeMap::new(),
-            groups: groups.keys().cloned().enumerate().map(|(at, name)| (name, GroupId::new(at))).collect(),
+            groups: groups.keys().cloned().enumerate().map(|(index, name)| (name, GroupId::new(index))).collect(),
             shapes: Shapes::default(),
             queues: QueueSource::new(tree, quotas),
             jobs,
@@ -114,23 +115,23 @@ impl SnapshotBuilder {
             obstacles: Obstacles::new(objects, policy, scheduler_name),
             warnings,
         };
-        Ok((loader, groups.into_values().collect()))
+        Ok((builder, groups.into_values().collect()))
     }
 
-    /// The groups, each with the topology that it names.
+    /// Returns the groups with the ids of their topologies.
     pub(crate) fn groups_with_topologies(&mut self, groups: Vec<GroupDraft>) -> Vec<Group> {
         let with_topology = |GroupDraft { group, topology_key }| {
-            let topology = topology_key.map(|key| self.vocabulary.topology(&key));
+            let topology = topology_key.map(|key| self.interners.topology(&key));
             Group { topology, ..group }
         };
         groups.into_iter().map(with_topology).collect()
     }
 
-    /// The pods that are bound or pending, by name.
+    /// Converts the pods that are bound or pending, in the order of their names.
     pub fn pods(
         &mut self,
         objects: &ObjectSet,
-        strictness: OnInvalid,
+        on_invalid: OnInvalid,
     ) -> Result<Vec<(NamespacedName, Pod)>, InputError> {
         let mut pods = Vec::new();
         for (name, sourced) in by_name::<NamespacedName, _>(&objects.pods)? {
@@ -145,23 +146,25 @@ impl SnapshotBuilder {
                     let rank = nth_rank(pods.len());
                     pods.push((name, Pod { rank, ..pod }));
                 }
-                Err(error) if strictness != OnInvalid::Live => return Err(error),
-                Err(error) => self.warnings.push(format!("{error}; the pod is left out")),
+                Err(error) if on_invalid != OnInvalid::Live => return Err(error),
+                Err(error) => self.warnings.push(format!("{error}; the pod is ignored")),
                 Ok(None) => {
                     let node = sourced.object.node_name.clone().unwrap_or_default();
-                    let problem = format!("node {node:?} is not in the input; add it, or leave the pod out");
-                    if strictness == OnInvalid::Test {
+                    let problem = format!("node {node:?} is not in the input; add the node, or remove the pod");
+                    if on_invalid == OnInvalid::Test {
                         return Err(sourced.locate(InputError::new(problem).field("spec.nodeName")));
                     }
-                    self.warnings.push(format!("Pod {name}: node {node:?} is not in the input; the pod is left out"));
+                    self.warnings.push(format!(
+                        "Pod {name}: spec.nodeName: node {node:?} is not in the input; the pod is ignored"
+                    ));
                 }
             }
         }
         Ok(pods)
     }
 
-    /// A pod, except for its rank and what others say of it. `None` where its node is missing. Its shape need not be worked out
-    /// where it is known.
+    /// Converts a pod, without its rank, budgets and originator mark. `None` if its node is missing. A caller that knows the shape of the
+    /// pod passes it, because computing the shape is expensive.
     pub fn pod(
         &mut self,
         name: &NamespacedName,
@@ -180,15 +183,15 @@ impl SnapshotBuilder {
         let group = group_of(object);
         let shape = shape.map_or_else(|| self.shape(name, object), Ok)?;
         let annotations = object.metadata.annotations.as_ref();
-        let own_word = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
+        let allow_preemption = annotations.and_then(|annotations| annotations.get(ALLOW_PREEMPTION));
         let marked_for = annotations.and_then(|annotations| annotations.get(PREEMPTED_FOR));
-        let marked_for = marked_for.map(|preemptor| TextId(self.vocabulary.texts.id(preemptor)));
-        let scheduled = condition(status, "PodScheduled").and_then(|at| at.last_transition_time.as_ref());
+        let marked_for = marked_for.map(|preemptor| TextId(self.interners.texts.id(preemptor)));
+        let scheduled = condition(status, "PodScheduled").and_then(|index| index.last_transition_time.as_ref());
         let preempted = condition(status, "DisruptionTarget")
             .is_some_and(|condition| condition.reason.as_deref() == Some("PreemptionByScheduler"));
         let leaving = object.metadata.deletion_timestamp.as_ref();
         let queue = self.queues.queue_of(object)?;
-        let obstacle = if node.is_none() { self.obstacles.of(object, &mut self.vocabulary.texts) } else { None };
+        let obstacle = if node.is_none() { self.obstacles.find(object, &mut self.interners.texts) } else { None };
         let counts = !matches!(obstacle, Some(Obstacle::Gates(_) | Obstacle::OtherScheduler));
         let nominated = status.nominated_node_name.as_deref().filter(|_| counts);
         let nominated = nominated.and_then(|node| self.nodes.get(node)).copied();
@@ -203,17 +206,17 @@ impl SnapshotBuilder {
             nominated,
             start: status.start_time.as_ref().map_or(Timestamp::NOT_YET, |start| timestamp(start.0)),
             scheduled: scheduled.map(|time| timestamp(time.0)),
-            leaving: leaving.map(|at| Terminating { deadline: timestamp(at.0), by_preemption: preempted }),
+            leaving: leaving.map(|index| Terminating { deadline: timestamp(index.0), by_preemption: preempted }),
             toleration: self.classes.toleration(class),
             protected: self.protected.contains(&name.namespace),
             opted_out: self.classes.opted_out(class),
-            own_opt_out: own_word.map(|word| word == "false"),
+            own_opt_out: allow_preemption.map(|value| value == "false"),
             class_unknown: self.classes.is_undefined(class),
             resizing: node.is_some() && requests::is_resize_deferred(object),
             budgets: Vec::new(),
             created: object.metadata.creation_timestamp.as_ref().map_or(Timestamp(0), |created| timestamp(created.0)),
             queue,
-            application: Some(ApplicationId(self.vocabulary.applications.id(&application_of(object)))),
+            application: Some(ApplicationId(self.interners.applications.id(&application_of(object)))),
             originator: false,
             daemon: is_daemon(object),
             job: job_of(object).and_then(|job| self.jobs.get(&job)).map(|(job, _)| *job),
@@ -227,7 +230,7 @@ impl SnapshotBuilder {
 
     fn shape(&mut self, name: &NamespacedName, object: &ApiPod) -> Result<ShapeId, InputError> {
         let requests = requests::requests(object)?;
-        let shape = self.vocabulary.shape(name, object, &requests)?;
+        let shape = self.interners.shape(name, object, &requests)?;
         Ok(self.shapes.id(shape))
     }
 
@@ -236,66 +239,71 @@ impl SnapshotBuilder {
         objects: &BTreeMap<String, &Sourced<ApiNode>>,
         allocatable: &[Amounts],
     ) -> Result<Vec<Node>, InputError> {
-        let resources = self.vocabulary.resources.names().to_vec();
+        let resources = self.interners.resources.names().to_vec();
         let mut nodes = Vec::new();
         for ((name, sourced), allocatable) in objects.iter().zip(allocatable) {
             let object = &sourced.object;
             let spec = object.spec.clone().unwrap_or_default();
-            let taints = spec.taints.iter().flatten().map(|taint| self.vocabulary.taint(taint));
+            let taints = spec.taints.iter().flatten().map(|taint| self.interners.taint(taint));
             let taints = taints.collect::<Result<_, _>>().map_err(|error| sourced.locate(error))?;
             let opponents = spec.pod_preemption_policy.and_then(|policy| policy.disable_resize_preemption);
             nodes.push(Node {
-                name: self.vocabulary.value(name),
+                name: self.interners.value(name),
                 allocatable: resources.iter().map(|resource| allocatable.get(resource).copied().unwrap_or(0)).collect(),
-                labels: self.vocabulary.labels(object.metadata.labels.as_ref()),
+                labels: self.interners.labels(object.metadata.labels.as_ref()),
                 taints,
-                cordon: (spec.unschedulable == Some(true)).then(|| self.vocabulary.cordon()),
+                cordon: (spec.unschedulable == Some(true)).then(|| self.interners.cordon()),
                 resize_preempts: opponents.is_none_or(|opponents| opponents.is_empty()),
             });
         }
         Ok(nodes)
     }
 
-    /// For every label that divides the cluster: which part each node is in, and what the parts are called.
+    /// Returns for every topology key the domain of each node, and the names of the domains.
     pub fn topologies(&self, nodes: &[Sourced<ApiNode>]) -> (Vec<Topology>, Vec<Vec<String>>) {
-        let divide = |key: &String| {
+        let topology = |key: &String| {
             let labelled = |node: &Sourced<ApiNode>| node.object.metadata.labels.as_ref()?.get(key).cloned();
             let mut names: Vec<String> = nodes.iter().filter_map(labelled).collect();
             names.sort_unstable();
             names.dedup();
             let mut domain = vec![None; self.nodes.len()];
             for node in nodes {
-                let at = labelled(node).and_then(|name| names.binary_search(&name).ok());
-                domain[self.nodes[&plain_name(&*node.object)].index()] = at.map(|at| at as u32);
+                let index = labelled(node).and_then(|name| names.binary_search(&name).ok());
+                domain[self.nodes[&plain_name(&*node.object)].index()] = index.map(|index| index as u32);
             }
             (Topology { domain, n_domains: names.len() }, names)
         };
-        self.vocabulary.topologies.names().iter().map(divide).unzip()
+        self.interners.topologies.names().iter().map(topology).unzip()
     }
 
-    /// The shapes by number, each with an amount for every resource.
+    /// Returns the shapes in the order of their ids, each with an amount for every resource.
     pub fn shapes(&self) -> Vec<Shape> {
         let mut shapes: Vec<(ShapeId, &Shape)> = self.shapes.ids.iter().map(|(shape, id)| (*id, shape)).collect();
         shapes.sort_unstable_by_key(|(id, _)| *id);
-        shapes.into_iter().map(|(_, shape)| self.filled(shape)).collect()
+        shapes.into_iter().map(|(_, shape)| self.with_all_resources(shape)).collect()
     }
 
-    /// A shape with an amount for every resource.
-    pub fn filled(&self, shape: &Shape) -> Shape {
+    /// Extends the requests of a shape to all resources.
+    pub fn with_all_resources(&self, shape: &Shape) -> Shape {
         let mut shape = shape.clone();
-        shape.requests.resize(self.vocabulary.resources.names().len(), 0);
+        shape.requests.resize(self.interners.resources.names().len(), 0);
         shape
     }
 
-    /// The budgets that taking a bound pod would charge.
+    /// Returns the budgets that the eviction of a bound pod would use.
     pub fn budgets_of(&self, name: &NamespacedName, labels: &Labels) -> Vec<BudgetId> {
-        let about = |rule: &BudgetRule| {
-            rule.name.namespace == name.namespace && rule.is_about(labels) && !rule.disrupted.contains(&name.name)
+        let covers = |rule: &BudgetRule| {
+            rule.name.namespace == name.namespace && rule.covers(labels) && !rule.disrupted.contains(&name.name)
         };
-        self.budgets.iter().enumerate().filter(|(_, rule)| about(rule)).map(|(at, _)| BudgetId::new(at)).collect()
+        self.budgets
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| covers(rule))
+            .map(|(index, _)| BudgetId::new(index))
+            .collect()
     }
 
-    /// Which budgets each bound pod charges.
+    /// Reads the budgets, and assigns to each bound pod those that cover it.
     pub fn add_budgets(
         &mut self,
         objects: &ObjectSet,
@@ -303,9 +311,9 @@ impl SnapshotBuilder {
         pods: &[(NamespacedName, Pod)],
     ) -> Result<(), InputError> {
         let named = by_name::<NamespacedName, _>(&objects.budgets)?;
-        for (at, (name, budget)) in named.into_iter().enumerate() {
+        for (index, (name, budget)) in named.into_iter().enumerate() {
             let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-            let selector = self.vocabulary.selector(selector);
+            let selector = self.interners.selector(selector);
             let selector = selector.map_err(|error| budget.locate(error).field("spec.selector"))?;
             let status = budget.object.status.clone().unwrap_or_default();
             cluster.budgets.push(status.disruptions_allowed.unwrap_or_default());
@@ -318,9 +326,9 @@ impl SnapshotBuilder {
                     break;
                 }
                 let labels = &cluster.shapes[pod.shape.index()].labels;
-                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.is_about(labels));
+                let matches = *matched[pod.shape.index()].get_or_insert_with(|| rule.covers(labels));
                 if matches && pod.node.is_some() && !rule.disrupted.contains(&pod_name.name) {
-                    cluster.pods[at_pod].budgets.push(BudgetId::new(at));
+                    cluster.pods[at_pod].budgets.push(BudgetId::new(index));
                 }
             }
             self.budgets.push(rule);
@@ -329,25 +337,25 @@ impl SnapshotBuilder {
     }
 }
 
-/// Numbers for what every cluster has, in an order of their own, so that no order of objects shows.
-fn vocabulary(objects: &ObjectSet) -> Result<Interners, InputError> {
-    let mut vocabulary = Interners::default();
+/// Gives ids to names that every cluster has, in a fixed order, so that ids do not depend on the order of the objects.
+fn new_interners(objects: &ObjectSet) -> Result<Interners, InputError> {
+    let mut interners = Interners::default();
     for resource in ["pods", "cpu", "memory", "ephemeral-storage"] {
-        vocabulary.resources.id(resource);
+        interners.resources.id(resource);
     }
     let mut labels: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (name, namespace) in by_name::<String, _>(&objects.namespaces)? {
         labels.insert(name, namespace.object.metadata.labels.clone().unwrap_or_default());
     }
     for pod in &objects.pods {
-        let namespace = NamespacedName::from_meta(&pod.object.metadata).namespace;
+        let namespace = pod.name().namespace;
         labels.entry(namespace).or_default();
     }
-    // The pod sets of a workload may get different flavors, and with them nodes.
-    vocabulary.read.insert(POD_SET.to_owned());
+    // Pods of different pod sets have different shapes, because pod sets may get different flavors and so different nodes.
+    interners.selected_keys.insert(POD_SET.to_owned());
     for budget in &objects.budgets {
         let selector = budget.object.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        vocabulary.read.extend(selector.into_iter().flat_map(keys_of).cloned());
+        interners.selected_keys.extend(selector.into_iter().flat_map(keys_of).cloned());
     }
     let pods = objects.pods.iter().filter_map(|pod| pod.object.spec.as_ref());
     let pods = pods.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
@@ -355,28 +363,31 @@ fn vocabulary(objects: &ObjectSet) -> Result<Interners, InputError> {
     let sets = sets.filter_map(|set| set.template.spec.as_ref());
     let sets = sets.map(|spec| (spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref()));
     for (affinity, spread) in pods.chain(sets) {
-        vocabulary.read.extend(keys_read(affinity, spread).into_iter().cloned());
+        interners.selected_keys.extend(selected_keys(affinity, spread).into_iter().cloned());
     }
     for (name, mut labels) in labels {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-        let id = vocabulary.namespaces.id(&name);
-        vocabulary.namespace_labels.insert(id, labels);
+        let id = interners.namespaces.id(&name);
+        interners.namespace_labels.insert(id, labels);
     }
-    Ok(vocabulary)
+    Ok(interners)
 }
 
-/// Tolerations of a pending pod that compare values: the taint counts as not tolerated, as in a cluster that has not switched them on.
+/// Returns a warning for each toleration of a pending pod with operator `Gt` or `Lt`, which tolerates no taint, as in a cluster without
+/// that feature gate.
 fn ignored_tolerations(name: &NamespacedName, pod: &ApiPod) -> Vec<String> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let tolerations = tolerations.into_iter().flatten().enumerate();
-    let ignored = tolerations.filter_map(|(at, toleration)| {
+    let ignored = tolerations.filter_map(|(index, toleration)| {
         let operator = toleration.operator.as_deref().filter(|operator| matches!(*operator, "Gt" | "Lt"))?;
-        Some(format!("Pod {name}: spec.tolerations[{at}].operator {operator} is ignored"))
+        Some(format!(
+            "Pod {name}: spec.tolerations[{index}].operator: {operator} is not supported; the toleration is ignored"
+        ))
     });
     ignored.collect()
 }
 
-/// The condition of a pod of this type, if it is true.
+/// Returns the condition of this type if its status is `True`.
 fn condition<'s>(status: &'s PodStatus, type_: &str) -> Option<&'s k8s_openapi::api::core::v1::PodCondition> {
     status.conditions.iter().flatten().find(|condition| condition.type_ == type_ && condition.status == "True")
 }

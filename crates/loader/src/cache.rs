@@ -1,8 +1,8 @@
-//! A snapshot that lives on: objects come and go one at a time.
+//! Keeps a snapshot up to date with changes of single objects. `scheduler` owns a [`SnapshotCache`].
 //!
-//! Pods, groups, jobs, workloads and the counts of budgets change it in place, at a cost in proportion to what they touch. What they are
-//! measured against (nodes, classes, namespaces, quotas) changes seldom; the next reader gets a snapshot that is made anew. An object that
-//! cannot be understood is left out; where it is one of those, the last that could be stays in force.
+//! Pods, groups, jobs, workloads and budget counts change the tables in place. Other objects (nodes, classes, namespaces, quotas) change
+//! rarely: they mark the tables stale, and the next `refresh` rebuilds them. A pod or workload that cannot be converted is ignored; if
+//! another object cannot be, the cache keeps serving the last objects that could.
 
 mod pods;
 mod tables;
@@ -24,45 +24,43 @@ use crate::build::build_for;
 use crate::groups::{read_standalone_group, refused_priority};
 use crate::names::{Numbered, QueueNames};
 use crate::preemption_priority::InvalidPreemptionPriority;
-use crate::quota::{is_finished, pod_set_names, ranked_by};
+use crate::quota::{is_finished, pod_set_names, workload_order_key};
 use crate::unsupported::field_of_job;
 use crate::{Loaded, OnInvalid, SnapshotBuilder};
 use reprieve_api::koordinator::KoordinatorPodGroup;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::{InputError, Kind, NamespacedName, Object, ObjectKey, ObjectSet, Pod as ApiPod, Source, Sourced};
-use tables::{Tables, between};
+use tables::{Tables, rank_between};
 
-/// How many shapes, groups and jobs that nobody has any more are kept at least.
-const FORGOTTEN: usize = 1_000;
+/// The tables may keep at least this number of unused shapes, groups, jobs and texts before they are rebuilt.
+const MIN_UNUSED_ENTRIES: usize = 1_000;
 
-/// A snapshot that lives on.
+/// A snapshot that follows changes of single objects.
 pub struct SnapshotCache {
-    /// Everything but pods, as it is now.
+    /// The current objects other than pods.
     objects: BTreeMap<ObjectKey, Object>,
-    /// Everything but pods, as it was understood last.
+    /// The objects other than pods from which the tables could last be built.
     last_good: BTreeMap<ObjectKey, Object>,
     pods: BTreeMap<NamespacedName, Arc<ApiPod>>,
-    /// By the group or job that they name.
+    /// The pods that name a group or job.
     members: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
     tables: Tables,
     stale: bool,
-    /// Whether some of what is wanted could not be understood.
+    /// Whether the tables come from `last_good`, because they cannot be built from `objects`.
     serving_last_good: bool,
-    /// Whose settings say what is read.
     policy: Policy,
-    /// The scheduler that decides.
     scheduler_name: Option<String>,
-    times_made: u64,
+    rebuilds: u64,
     quarantine: Quarantine,
 }
 
-/// Workloads that cannot be understood.
+/// Workloads that cannot be converted.
 #[derive(Default)]
 struct Quarantine {
-    /// Those that cannot be understood as things are, and why.
-    left_out: BTreeMap<ObjectKey, InputError>,
-    /// Those that were not reported yet.
-    untold: Vec<(ObjectKey, InputError)>,
+    /// The problem of each workload that is ignored.
+    reasons: BTreeMap<ObjectKey, InputError>,
+    /// Problems that the caller has not taken yet.
+    unreported: Vec<(ObjectKey, InputError)>,
 }
 
 impl Default for SnapshotCache {
@@ -74,20 +72,19 @@ impl Default for SnapshotCache {
             last_good: BTreeMap::new(),
             pods: BTreeMap::new(),
             members: BTreeMap::new(),
-            tables: Tables::new(built.expect("nothing has no faults")),
+            tables: Tables::new(built.expect("an empty list of objects has no invalid object")),
             stale: false,
             serving_last_good: false,
             policy,
             scheduler_name: None,
-            times_made: 0,
+            rebuilds: 0,
             quarantine: Quarantine::default(),
         }
     }
 }
 
 impl SnapshotCache {
-    /// The same for the scheduler of this name, with all that the policy reads. Where quota and nodes are decided together, every change
-    /// makes the tables anew.
+    /// Sets the scheduler and its policy. Under `placement: Joint` of policy Kueue, every change rebuilds the tables.
     pub fn for_scheduler(mut self, name: &str, policy: &Policy) -> Self {
         self.policy = *policy;
         self.scheduler_name = Some(name.to_owned());
@@ -95,17 +92,16 @@ impl SnapshotCache {
         self
     }
 
-    /// Whether quota and nodes are decided together.
     fn is_joint(&self) -> bool {
         matches!(self.policy, Policy::Kueue(kueue) if kueue.placement == PlacementMode::Joint)
     }
 
-    /// Takes in an object, or its new state. An error says why a pod is left out.
+    /// Adds an object or replaces its state. An error says why a pod is ignored.
     pub fn upsert(&mut self, object: Object) -> Result<(), InputError> {
         self.stale |= self.is_joint();
         self.retry_quarantined(&object.key(), Some(&object));
         if let Object::Pod(pod) = object {
-            return self.put_pod(pod);
+            return self.upsert_pod(pod);
         }
         let key = object.key();
         let old = self.objects.insert(key.clone(), object.clone());
@@ -113,15 +109,15 @@ impl SnapshotCache {
             return Ok(());
         }
         match (&object, old.as_ref()) {
-            (Object::Node(new), Some(Object::Node(old))) => self.stale = matters(new) != matters(old),
+            (Object::Node(new), Some(Object::Node(old))) => self.stale = relevant_fields(new) != relevant_fields(old),
             (Object::Namespace(new), Some(Object::Namespace(old))) => {
                 self.stale = new.metadata.labels != old.metadata.labels;
             }
             (Object::PodDisruptionBudget(new), Some(Object::PodDisruptionBudget(old))) if same_budget(new, old) => {
                 let allowed = new.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default();
-                let at = self.tables.loader.budgets.iter().position(|rule| rule.name == key.name);
-                let at = at.expect("a budget that is known has a rule");
-                self.tables.loaded.snapshot.set_budget(BudgetId::new(at), allowed);
+                let index = self.tables.builder.budgets.iter().position(|rule| rule.name == key.name);
+                let index = index.expect("the builder has a rule for each budget");
+                self.tables.loaded.snapshot.set_budget(BudgetId::new(index), allowed);
             }
             (Object::PodGroup(new), Some(Object::PodGroup(old))) => {
                 self.stale = new.spec != old.spec || new.metadata.annotations != old.metadata.annotations;
@@ -132,21 +128,21 @@ impl SnapshotCache {
             }
             (Object::KoordinatorPodGroup(group), None) => self.add_job(&key, group),
             (Object::KueueWorkload(new), Some(Object::KueueWorkload(old))) if same_workload(new, old) => {}
-            (Object::KueueWorkload(workload), _) => self.put_workload(&key, workload),
+            (Object::KueueWorkload(workload), _) => self.upsert_workload(&key, workload),
             (Object::Job(_), _) => {}
             (_, old) => self.stale = old != Some(&object),
         }
         Ok(())
     }
 
-    /// A pod is as it was, but for what is not read.
+    /// Replaces a pod of which only fields changed that no decision reads.
     pub fn replace_unread_fields(&mut self, name: &NamespacedName, pod: Arc<ApiPod>) {
         if let Some(known) = self.pods.get_mut(name) {
             *known = pod;
         }
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.stale |= self.is_joint();
         self.retry_quarantined(key, None);
@@ -155,7 +151,7 @@ impl SnapshotCache {
             Kind::Job => _ = self.objects.remove(key),
             Kind::PodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
-                self.tables.loader.groups.remove(&key.name);
+                self.tables.builder.groups.remove(&key.name);
                 self.tables.loaded.names.groups.ids.remove(&key.name);
             }
             Kind::KueueWorkload => {
@@ -164,42 +160,41 @@ impl SnapshotCache {
             }
             Kind::KoordinatorPodGroup if !self.members.contains_key(key) => {
                 self.objects.remove(key);
-                self.tables.loader.jobs.remove(&key.name);
+                self.tables.builder.jobs.remove(&key.name);
             }
             _ => self.stale |= self.objects.remove(key).is_some(),
         }
     }
 
-    /// The snapshot as of now. An error says why what pods are measured against is still what it was.
+    /// Rebuilds the tables if they are stale. An error says why the tables still come from the last valid objects.
     pub fn refresh(&mut self) -> Result<(), InputError> {
         if !std::mem::replace(&mut self.stale, false) {
             return Ok(());
         }
         let mut refused = Ok(());
         let built = loop {
-            let understood = self.objects.iter().filter(|(key, _)| !self.quarantine.left_out.contains_key(key));
-            let understood: BTreeMap<ObjectKey, Object> =
-                understood.map(|(key, one)| (key.clone(), one.clone())).collect();
-            match self.build(&understood) {
+            let mut usable = self.objects.clone();
+            usable.retain(|key, _| !self.quarantine.reasons.contains_key(key));
+            match self.build(&usable) {
                 Ok(built) => {
-                    self.last_good = understood;
+                    self.last_good = usable;
                     break built;
                 }
-                Err(error) => match self.workload_of(&error).filter(|key| understood.contains_key(key)) {
+                Err(error) => match workload_of(&error).filter(|key| usable.contains_key(key)) {
                     Some(key) => {
-                        self.quarantine.untold.push((key.clone(), error.clone()));
-                        self.quarantine.left_out.insert(key, error);
+                        self.quarantine.unreported.push((key.clone(), error.clone()));
+                        self.quarantine.reasons.insert(key, error);
                     }
                     None => {
                         refused = Err(error);
-                        break self.build(&self.last_good).expect("it was understood before");
+                        break self.build(&self.last_good).expect("the tables were built from these objects before");
                     }
                 },
             }
         };
         self.tables = Tables::new(built);
         self.serving_last_good = refused.is_err();
-        self.times_made += 1;
+        self.rebuilds += 1;
         refused
     }
 
@@ -207,14 +202,10 @@ impl SnapshotCache {
         build_for(&self.objects(others), OnInvalid::Live, &self.policy, self.scheduler_name.as_deref())
     }
 
-    /// The workload that an error is about.
-    fn workload_of(&self, error: &InputError) -> Option<ObjectKey> {
-        error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
-    }
-
-    /// What was left out may be understood now: it has changed, or what it is measured against.
+    /// Ends the quarantine of workloads that a change may have made valid: the changed workload itself, or all workloads if an object
+    /// changed to which they may refer.
     fn retry_quarantined(&mut self, key: &ObjectKey, now: Option<&Object>) {
-        let what_matters = |object: Option<&Object>| match object {
+        let relevant_fields = |object: Option<&Object>| match object {
             Some(Object::KueueWorkload(workload)) => {
                 let status = workload.status.as_ref();
                 Some((workload.spec.clone(), status.and_then(|status| status.admission.clone())))
@@ -222,90 +213,90 @@ impl SnapshotCache {
             _ => None,
         };
         match key.kind {
-            _ if self.quarantine.left_out.is_empty() => {}
-            Kind::KueueWorkload if what_matters(now) == what_matters(self.objects.get(key)) => {}
-            Kind::KueueWorkload => _ = self.quarantine.left_out.remove(key),
+            _ if self.quarantine.reasons.is_empty() => {}
+            Kind::KueueWorkload if relevant_fields(now) == relevant_fields(self.objects.get(key)) => {}
+            Kind::KueueWorkload => _ = self.quarantine.reasons.remove(key),
             Kind::Pod | Kind::Job => {}
-            _ => self.quarantine.left_out.clear(),
+            _ => self.quarantine.reasons.clear(),
         }
     }
 
-    /// Why a workload is left out, if it is.
+    /// Returns the problem of a workload that is ignored.
     pub fn quarantine_reason(&self, workload: &ObjectKey) -> Option<&InputError> {
-        self.quarantine.left_out.get(workload)
+        self.quarantine.reasons.get(workload)
     }
 
-    /// The workloads that were left out since this was last asked, and why.
+    /// Returns the workloads that were quarantined since the last call, with their problems.
     pub fn take_quarantined(&mut self) -> Vec<(ObjectKey, InputError)> {
-        std::mem::take(&mut self.quarantine.untold)
+        std::mem::take(&mut self.quarantine.unreported)
     }
 
-    /// The tables may be wrong: the next refresh makes them anew.
+    /// Makes the next refresh rebuild the tables.
     pub fn mark_stale(&mut self) {
         self.stale = true;
     }
 
-    /// How often the snapshot was made anew: numbers from before mean nothing now.
+    /// Returns the number of rebuilds. A rebuild invalidates all ids.
     pub fn rebuild_count(&self) -> u64 {
-        self.times_made
+        self.rebuilds
     }
 
-    /// Whether the next refresh has something to do.
+    /// Whether the next refresh rebuilds the tables.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// The snapshot and its names, as of the last refresh and with all pods since.
+    /// Returns the snapshot and its names as of the last refresh, with the changes in place since.
     pub fn loaded(&self) -> &Loaded {
         &self.tables.loaded
     }
 
-    /// The same, for a question.
+    /// Returns the snapshot for a decision, which changes it and takes the changes back.
     pub fn loaded_mut(&mut self) -> &mut Loaded {
         &mut self.tables.loaded
     }
 
-    /// An object that is no pod.
+    /// Finds an object other than a pod.
     pub fn get(&self, key: &ObjectKey) -> Option<&Object> {
         self.objects.get(key)
     }
 
-    /// All objects that are no pods.
+    /// Returns all objects other than pods.
     pub fn all(&self) -> impl Iterator<Item = (&ObjectKey, &Object)> {
         self.objects.iter()
     }
 
-    /// All objects of a kind other than Pod.
+    /// Returns all objects of a kind other than Pod.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         let first = ObjectKey::new(kind, NamespacedName { namespace: String::new(), name: String::new() });
         self.objects.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, object)| object)
     }
 
-    /// A pod.
+    /// Finds a pod.
     pub fn pod(&self, name: &NamespacedName) -> Option<&Arc<ApiPod>> {
         self.pods.get(name)
     }
 
-    /// All pods.
+    /// Returns all pods.
     pub fn pods(&self) -> impl Iterator<Item = (&NamespacedName, &Arc<ApiPod>)> {
         self.pods.iter()
     }
 
-    /// The pods that name a group or a job.
+    /// Returns the pods that name a group or a job.
     pub fn members(&self, group: &ObjectKey) -> &BTreeSet<NamespacedName> {
-        static NOBODY: BTreeSet<NamespacedName> = BTreeSet::new();
-        self.members.get(group).unwrap_or(&NOBODY)
+        static NONE: BTreeSet<NamespacedName> = BTreeSet::new();
+        self.members.get(group).unwrap_or(&NONE)
     }
 
-    /// Why the preemption priority that a group asks for is refused, if it is.
+    /// Returns why the preemption priority of a group is refused, if it is.
     pub fn refused_priority(&self, group: &NamespacedName) -> Option<InvalidPreemptionPriority> {
         let Object::PodGroup(group) = self.objects.get(&ObjectKey::new(Kind::PodGroup, group.clone()))? else {
             return None;
         };
-        refused_priority(group, &self.tables.loader.classes)
+        refused_priority(group, &self.tables.builder.classes)
     }
 
-    /// Everything, as a file would have it.
+    /// Returns all objects as if they were read from a file.
     pub fn all_objects(&self) -> ObjectSet {
         self.objects(&self.objects)
     }
@@ -323,60 +314,60 @@ impl SnapshotCache {
     }
 
     fn add_group(&mut self, key: &ObjectKey, object: &PodGroup) {
-        let SnapshotBuilder { classes, vocabulary, .. } = &mut self.tables.loader;
-        let named = read_standalone_group(&key.name, object, classes, &mut vocabulary.texts);
-        self.tables.keep_texts();
+        let SnapshotBuilder { classes, interners, .. } = &mut self.tables.builder;
+        let named = read_standalone_group(&key.name, object, classes, &mut interners.texts);
+        self.tables.append_new_texts();
         let Some(named) = named.ok().flatten().filter(|named| named.topology_key.is_none()) else {
             self.stale = true;
             return;
         };
         let id = self.tables.loaded.snapshot.add_group(named.group);
-        self.tables.loader.groups.insert(key.name.clone(), id);
+        self.tables.builder.groups.insert(key.name.clone(), id);
         self.tables.loaded.names.groups.names.push(key.name.clone());
         self.tables.loaded.names.groups.ids.insert(key.name.clone(), id);
-        self.enter_members(key);
+        self.add_members(key);
     }
 
     fn add_job(&mut self, key: &ObjectKey, object: &KoordinatorPodGroup) {
         self.stale |= field_of_job(object).is_some();
         match usize::try_from(object.spec.min_member) {
-            Ok(needed) if !self.tables.loader.jobs.contains_key(&key.name) => self.new_job(&key.name, needed),
+            Ok(needed) if !self.tables.builder.jobs.contains_key(&key.name) => self.insert_job(&key.name, needed),
             _ => self.stale = true,
         }
-        self.enter_members(key);
+        self.add_members(key);
     }
 
-    fn new_job(&mut self, name: &NamespacedName, min_member: usize) {
+    fn insert_job(&mut self, name: &NamespacedName, min_member: usize) {
         let snapshot = &mut self.tables.loaded.snapshot;
-        match between(&self.tables.loader.jobs, name, |(job, _)| snapshot.job(*job).rank) {
+        match rank_between(&self.tables.builder.jobs, name, |(job, _)| snapshot.job(*job).rank) {
             Some(rank) => {
                 let id = snapshot.add_job(Job { rank, min_member, members: Vec::new() });
-                self.tables.loader.jobs.insert(name.clone(), (id, min_member));
+                self.tables.builder.jobs.insert(name.clone(), (id, min_member));
                 self.tables.loaded.names.jobs.push(name.clone());
             }
             None => self.stale = true,
         }
     }
 
-    /// Puts a workload into the tables. What cannot be understood is told with the next refresh.
-    fn put_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>) {
-        if self.quarantine.left_out.contains_key(key) {
+    /// Adds a workload to the tables. If it cannot be converted, the tables become stale and the next refresh quarantines it.
+    fn upsert_workload(&mut self, key: &ObjectKey, object: &Arc<KueueWorkload>) {
+        if self.quarantine.reasons.contains_key(key) {
             return;
         }
         self.stale |= self.serving_last_good;
-        let Some(reader) = self.tables.loader.queues.workloads().filter(|_| !self.serving_last_good) else { return };
+        let Some(reader) = self.tables.builder.queues.workloads().filter(|_| !self.serving_last_good) else { return };
         if is_finished(object) {
             self.remove_workload(key);
             return;
         }
-        let ranked_by = ranked_by(&key.name, object);
+        let ranked_by = workload_order_key(&key.name, object);
         let id = self.tables.loaded.names.workload_id(&key.name).filter(|id| reader.order.get(&ranked_by) == Some(id));
         let rank = match id {
             Some(id) => Some(self.tables.loaded.snapshot.workload(id).rank),
-            None => between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
+            None => rank_between(&reader.order, &ranked_by, |id| self.tables.loaded.snapshot.workload(*id).rank),
         };
-        let workload = reader.read(&key.name, object, &mut self.tables.loader.vocabulary.texts);
-        self.tables.keep_texts();
+        let workload = reader.read(&key.name, object, &mut self.tables.builder.interners.texts);
+        self.tables.append_new_texts();
         let (Some(rank), Ok(workload)) = (rank, workload) else {
             self.stale = true;
             return;
@@ -396,38 +387,43 @@ impl SnapshotCache {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         names.queues.pod_sets[id.index()] = pod_set_names(object);
         snapshot.put_workload(id, Workload { rank, ..workload });
-        if let Some(reader) = self.tables.loader.queues.workloads_mut() {
+        if let Some(reader) = self.tables.builder.queues.workloads_mut() {
             reader.order.insert(ranked_by, id);
         }
         self.last_good.insert(key.clone(), Object::KueueWorkload(Arc::clone(object)));
     }
 
-    /// Takes a workload out of the tables.
+    /// Removes a workload from the tables.
     fn remove_workload(&mut self, key: &ObjectKey) {
         let old = self.last_good.remove(key);
         let Some(id) = self.tables.loaded.names.queues.workloads.ids.remove(&key.name) else { return };
         self.tables.loaded.snapshot.remove_workload(id);
-        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.loader.queues.workloads_mut(), old) {
-            reader.order.remove(&ranked_by(&key.name, &old));
+        if let (Some(reader), Some(Object::KueueWorkload(old))) = (self.tables.builder.queues.workloads_mut(), old) {
+            reader.order.remove(&workload_order_key(&key.name, &old));
         }
         self.tables.free_workloads.push(id);
     }
 }
 
-/// Whether two states of a workload are the same to a decision.
+/// The object of an error, if it is a workload.
+fn workload_of(error: &InputError) -> Option<ObjectKey> {
+    error.object.as_ref()?.key().filter(|key| key.kind == Kind::KueueWorkload)
+}
+
+/// Whether no decision can tell two states of a workload apart.
 fn same_workload(new: &KueueWorkload, old: &KueueWorkload) -> bool {
     (&new.spec, &new.status, &new.metadata.uid, &new.metadata.annotations)
         == (&old.spec, &old.status, &old.metadata.uid, &old.metadata.annotations)
 }
 
-/// What of a node matters to a decision.
-fn matters(node: &Node) -> impl PartialEq + '_ {
+/// Returns the fields of a node that decisions read.
+fn relevant_fields(node: &Node) -> impl PartialEq + '_ {
     let status = node.status.as_ref();
-    let offers = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
-    (&node.metadata.labels, &node.spec, offers)
+    let allocatable = status.and_then(|status| status.allocatable.as_ref().or(status.capacity.as_ref()));
+    (&node.metadata.labels, &node.spec, allocatable)
 }
 
-/// Whether two states of a budget are about the same pods.
+/// Whether two states of a budget cover the same pods.
 fn same_budget(new: &PodDisruptionBudget, old: &PodDisruptionBudget) -> bool {
     let disrupted = |budget: &PodDisruptionBudget| {
         let pods = budget.status.as_ref().and_then(|status| status.disrupted_pods.clone()).unwrap_or_default();

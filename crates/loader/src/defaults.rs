@@ -1,13 +1,14 @@
-//! What the API server, or Kueue, fills into a pod before anything decides about it.
+//! Completes pods that do not exist yet, as the API server or Kueue does. [`crate::submit`] completes submitted pods, `quota` the pod sets
+//! of Workloads.
 //!
-//! | what | the API server, when a pod is created | Kueue, for the pod sets of a Workload |
+//! | default | API server, when a pod is created | Kueue, for the pod sets of a Workload |
 //! | --- | --- | --- |
 //! | a limit without a request | is copied to the requests first | is copied to the requests last |
-//! | LimitRange | defaults of type `Container`, where the container still has none | the same, and before the limits are copied |
+//! | LimitRange | defaults of type `Container`, if the container still has none | the same, but before the limits are copied |
 //! | RuntimeClass | overhead, node selector and tolerations | overhead |
-//! | global default PriorityClass | where the pod names no class | – |
+//! | global default PriorityClass | if the pod names no class | – |
 //!
-//! The order matters: with a limit of 4 and a default request of 1 the pod requests 4, and Kueue counts 1.
+//! The order matters: with a limit of 4 and a default request of 1, the pod requests 4, but Kueue counts 1.
 
 mod limit_range;
 
@@ -29,20 +30,21 @@ use reprieve_api::{Container, InputError, NamespacedName, ObjectSet, Pod, PodSpe
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// The objects that complete a pod.
+/// The objects from which pods are completed.
 pub struct Defaults {
-    /// By namespace.
+    /// Keyed by namespace.
     limit_ranges: BTreeMap<String, LimitRanges>,
     runtime_classes: BTreeMap<String, Arc<RuntimeClass>>,
     /// Value and name of the global default PriorityClass.
     default_class: Option<(i32, String)>,
-    /// What is wrong with a LimitRange, by namespace, and with a RuntimeClass, by name: an error for those that it is about.
+    /// The error of an invalid LimitRange, by namespace. Only pods of that namespace are affected.
     broken_ranges: BTreeMap<String, InputError>,
+    /// The error of an invalid RuntimeClass, by name. Only pods that name it are affected.
     broken_classes: BTreeMap<String, InputError>,
 }
 
 impl Defaults {
-    /// The defaults of a cluster.
+    /// Reads the defaults of a cluster.
     pub fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let mut limit_ranges: BTreeMap<String, LimitRanges> = BTreeMap::new();
         let (mut broken_ranges, mut broken_classes) = (BTreeMap::new(), BTreeMap::new());
@@ -61,19 +63,19 @@ impl Defaults {
         }
         let classes = objects.priority_classes.iter().map(|class| &class.object);
         let classes = classes.filter(|class| class.global_default == Some(true));
-        // There should be one. The API server takes the lowest where a race made several.
+        // If a race created several, the API server uses the one with the lowest value.
         let default_class = classes.map(|class| (class.value.unwrap_or_default(), plain_name(&**class))).min();
         Ok(Self { limit_ranges, runtime_classes, default_class, broken_ranges, broken_classes })
     }
 
-    /// An error where a pod depends on a LimitRange or a RuntimeClass that cannot be read. Others are not affected.
+    /// Returns an error if a pod depends on an invalid LimitRange or RuntimeClass.
     pub fn check(&self, namespace: &str, runtime_class: Option<&str>) -> Result<(), InputError> {
         let broken = self.broken_ranges.get(namespace);
         let broken = broken.or_else(|| self.broken_classes.get(runtime_class?));
         broken.map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Completes a pod as the API server does when the pod is created. Returns why the API server would refuse the pod, if it would.
+    /// Completes a pod as the API server does when the pod is created. Returns the reasons for which the API server would reject it.
     pub fn admit(&self, pod: &mut Pod) -> Vec<String> {
         let namespace = NamespacedName::from_meta(&pod.metadata).namespace;
         let spec = pod.spec_mut();
@@ -81,12 +83,12 @@ impl Defaults {
         self.admit_spec(&namespace, spec)
     }
 
-    /// The same for a PodGroup.
+    /// Sets the default priority class of a PodGroup.
     pub fn admit_group(&self, group: &mut PodGroup) {
         self.fill_class(&mut group.spec.priority_class_name, group.spec.priority);
     }
 
-    /// The same for the pods of a template, without their priority.
+    /// Completes the pods of a template, except their priority.
     pub fn admit_spec(&self, namespace: &str, spec: &mut PodSpec) -> Vec<String> {
         fill_container_requests(spec);
         let mut problems = self.apply_runtime_class(spec);
@@ -98,13 +100,13 @@ impl Defaults {
         {
             resources.requests = Some(requests);
         }
-        // What cannot be read is an error once the pod is loaded.
+        // Loading the pod reports amounts that are not valid.
         problems.extend(self.violations(namespace, spec).unwrap_or_default());
         problems
     }
 
     /// Completes the pods of a Kueue Workload as Kueue does before it counts what they request.
-    pub fn adjust(&self, namespace: &str, spec: &mut PodSpec) {
+    pub fn complete_as_kueue(&self, namespace: &str, spec: &mut PodSpec) {
         if spec.overhead.as_ref().is_none_or(BTreeMap::is_empty)
             && let Some(class) = self.runtime_class(spec)
         {
@@ -120,14 +122,16 @@ impl Defaults {
         }
     }
 
-    /// Why no such pod may be created: a request above its limit, or what a LimitRange forbids. Each begins with the field.
+    /// Returns the requests above their limits and the violations of LimitRanges. Each text begins with the field.
     pub fn violations(&self, namespace: &str, spec: &PodSpec) -> Result<Vec<String>, InputError> {
         let mut violations = Vec::new();
         for (path, resources) in resources_of(spec).filter(|(_, resources)| resources.limits.is_some()) {
             let (requests, limits) = limit_range::amounts_of(resources, &path)?;
             for (resource, request) in requests {
                 if limits.get(&resource).is_some_and(|limit| request > *limit) {
-                    violations.push(format!("{path}: the request of {resource} exceeds its limit"));
+                    violations.push(format!(
+                        "{path}: the request of {resource} exceeds its limit; lower the request or raise the limit"
+                    ));
                 }
             }
         }
@@ -137,7 +141,7 @@ impl Defaults {
         Ok(violations)
     }
 
-    /// The RuntimeClass that a pod names and that the input does not have.
+    /// Returns the RuntimeClass that a pod names if the input does not have it.
     pub fn missing_runtime_class<'s>(&self, spec: &'s PodSpec) -> Option<&'s str> {
         let name = spec.runtime_class_name.as_deref()?;
         (!self.runtime_classes.contains_key(name) && !self.broken_classes.contains_key(name)).then_some(name)
@@ -147,8 +151,7 @@ impl Defaults {
         self.runtime_classes.get(spec.runtime_class_name.as_deref()?).map(AsRef::as_ref)
     }
 
-    /// A pod that names no class gets the default one. The API server refuses a pod whose own priority differs from its class's: such
-    /// a pod is taken as it is written.
+    /// Sets the default class. A pod with another priority than the class has stays as it is, because the API server rejects such a pod.
     fn fill_class(&self, class: &mut Option<String>, priority: Option<i32>) {
         if let Some((value, name)) = &self.default_class
             && class.as_ref().is_none_or(String::is_empty)
@@ -158,12 +161,12 @@ impl Defaults {
         }
     }
 
-    /// Overhead, node selector and tolerations of the pod's RuntimeClass. What the pod says itself stays.
+    /// Adds overhead, node selector and tolerations of the pod's RuntimeClass. Fields that the pod sets itself stay.
     fn apply_runtime_class(&self, spec: &mut PodSpec) -> Vec<String> {
         if let Some(name) = self.missing_runtime_class(spec) {
             let problem = format!(
-                "spec.runtimeClassName: RuntimeClass {name:?} is not in the input, so that its overhead, node selector and tolerations \
-                 are unknown; add the output of kubectl get runtimeclasses -o yaml"
+                "spec.runtimeClassName: RuntimeClass {name:?} is not in the input, so its overhead, node selector and tolerations are \
+                 unknown; add the output of kubectl get runtimeclasses -o yaml"
             );
             return vec![problem];
         }
@@ -175,7 +178,7 @@ impl Defaults {
                 None => spec.overhead = Some(fixed),
                 Some(own) if requests::amounts(own, "").ok() != requests::amounts(&fixed, "").ok() => {
                     problems.push(format!(
-                        "spec.overhead: it is not the overhead of RuntimeClass {name:?}; the API server refuses such a pod, leave it out"
+                        "spec.overhead: differs from the overhead of RuntimeClass {name:?}; remove it, because the API server rejects such a pod"
                     ));
                 }
                 Some(_) => {}
@@ -187,7 +190,7 @@ impl Defaults {
             let own = selector.entry(key.clone()).or_insert_with(|| value.clone());
             if *own != value {
                 problems.push(format!(
-                    "spec.nodeSelector.{key}: {own:?} conflicts with {value:?} of RuntimeClass {name:?}; the API server refuses such a pod"
+                    "spec.nodeSelector.{key}: {own:?} conflicts with {value:?} of RuntimeClass {name:?}; remove it, because the API server rejects such a pod"
                 ));
             }
         }
@@ -201,21 +204,22 @@ impl Defaults {
     }
 }
 
-/// The resources of each container and of the pod as a whole, with their field.
+/// Returns the resources of each container and of the pod, with their field paths.
 fn resources_of(spec: &PodSpec) -> impl Iterator<Item = (String, &ResourceRequirements)> {
-    let whole = spec.resources.iter().map(|resources| ("spec.resources".to_owned(), resources));
+    let of_pod = spec.resources.iter().map(|resources| ("spec.resources".to_owned(), resources));
     let containers = containers_of(spec).filter_map(|(path, container)| {
         let resources = container.resources.as_ref()?;
         Some((format!("{path}.resources"), resources))
     });
-    containers.chain(whole)
+    containers.chain(of_pod)
 }
 
-/// Each container, init containers first, with its field.
+/// Returns each container with its field path, init containers first.
 fn containers_of(spec: &PodSpec) -> impl Iterator<Item = (String, &Container)> {
     let named = |list: &str, container: &Container| format!("spec.{list}[{}]", container.name);
-    let init = spec.init_containers.iter().flatten().map(move |one| (named("initContainers", one), one));
-    init.chain(spec.containers.iter().map(move |one| (named("containers", one), one)))
+    let init =
+        spec.init_containers.iter().flatten().map(move |container| (named("initContainers", container), container));
+    init.chain(spec.containers.iter().map(move |container| (named("containers", container), container)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! PodGroups, and the Workloads that say the same in older words.
+//! Reads PodGroups, and the Workloads of an earlier API version, which define pod groups themselves. See `docs/rules/kubernetes-groups.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::{Classes, Interner, by_name};
 use reprieve_api::workload::{PreemptionMode, Workload, WorkloadGroup};
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Source, Sourced, group_of, member_group};
 
-/// On a PodGroup: the class of its priority when it is asked to yield.
+/// The annotation of a PodGroup that names its preemption priority class: `docs/rules/kubernetes-groups.md#g16`.
 pub const PREEMPTION_PRIORITY_CLASS: &str = "reprieve.dev/preemption-priority-class";
 
-/// A group without its members, and the label that its members must share.
+/// A group without its members, and the topology key in whose domains it is placed.
 pub(crate) struct GroupDraft {
     pub(crate) group: Group,
     pub(crate) topology_key: Option<String>,
 }
 
-/// All groups by name.
+/// Returns all groups by name.
 pub(crate) fn groups(
     objects: &ObjectSet,
     classes: &Classes,
@@ -54,7 +54,7 @@ pub(crate) fn groups(
     Ok(groups)
 }
 
-/// A group that stands for itself; `None` where a Workload has a say, or there is something to warn of.
+/// Reads a group that does not depend on a Workload; `None` if it does, or if it causes a warning.
 pub(crate) fn read_standalone_group(
     name: &NamespacedName,
     object: &PodGroup,
@@ -68,17 +68,17 @@ pub(crate) fn read_standalone_group(
     Ok(Some(group).filter(|_| object.spec.workload_ref.is_none() && warnings.is_empty()))
 }
 
-/// Why the preemption priority that a group asks for is refused, if it is.
+/// Returns why the preemption priority of a group is refused, if it is.
 pub(crate) fn refused_priority(object: &PodGroup, classes: &Classes) -> Option<InvalidPreemptionPriority> {
     let priority = classes.priority(object.spec.priority, object.spec.priority_class_name.as_deref()).ok()?;
-    preemption_priority(yielding_class(object), priority, classes).err()
+    preemption_priority(preemption_class(object), priority, classes).err()
 }
 
-fn yielding_class(object: &PodGroup) -> Option<&str> {
+fn preemption_class(object: &PodGroup) -> Option<&str> {
     object.metadata.annotations.as_ref()?.get(PREEMPTION_PRIORITY_CLASS).map(String::as_str)
 }
 
-/// The group itself, and each replica of it that a pod names.
+/// Returns the group itself and each replica of it that a pod names.
 fn replicas(objects: &ObjectSet, part: &NamespacedName) -> BTreeSet<NamespacedName> {
     let prefix = format!("{}-", part.name);
     let named = objects.pods.iter().filter_map(|pod| group_of(&pod.object));
@@ -106,11 +106,11 @@ impl GroupReader<'_> {
         let class = spec.priority_class_name.as_deref();
         let class = class.or_else(|| workload_spec?.priority_class_name.as_deref());
         let gang = spec.scheduling_policy.gang.as_ref();
-        let yielding_class =
-            yielding_class(object).or_else(|| workload_spec?.preemption_priority_class_name.as_deref());
+        let preemption_class =
+            preemption_class(object).or_else(|| workload_spec?.preemption_priority_class_name.as_deref());
         let whole = match &spec.disruption_mode {
             Some(mode) => mode.all.is_some(),
-            None => workload.is_some_and(|(_, part)| yields_whole(part)),
+            None => workload.is_some_and(|(_, part)| evicts_whole(part)),
         };
         let constraints = spec.scheduling_constraints.as_ref().and_then(|constraints| constraints.topology.as_ref());
         let unsupported = field_of_group(object);
@@ -118,10 +118,10 @@ impl GroupReader<'_> {
         let group = self.group(GroupFields {
             priority: spec.priority,
             class,
-            yielding_class,
+            preemption_class: preemption_class,
             preemption_policy: spec.preemption_policy.as_deref(),
             min_count: gang.map_or(1, |gang| gang.min_count),
-            whole,
+            evicts_whole: whole,
         })?;
         let topology_key = constraints.and_then(|topology| topology.first()).map(|topology| topology.key.clone());
         Ok(GroupDraft { group: Group { unsupported, ..group }, topology_key })
@@ -131,23 +131,23 @@ impl GroupReader<'_> {
         let group = self.group(GroupFields {
             priority: None,
             class: workload.spec.priority_class_name.as_deref(),
-            yielding_class: workload.spec.preemption_priority_class_name.as_deref(),
+            preemption_class: workload.spec.preemption_priority_class_name.as_deref(),
             preemption_policy: None,
             min_count: part.policy.gang.as_ref().map_or(1, |gang| gang.min_count),
-            whole: yields_whole(part),
+            evicts_whole: evicts_whole(part),
         })?;
         Ok(GroupDraft { group, topology_key: None })
     }
 
-    fn group(&mut self, words: GroupFields<'_>) -> Result<Group, InputError> {
+    fn group(&mut self, fields: GroupFields<'_>) -> Result<Group, InputError> {
         let object = ObjectRef::of(self.kind, self.name);
         let located = |error: InputError| error.at(self.source).object(object.clone());
-        let priority = self.classes.priority(words.priority, words.class).map_err(located)?;
-        let min_count = usize::try_from(words.min_count)
-            .map_err(|_| InputError::new(format!("{} is negative; a gang needs at least 1", words.min_count)))
+        let priority = self.classes.priority(fields.priority, fields.class).map_err(located)?;
+        let min_count = usize::try_from(fields.min_count)
+            .map_err(|_| InputError::new(format!("{} is negative; write 1 or more", fields.min_count)))
             .map_err(|error| located(error.field("minCount")))?;
         let victim_priority =
-            preemption_priority(words.yielding_class, priority, self.classes).unwrap_or_else(|refused| {
+            preemption_priority(fields.preemption_class, priority, self.classes).unwrap_or_else(|refused| {
                 self.warnings.push(format!("{object}: {refused}"));
                 priority
             });
@@ -155,8 +155,8 @@ impl GroupReader<'_> {
             min_count,
             priority,
             victim_priority,
-            preempts: self.classes.preempts(words.preemption_policy, words.class),
-            mode: if words.whole { DisruptionMode::All } else { DisruptionMode::Single },
+            preempts: self.classes.preempts(fields.preemption_policy, fields.class),
+            mode: if fields.evicts_whole { DisruptionMode::All } else { DisruptionMode::Single },
             topology: None,
             unsupported: None,
             members: Vec::new(),
@@ -164,16 +164,16 @@ impl GroupReader<'_> {
     }
 }
 
-/// What an object says of a group.
+/// The fields of a PodGroup or Workload that define a group.
 struct GroupFields<'a> {
     priority: Option<i32>,
     class: Option<&'a str>,
-    yielding_class: Option<&'a str>,
+    preemption_class: Option<&'a str>,
     preemption_policy: Option<&'a str>,
     min_count: i32,
-    whole: bool,
+    evicts_whole: bool,
 }
 
-fn yields_whole(part: &WorkloadGroup) -> bool {
+fn evicts_whole(part: &WorkloadGroup) -> bool {
     part.policy.gang.as_ref().and_then(|gang| gang.preemption_mode) == Some(PreemptionMode::PodGroup)
 }

@@ -1,8 +1,8 @@
-//! Names become dense numbers.
+//! Gives names dense ids.
 
 use std::collections::BTreeMap;
 
-/// Gives each name a number, in the order in which they are first seen.
+/// Gives each name an id, in the order of first use.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     numbers: BTreeMap<String, u32>,

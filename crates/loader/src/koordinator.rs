@@ -1,4 +1,4 @@
-//! The quota tree and the jobs of Koordinator, and what its pods say of themselves.
+//! Reads Koordinator's elastic quotas and jobs, and the labels of its pods. The rules are in `docs/rules/koordinator.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use reprieve_engine::{JobId, QueueId};
 use serde_json::Value;
 
 use crate::requests::amount;
-use crate::{Amounts, QueueSpec, by_name};
+use crate::{Amounts, QueueSpec, by_name, path_from_root};
 
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 /// The label of a pod that may preempt; its value is `true`.
@@ -20,89 +20,71 @@ pub const DISABLE_PREEMPTIBLE: &str = "scheduling.koordinator.sh/disable-preempt
 /// The quotas, parents first.
 #[derive(Debug, Default)]
 pub struct ElasticQuotaTree {
-    /// The quotas as plain accounts: min is the guarantee, max the ceiling.
-    pub accounts: Vec<QueueSpec>,
-    /// Where each stands in `accounts`.
-    places: BTreeMap<String, usize>,
+    /// Min is the guarantee, max the limit.
+    pub specs: Vec<QueueSpec>,
+    /// The index of each quota in `specs`.
+    index_by_name: BTreeMap<String, usize>,
 }
 
-/// `None` where there is no ElasticQuota.
+/// Reads the quota tree; `None` if there is no ElasticQuota.
 pub fn quota_tree(objects: &ObjectSet) -> Result<Option<ElasticQuotaTree>, InputError> {
     if objects.elastic_quotas.is_empty() {
         return Ok(None);
     }
     let named = by_name::<String, _>(&objects.elastic_quotas)?;
-    let parent_of = |name: &str| -> Option<&String> {
+    let parent_of = |name: &String| -> Option<String> {
         let labels = named.get(name)?.object.metadata.labels.as_ref()?;
-        labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota")
+        labels.get(PARENT).filter(|parent| !parent.is_empty() && *parent != "koordinator-root-quota").cloned()
     };
     let mut tree = ElasticQuotaTree::default();
     for (name, quota) in &named {
-        let mut path = vec![name.clone()];
-        while let Some(parent) = parent_of(&path[path.len() - 1]) {
-            let wrong = |problem: &str| {
-                let problem = format!("quota {parent:?} {problem}");
-                Err(quota.locate(InputError::new(problem).field(format!("metadata.labels[{PARENT}]"))))
-            };
-            if path.contains(parent) {
-                return wrong("is above itself; break the cycle");
+        let error = |parent: &str, problem: &str| {
+            let problem = format!("quota {parent:?} {problem}");
+            quota.locate(InputError::new(problem).field(format!("metadata.labels[{PARENT}]")))
+        };
+        let path = path_from_root(name, parent_of)
+            .map_err(|parent| error(&parent, "is an ancestor of itself; break the cycle"))?;
+        let mut parent = None;
+        for name in path {
+            let quota = named.get(&name).ok_or_else(|| error(&name, "is not in the input; add it, or name another"))?;
+            if !tree.index_by_name.contains_key(&name) {
+                let spec = queue_spec(name.clone(), parent, &quota.object).map_err(|error| quota.locate(error))?;
+                tree.index_by_name.insert(name.clone(), tree.specs.len());
+                tree.specs.push(spec);
             }
-            if !named.contains_key(parent) {
-                return wrong("is not in the input; add it, or name another");
-            }
-            path.push(parent.clone());
-        }
-        for name in path.into_iter().rev() {
-            if tree.find(&name).is_none() {
-                let parent = parent_of(&name).and_then(|parent| tree.find(parent));
-                let quota = named[&name];
-                let account = account(name.clone(), parent, &quota.object).map_err(|error| quota.locate(error))?;
-                tree.places.insert(name, tree.accounts.len());
-                tree.accounts.push(account);
-            }
+            parent = Some(tree.index_by_name[&name]);
         }
     }
     Ok(Some(tree))
 }
 
-fn account(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
+fn queue_spec(name: String, parent: Option<usize>, quota: &ElasticQuota) -> Result<QueueSpec, InputError> {
     let guarantee = amounts(&quota.spec.min, "spec.min")?;
-    let ceiling = amounts(&quota.spec.max, "spec.max")?;
-    refuse_min_above_max(&guarantee, &ceiling)?;
-    Ok(QueueSpec { name, parent, guarantee, ceiling })
-}
-
-fn refuse_min_above_max(min: &Amounts, max: &Amounts) -> Result<(), InputError> {
-    for (resource, min) in min {
-        if let Some(max) = max.get(resource).filter(|max| *max < min) {
+    let limit = amounts(&quota.spec.max, "spec.max")?;
+    for (resource, min) in &guarantee {
+        if let Some(max) = limit.get(resource).filter(|max| *max < min) {
             let (min, max) = (quantity::format(resource, *min), quantity::format(resource, *max));
             let problem = format!("{min} is above spec.max, which is {max}; lower the one or raise the other");
             return Err(InputError::new(problem).field(format!("spec.min.{resource}")));
         }
     }
-    Ok(())
+    Ok(QueueSpec { name, parent, guarantee, limit })
 }
 
 impl ElasticQuotaTree {
-    fn find(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
-    }
-
-    /// The quota that a pod names; one that names none is held by the nodes alone.
+    /// Returns the quota that a pod names. A pod that names none is limited only by the nodes.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
         let Some(name) = label(pod, QUOTA) else { return Ok(None) };
-        match self.find(name) {
-            Some(at) => Ok(Some(QueueId::new(at))),
-            None => {
-                let problem = format!("quota {name:?} is not in the input; add it, or name another");
-                Err(InputError::new(problem).field(format!("metadata.labels[{QUOTA}]")))
-            }
-        }
+        let index = self.index_by_name.get(name).ok_or_else(|| {
+            let problem = format!("quota {name:?} is not in the input; add it, or name another");
+            InputError::new(problem).field(format!("metadata.labels[{QUOTA}]"))
+        })?;
+        Ok(Some(QueueId::new(*index)))
     }
 
-    /// The tree as the engine has it.
-    pub fn queues(&self, resources: &[String]) -> QueueTree {
-        QueueTree::new(true, resources.len(), self.accounts.iter().map(|account| account.queue(resources)).collect())
+    /// Returns the tree for the engine.
+    pub fn to_queue_tree(&self, resources: &[String]) -> QueueTree {
+        QueueTree::new(true, resources.len(), self.specs.iter().map(|spec| spec.queue(resources)).collect())
     }
 }
 
@@ -114,13 +96,13 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, Inp
     written.iter().map(read).collect()
 }
 
-/// What a pod says of being preempted; `None` where it says nothing.
+/// Whether a pod may be preempted, by its label; `None` without the label.
 pub fn preemptible(pod: &Pod) -> Option<bool> {
-    label(pod, PREEMPTIBLE).map(|word| word != "false")
+    label(pod, PREEMPTIBLE).map(|value| value != "false")
 }
 
-/// The jobs that pods name or that are defined, by name, with how many pods each needs. One whose pods disagree on whether they can
-/// be preempted is an error.
+/// Returns the id and the minimum size of every job that a pod names or a PodGroup defines. All pods of a job must have the same value of
+/// the label `preemptible`.
 pub fn jobs(objects: &ObjectSet) -> Result<BTreeMap<NamespacedName, (JobId, usize)>, InputError> {
     let defined = by_name::<NamespacedName, _>(&objects.koordinator_pod_groups)?;
     for group in defined.values() {
@@ -130,22 +112,21 @@ pub fn jobs(objects: &ObjectSet) -> Result<BTreeMap<NamespacedName, (JobId, usiz
             return Err(group.locate(error));
         }
     }
-    let mut said: BTreeMap<NamespacedName, (Option<bool>, NamespacedName)> = BTreeMap::new();
+    let mut declared: BTreeMap<NamespacedName, (Option<bool>, NamespacedName)> = BTreeMap::new();
     for pod in &objects.pods {
         if let Some(job) = job_of(&pod.object) {
-            let word = preemptible(&pod.object);
-            let (first, of) =
-                said.entry(job.clone()).or_insert_with(|| (word, NamespacedName::from_meta(&pod.object.metadata)));
-            if *first != word {
-                let problem = format!("pod {of} of job {job} says otherwise; all pods of a job say the same");
+            let value = preemptible(&pod.object);
+            let (first, other) = declared.entry(job.clone()).or_insert_with(|| (value, pod.name()));
+            if *first != value {
+                let problem = format!("differs from that of pod {other}; give all pods of job {job} the same value");
                 return Err(pod.locate(InputError::new(problem).field(format!("metadata.labels[{PREEMPTIBLE}]"))));
             }
         }
     }
-    let names: BTreeSet<NamespacedName> = said.into_keys().chain(defined.keys().cloned()).collect();
-    let numbered = names.into_iter().enumerate().map(|(at, name)| {
+    let names: BTreeSet<NamespacedName> = declared.into_keys().chain(defined.keys().cloned()).collect();
+    let numbered = names.into_iter().enumerate().map(|(index, name)| {
         let min_member = defined.get(&name).map_or(0, |group| group.object.spec.min_member);
-        (name, (JobId::new(at), usize::try_from(min_member).unwrap_or(0)))
+        (name, (JobId::new(index), usize::try_from(min_member).unwrap_or(0)))
     });
     Ok(numbered.collect())
 }

@@ -1,7 +1,8 @@
-//! Objects in, snapshot out. All labels, annotations and amounts are understood here, once.
+//! Converts Kubernetes objects into the engine's `Snapshot`. This crate is the only one that interprets labels, annotations and amounts.
 //!
-//! With `reprieve-api` and `reprieve-engine` this is a library that other programs can use: read objects, load them, decide, and look at the
-//! reasons.
+//! [`build`] builds a snapshot from a list of objects, for the commands; [`cache`] keeps one up to date with single changes, for the
+//! scheduler. Both use `builder`, which converts nodes, pods and budgets. The other modules each read one kind of object or one aspect of
+//! a pod. Together with `reprieve-api` and `reprieve-engine` the crate is a library for other programs:
 //!
 //! ```
 #![doc = include_str!("../examples/decide.rs")]
@@ -41,11 +42,10 @@ pub mod unsupported;
 mod workload_classes;
 mod yunikorn;
 
-pub(crate) use priority_classes::Classes;
-// What `translate` reads queues and workloads with.
 pub use build::Loaded;
 pub(crate) use builder::SnapshotBuilder;
 pub use defaults::Defaults;
+pub(crate) use index::path_from_root;
 pub use index::{by_name, plain_name};
 pub(crate) use interner::Interner;
 pub use koordinator::quota_tree;
@@ -54,8 +54,9 @@ pub use names::Names;
 pub use on_invalid::OnInvalid;
 pub(crate) use order::nth_rank;
 pub use policy::{Question, policy_name};
+pub(crate) use priority_classes::Classes;
 pub use queue_spec::QueueSpec;
-pub use quota::{accounts, is_finished};
+pub use quota::{is_finished, queue_specs};
 pub use requests::Amounts;
 pub use time::timestamp;
 pub use workload_classes::WorkloadClasses;

@@ -1,8 +1,8 @@
-//! Which pods are a workload's, and the pods that it will have: what `placement: Joint` reads beyond quota.
+//! Assigns pods to Kueue workloads, and creates synthetic pods for pending workloads. Under `placement: Joint` of policy Kueue,
+//! [`crate::build`] needs both to decide about quota and nodes together.
 //!
-//! Kueue writes the workload's name as the annotation `kueue.x-k8s.io/workload` into the pods that it starts, and the pod set as the
-//! label `kueue.x-k8s.io/podset`. Pods without them are found by their owner: the workload has the same one, or they own the
-//! workload themselves. Pods that are not there yet are made from the pod set's template.
+//! Kueue sets the annotation `kueue.x-k8s.io/workload` and the label `kueue.x-k8s.io/podset` on the pods that it starts. A pod without the
+//! annotation belongs to the workload with the same owner, or to the workload that the pod itself owns.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,16 @@ use crate::{Amounts, Defaults, Names, SnapshotBuilder, by_name, nth_rank};
 use reprieve_api::kueue::{KueueWorkload, POD_SET, PodSetSpec, WORKLOAD};
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectRef, ObjectSet, Pod as ApiPod, PodSpec, Sourced};
 
-/// More pods than this are in no cluster.
-const MOST_PODS: i64 = 1_000_000;
+/// More synthetic pods than any cluster has are refused.
+const MAX_PODS: i64 = 1_000_000;
 
-/// By pod: its workload, and which of the workload's pod sets.
+/// The workload of each pod, and the index of its pod set.
 pub type WorkloadMembership = BTreeMap<NamespacedName, (NamespacedName, usize)>;
 
 /// Finds the workload of every pod that has one.
 pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
-    let workloads: BTreeMap<NamespacedName, &KueueWorkload> = objects
-        .kueue_workloads
-        .iter()
-        .map(|one| (NamespacedName::from_meta(&one.object.metadata), &*one.object))
-        .collect();
+    let workloads: BTreeMap<NamespacedName, &KueueWorkload> =
+        objects.kueue_workloads.iter().map(|workload| (workload.name(), &*workload.object)).collect();
     let mut owned: BTreeMap<(String, String, String), &NamespacedName> = BTreeMap::new();
     for (name, workload) in &workloads {
         for owner in workload.metadata.owner_references.iter().flatten() {
@@ -55,7 +52,7 @@ pub fn find_membership(objects: &ObjectSet) -> WorkloadMembership {
     membership
 }
 
-/// The bound pods of every admitted workload, found as [`membership`] does.
+/// Returns the bound pods of every admitted workload.
 pub fn bound_pods(objects: &ObjectSet, snapshot: &Snapshot, names: &Names) -> BTreeMap<WorkloadId, Vec<PodId>> {
     let mut pods: BTreeMap<WorkloadId, Vec<PodId>> = BTreeMap::new();
     for (pod, (workload, _)) in find_membership(objects) {
@@ -73,28 +70,28 @@ fn pod_set_of(metadata: &ObjectMeta, workload: &KueueWorkload) -> usize {
     named.and_then(position).unwrap_or_default()
 }
 
-/// A pod set of a pending workload, and how many pods of it are not there yet.
+/// The pods of a pending workload's pod set that do not exist yet.
 struct SyntheticPods {
-    /// A pod of it; its name is filled in for each.
+    /// The pod without a name of its own.
     template: ApiPod,
     workload: NamespacedName,
-    /// Which of the workload's pod sets, and its name.
+    /// The index and the name of the pod set.
     set: (usize, String),
     count: usize,
 }
 
-/// The pods that pending workloads lack. Of a pod set that has more than all nodes could hold none are made: it fits nowhere.
-fn missing(
+/// Returns the missing pods of pending workloads. A pod set with more pods than all nodes can hold gets none, because it cannot fit.
+fn missing_pods(
     objects: &ObjectSet,
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
     slots: i64,
     defaults: &Defaults,
 ) -> Result<Vec<SyntheticPods>, InputError> {
-    let mut there: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
+    let mut existing: BTreeMap<(&NamespacedName, usize), i64> = BTreeMap::new();
     for (name, _) in pods.iter().filter(|(_, pod)| is_pending(pod)) {
         if let Some((workload, set)) = membership.get(name) {
-            *there.entry((workload, *set)).or_default() += 1;
+            *existing.entry((workload, *set)).or_default() += 1;
         }
     }
     let mut all = Vec::new();
@@ -105,30 +102,30 @@ fn missing(
         if workload.status.as_ref().is_some_and(|status| status.admission.is_some()) {
             continue;
         }
-        for (at, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
-            let count = set.count - there.get(&(&name, at)).copied().unwrap_or_default();
+        for (index, set) in workload.spec.pod_sets.iter().enumerate().filter(|(_, set)| set.count <= slots) {
+            let count = set.count - existing.get(&(&name, index)).copied().unwrap_or_default();
             total = total.saturating_add(count.max(0));
-            if total > MOST_PODS {
-                let problem = format!("all pending workloads have more than {MOST_PODS} pods; leave some out");
+            if total > MAX_PODS {
+                let problem = format!("all pending workloads have more than {MAX_PODS} pods; remove some of them");
                 return Err(sourced.locate(InputError::new(problem)));
             }
             let count = usize::try_from(count).unwrap_or_default();
             let template = template(&name, set, defaults);
-            all.push(SyntheticPods { template, workload: name.clone(), set: (at, set.name.clone()), count });
+            all.push(SyntheticPods { template, workload: name.clone(), set: (index, set.name.clone()), count });
         }
     }
     Ok(all)
 }
 
 impl SyntheticPods {
-    /// Names that no object can have: `workload/set-0`.
+    /// Returns names that no object can have: `WORKLOAD/SET-0`.
     fn names(&self) -> impl Iterator<Item = NamespacedName> + '_ {
         let (NamespacedName { namespace, name }, (_, set)) = (&self.workload, &self.set);
-        (0..self.count).map(move |at| NamespacedName::new(namespace, &format!("{name}/{set}-{at}")))
+        (0..self.count).map(move |index| NamespacedName::new(namespace, &format!("{name}/{set}-{index}")))
     }
 }
 
-/// The pod as the API server will complete it.
+/// Returns a pod of a pod set, completed as by the API server.
 fn template(workload: &NamespacedName, set: &PodSetSpec, defaults: &Defaults) -> ApiPod {
     let mut metadata = set.template.metadata.clone().unwrap_or_default();
     metadata.namespace = Some(workload.namespace.clone());
@@ -141,7 +138,7 @@ fn template(workload: &NamespacedName, set: &PodSetSpec, defaults: &Defaults) ->
 }
 
 impl SnapshotBuilder {
-    /// Adds the pods that pending workloads will have to those that exist, in the order of names. Returns whose each pod is.
+    /// Adds the missing pods of pending workloads to `pods`, in the order of names. Returns the workload of each pod.
     pub fn add_synthetic_pods(
         &mut self,
         objects: &ObjectSet,
@@ -150,25 +147,25 @@ impl SnapshotBuilder {
     ) -> Result<WorkloadMembership, InputError> {
         let mut membership = find_membership(objects);
         let slots = allocatable.iter().filter_map(|amounts| amounts.get("pods"));
-        let slots = slots.fold(0_i64, |all, one| all.saturating_add(*one));
-        for missing in missing(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
-            let made = self.pod(&missing.workload, &missing.template, None);
-            let made = made.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
-            if let Some(pod) = made {
+        let slots = slots.fold(0_i64, |sum, pods| sum.saturating_add(*pods));
+        for missing in missing_pods(objects, &membership, pods, slots, &Defaults::new(objects)?)? {
+            let pod = self.pod(&missing.workload, &missing.template, None);
+            let pod = pod.map_err(|error| error.object(ObjectRef::of(Kind::KueueWorkload, &missing.workload)))?;
+            if let Some(pod) = pod {
                 for name in missing.names() {
                     membership.entry(name.clone()).or_insert_with(|| (missing.workload.clone(), missing.set.0));
                     pods.push((name, pod.clone()));
                 }
             }
         }
-        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (at, (_, pod)) in pods.iter_mut().enumerate() {
-            pod.rank = nth_rank(at);
+        pods.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (index, (_, pod)) in pods.iter_mut().enumerate() {
+            pod.rank = nth_rank(index);
         }
         Ok(membership)
     }
 
-    /// By flavor, in the order of names: the nodes that have its labels, and what it tolerates.
+    /// Returns for each flavor, in the order of names, the nodes with its labels, and its tolerations.
     pub fn flavors(
         &mut self,
         objects: &ObjectSet,
@@ -183,7 +180,7 @@ impl SnapshotBuilder {
                 let has = |(key, value): (&String, &String)| labels.and_then(|labels| labels.get(key)) == Some(value);
                 spec.node_labels.iter().all(has)
             };
-            let tolerations = spec.tolerations.iter().map(|one| self.vocabulary.toleration(one));
+            let tolerations = spec.tolerations.iter().map(|toleration| self.interners.toleration(toleration));
             let tolerations = tolerations.collect::<Result<_, _>>().map_err(|error| flavor.locate(error))?;
             flavors.push(FlavorNodes { nodes: nodes.values().map(has_labels).collect(), tolerations });
         }
@@ -195,21 +192,21 @@ fn is_pending(pod: &Pod) -> bool {
     pod.node.is_none() && pod.leaving.is_none()
 }
 
-/// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.
+/// Assigns to every pod set its pending pods and, if the workload is admitted, its bound pods.
 pub fn assign_pods(
     workloads: &mut [Workload],
     names: &[NamespacedName],
     membership: &WorkloadMembership,
     pods: &[(NamespacedName, Pod)],
 ) {
-    for (at, (name, pod)) in pods.iter().enumerate() {
+    for (index, (name, pod)) in pods.iter().enumerate() {
         let Some((workload, set)) = membership.get(name) else { continue };
         let Ok(owner) = names.binary_search(workload) else { continue };
         let admitted = workloads[owner].admission.is_some();
         if let Some(set) = workloads[owner].pod_sets.get_mut(*set)
             && (is_pending(pod) || admitted && pod.node.is_some())
         {
-            set.pods.push(PodId::new(at));
+            set.pods.push(PodId::new(index));
         }
     }
 }

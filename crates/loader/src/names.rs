@@ -1,4 +1,4 @@
-//! The names that numbers stand for, for output.
+//! The names of the ids in a snapshot. `report` and `scheduler` look names up for output.
 
 use std::collections::BTreeMap;
 
@@ -21,25 +21,25 @@ pub struct Names {
     pub(crate) queues: QueueNames,
     pub(crate) resources: Vec<String>,
     pub(crate) topologies: Vec<String>,
-    /// By topology and domain.
+    /// Indexed by topology and domain.
     pub(crate) domains: Vec<Vec<String>>,
     pub(crate) keys: Vec<String>,
     pub(crate) values: Vec<String>,
     pub(crate) texts: Vec<String>,
 }
 
-/// The names of queues and of what Kueue has in them.
+/// The names of queues, and of Kueue's workloads and flavors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueNames {
     pub(crate) queues: Vec<String>,
     pub(crate) workloads: Numbered<WorkloadId>,
-    /// By workload.
+    /// Indexed by workload.
     pub(crate) pod_sets: Vec<Vec<String>>,
     pub(crate) flavors: Vec<String>,
     pub(crate) resources: Vec<String>,
 }
 
-/// Names by id, and ids by name. The id of an object that is gone keeps a name until it is given to another object.
+/// Names by id, and ids by name. The id of a deleted object keeps its name until another object gets the id.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<Id> {
     pub(crate) names: Vec<NamespacedName>,
@@ -53,9 +53,9 @@ impl<Id> Default for Numbered<Id> {
 }
 
 impl<Id: Copy> Numbered<Id> {
-    /// Numbers names in their order.
+    /// Gives names ids in their order.
     pub(crate) fn new(names: Vec<NamespacedName>, id: impl Fn(usize) -> Id) -> Self {
-        let ids = names.iter().cloned().enumerate().map(|(at, name)| (name, id(at))).collect();
+        let ids = names.iter().cloned().enumerate().map(|(index, name)| (name, id(index))).collect();
         Self { names, ids }
     }
 
@@ -64,7 +64,7 @@ impl<Id: Copy> Numbered<Id> {
     }
 }
 
-/// Functions that look up a name by its id.
+/// Defines functions that return a name by its id.
 macro_rules! by_id {
     ($($(#[$doc:meta])* $name:ident($id:ty) -> $type:ty: $($field:ident).+;)+) => {
         impl Names {
@@ -79,7 +79,7 @@ by_id! {
     node(NodeId) -> str: nodes;
     /// A pod's namespace and name.
     pod(PodId) -> NamespacedName: pods.names;
-    /// A text that a decision handed through.
+    /// A text from the input that an explanation quotes.
     text(TextId) -> str: texts;
     /// A group's namespace and name.
     group(GroupId) -> NamespacedName: groups.names;
@@ -89,7 +89,7 @@ by_id! {
     flavor(FlavorId) -> str: queues.flavors;
     /// The name of a resource that quota is about.
     quota_resource(QuotaResourceId) -> str: queues.resources;
-    /// The names of a workload's pod sets, in its order.
+    /// The names of a workload's pod sets.
     pod_sets(WorkloadId) -> [String]: queues.pod_sets;
     /// A job's namespace and name.
     job(JobId) -> NamespacedName: jobs;
@@ -99,27 +99,27 @@ by_id! {
     queue(QueueId) -> str: queues.queues;
     /// A resource's name.
     resource(ResourceId) -> str: resources;
-    /// The label that a topology divides by.
+    /// The label key of a topology.
     topology(TopologyId) -> str: topologies;
 }
 
 impl Names {
-    /// All pods, in the order of their names.
+    /// Returns all pods in the order of their names.
     pub fn pod_ids(&self) -> impl Iterator<Item = PodId> + '_ {
         self.pods.ids.values().copied()
     }
 
-    /// A workload by name.
+    /// Finds a workload by name.
     pub fn workload_id(&self, name: &NamespacedName) -> Option<WorkloadId> {
         self.queues.workloads.id(name)
     }
 
-    /// The name of one domain of a topology.
+    /// Returns the name of a domain of a topology.
     pub fn domain(&self, topology: TopologyId, domain: u32) -> &str {
         &self.domains[topology.index()][domain as usize]
     }
 
-    /// A taint as kubectl writes it.
+    /// Formats a taint as kubectl does.
     pub fn taint(&self, taint: &Taint) -> String {
         let effect = match taint.effect {
             Effect::NoSchedule => "NoSchedule",
@@ -130,17 +130,17 @@ impl Names {
         if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") }
     }
 
-    /// A node by name.
+    /// Finds a node by name.
     pub fn node_id(&self, name: &str) -> Option<NodeId> {
         self.nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(NodeId::new)
     }
 
-    /// A pod by name.
+    /// Finds a pod by name.
     pub fn pod_id(&self, name: &NamespacedName) -> Option<PodId> {
         self.pods.id(name)
     }
 
-    /// A group by name.
+    /// Finds a group by name.
     pub fn group_id(&self, name: &NamespacedName) -> Option<GroupId> {
         self.groups.id(name)
     }

@@ -1,4 +1,4 @@
-//! Which namespaces a ClusterQueue takes workloads of.
+//! Evaluates the namespace selectors of ClusterQueues.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,18 @@ use reprieve_api::{InputError, ObjectSet};
 
 type Labels = BTreeMap<String, String>;
 
-/// The labels of namespaces, by name.
+/// The labels of each namespace.
 pub struct Namespaces(BTreeMap<String, Labels>);
 
 impl Namespaces {
     pub fn new(objects: &ObjectSet) -> Self {
         let metadata = objects.namespaces.iter().map(|namespace| &namespace.object.metadata);
-        let labels = metadata.map(|one| (one.name.clone().unwrap_or_default(), one.labels.clone().unwrap_or_default()));
+        let labels =
+            metadata.map(|meta| (meta.name.clone().unwrap_or_default(), meta.labels.clone().unwrap_or_default()));
         Self(labels.collect())
     }
 
-    /// Whether the selector of a queue takes workloads of a namespace. One that is not in the input has only its name as a label.
+    /// Whether the selector of a queue matches a namespace. A namespace that is not in the input has only its name as a label.
     pub fn fits(&self, selector: &Option<Option<LabelSelector>>, namespace: &str) -> bool {
         let selector = match selector {
             None => return true,
@@ -29,11 +30,12 @@ impl Namespaces {
         labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
         let mut pairs = selector.match_labels.iter().flatten();
         let mut expressions = selector.match_expressions.iter().flatten();
-        pairs.all(|(key, value)| labels.get(key) == Some(value)) && expressions.all(|one| holds(one, &labels))
+        pairs.all(|(key, value)| labels.get(key) == Some(value))
+            && expressions.all(|expression| matches(expression, &labels))
     }
 }
 
-/// That a selector can be understood.
+/// Returns an error if an operator of the selector is unknown.
 pub fn check(selector: &Option<Option<LabelSelector>>) -> Result<(), InputError> {
     let expressions = selector.iter().flatten().flat_map(|selector| selector.match_expressions.iter().flatten());
     let known = ["In", "NotIn", "Exists", "DoesNotExist"];
@@ -46,7 +48,7 @@ pub fn check(selector: &Option<Option<LabelSelector>>) -> Result<(), InputError>
     }
 }
 
-fn holds(expression: &LabelSelectorRequirement, labels: &Labels) -> bool {
+fn matches(expression: &LabelSelectorRequirement, labels: &Labels) -> bool {
     let value = labels.get(&expression.key);
     let is_listed = || value.is_some_and(|value| expression.values.iter().flatten().any(|listed| listed == value));
     match expression.operator.as_str() {

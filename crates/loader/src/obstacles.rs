@@ -1,4 +1,4 @@
-//! What keeps a pending pod from being placed.
+//! Finds what keeps a pending pod from being placed, apart from room: another scheduler, scheduling gates, unsupported fields.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::unsupported::{field_of_job, field_of_pod};
 /// The scheduling gate that Kueue sets on the pods of a workload, and removes when it admits the workload.
 const ADMISSION_GATE: &str = "kueue.x-k8s.io/admission";
 
-/// What keeps pending pods from being placed, under one policy and for one scheduler.
+/// The obstacles of pending pods under one policy and for one scheduler.
 pub struct Obstacles {
     policy: Policy,
     pub schedulers: Schedulers,
-    /// By Koordinator job: its field that no decision evaluates.
+    /// The field of each Koordinator job that no decision evaluates.
     unsupported_jobs: BTreeMap<NamespacedName, String>,
 }
 
@@ -28,17 +28,17 @@ impl Obstacles {
         Self { policy: *policy, schedulers, unsupported_jobs: unsupported_jobs(objects) }
     }
 
-    /// What keeps a pending pod from being placed, if anything does.
-    pub fn of(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
-        if self.schedulers.is_other(pod, &self.policy) {
+    /// Returns what keeps a pending pod from being placed.
+    pub fn find(&self, pod: &Pod, texts: &mut Interner) -> Option<Obstacle> {
+        if self.schedulers.names_other_scheduler(pod, &self.policy) {
             return Some(Obstacle::OtherScheduler);
         }
         let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
         let gates = gates.into_iter().flatten().map(|gate| gate.name.as_str());
-        // Kueue removes its own gate when it admits the workload, so that gate does not hold a workload's pods back.
-        let opened_by_admission = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
+        // Kueue removes its own gate when it admits the workload, so under policy Kueue that gate is no obstacle.
+        let ignored = matches!(self.policy, Policy::Kueue(_)).then_some(ADMISSION_GATE);
         let gates: Vec<TextId> =
-            gates.filter(|gate| Some(*gate) != opened_by_admission).map(|gate| TextId(texts.id(gate))).collect();
+            gates.filter(|gate| Some(*gate) != ignored).map(|gate| TextId(texts.id(gate))).collect();
         if !gates.is_empty() {
             return Some(Obstacle::Gates(gates));
         }
@@ -52,11 +52,6 @@ impl Obstacles {
 }
 
 fn unsupported_jobs(objects: &ObjectSet) -> BTreeMap<NamespacedName, String> {
-    let groups = objects
-        .koordinator_pod_groups
-        .iter()
-        .map(|group| (NamespacedName::from_meta(&group.object.metadata), &*group.object));
-    groups
-        .filter_map(|(name, group)| Some((name.clone(), format!("PodGroup {name}: {}", field_of_job(group)?))))
-        .collect()
+    let groups = objects.koordinator_pod_groups.iter().map(|group| (group.name(), field_of_job(&group.object)));
+    groups.filter_map(|(name, field)| Some((name.clone(), format!("PodGroup {name}: {}", field?)))).collect()
 }

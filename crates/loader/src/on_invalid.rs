@@ -1,13 +1,12 @@
-//! What is done with objects that cannot be used.
+//! How loading treats pods that cannot be used.
 
-/// What to do with a pod on a node that is missing, and with one that cannot be understood: an error, or a warning, and the pod is
-/// left out.
+/// Whether a pod that cannot be converted, or whose node is not in the input, is an error, or is ignored with a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInvalid {
-    /// Both are errors: somebody wrote the objects for this.
+    /// Both are errors, because a PreemptionTest contains only objects that matter to it.
     Test,
-    /// A missing node is a warning, for real clusters have such moments; the rest is somebody's to correct.
+    /// Only a missing node is a warning, because files from a cluster may have been written at different times.
     Files,
-    /// Both are warnings: whoever watches a cluster goes on.
+    /// Both are warnings, because one object must not stop the scheduler of a cluster.
     Live,
 }

@@ -1,6 +1,6 @@
-//! Places in an order that grows.
+//! Ranks: numbers whose order is the order of names, with gaps for names that are added later.
 
-/// The place of the nth of many in an order; between any two is room for more.
+/// Returns the rank of the nth name.
 pub fn nth_rank(n: usize) -> u64 {
     (n as u64 + 1) << 32
 }

@@ -1,4 +1,4 @@
-//! What is asked: under which policy, at what time, by whom.
+//! Reads the question of a PreemptionTest or a command: the policy with its arguments, the time, and the preemptor.
 
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
@@ -11,25 +11,26 @@ use serde_json::Value;
 
 use crate::time::parse_time;
 use crate::{Loaded, timestamp};
+use reprieve_api::decode::decode;
 use reprieve_api::test_file::{PreemptorRef, Profile, TestSpec};
 use reprieve_api::{InputError, NamespacedName, Reader};
 
-/// The clock of a test that sets none.
+/// The time of a PreemptionTest without `spec.now`.
 pub const DEFAULT_NOW: &str = "2026-01-01T01:00:00Z";
 
-/// A question that can be decided.
+/// The input of a decision besides the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// Under which policy.
+    /// The policy with its settings.
     pub policy: Policy,
-    /// At what time.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// By whom.
+    /// The pending unit that needs room.
     pub preemptor: PreemptorId,
 }
 
 impl Question {
-    /// The question of a test.
+    /// Reads the question of a PreemptionTest.
     pub fn new(spec: &TestSpec, loaded: &Loaded) -> Result<Self, InputError> {
         let now = parse_time(spec.now.as_deref().unwrap_or(DEFAULT_NOW)).map_err(|error| error.field("spec.now"))?;
         Ok(Self {
@@ -39,36 +40,36 @@ impl Question {
         })
     }
 
-    /// Decides it.
+    /// Returns the outcome.
     pub fn decide(&self, loaded: &mut Loaded) -> Outcome {
         decide(&mut loaded.snapshot, &self.policy, self.preemptor, self.now).outcome
     }
 
-    /// Decides it and says why.
+    /// Returns the decision with its explanation.
     pub fn decide_and_explain(&self, loaded: &mut Loaded) -> (Decision, Explanation) {
         decide_and_explain(&mut loaded.snapshot, &self.policy, self.preemptor, self.now)
     }
 
-    /// The preemptor as the search sees it.
+    /// Returns the preemptor with its pods and requirements.
     pub fn ask(&self, loaded: &Loaded) -> Preemptor {
         self.policy.ask(&loaded.snapshot, self.preemptor)
     }
 }
 
-/// The policy that the profile of a test names, with its settings.
+/// Reads the policy of a PreemptionTest's profile. Errors name a field of the test.
 pub fn policy(profile: &Profile) -> Result<Policy, InputError> {
     policy_of_profile(profile)
         .map_err(|error| InputError { field: error.field.map(|field| format!("spec.profile.{field}")), ..error })
 }
 
-/// The policy that a profile names, with its settings. The field of an error is a field of the profile.
+/// Reads the policy of a profile. Errors name a field of the profile.
 pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     match profile.policy.to_ascii_lowercase().as_str() {
         "kubernetes" => kubernetes(profile).map(Policy::Kubernetes),
         "yunikorn" => match profile.args.keys().next() {
             None => Ok(Policy::YuniKorn),
             Some(argument) => {
-                let problem = "policy YuniKorn has no arguments; its settings are in the ConfigMap yunikorn-configs";
+                let problem = "policy YuniKorn has no arguments; set the option in the ConfigMap yunikorn-configs";
                 Err(InputError::new(problem).field(format!("args.{argument}")))
             }
         },
@@ -82,7 +83,7 @@ pub fn policy_of_profile(profile: &Profile) -> Result<Policy, InputError> {
     }
 }
 
-/// The policy as a reader of kinds.
+/// Returns the policy as a reader in the table of kinds.
 pub fn reader(policy: &Policy) -> Reader {
     match policy {
         Policy::Kubernetes(_) => Reader::Kubernetes,
@@ -92,7 +93,7 @@ pub fn reader(policy: &Policy) -> Reader {
     }
 }
 
-/// A policy's name.
+/// Returns the name of a policy.
 pub fn policy_name(policy: &Policy) -> &'static str {
     match policy {
         Policy::Kubernetes(_) => "Kubernetes",
@@ -129,39 +130,41 @@ fn kueue(profile: &Profile) -> Result<Kueue, InputError> {
             "placement" if value == "QuotaOnly" => policy.placement = PlacementMode::QuotaOnly,
             "placement" if value == "Joint" => policy.placement = PlacementMode::Joint,
             "placement" => {
-                let problem = format!("{value} is not understood; write QuotaOnly or Joint");
+                let problem = format!("{value} is not valid; write QuotaOnly or Joint");
                 return Err(InputError::new(problem).field(field));
             }
-            "fairSharing" => {
-                policy.fair_sharing = fair_sharing(value).map_err(|problem| InputError::new(problem).field(field))?
-            }
+            "fairSharing" => policy.fair_sharing = fair_sharing(value, &field)?,
             _ => return Err(unknown_argument("Kueue", "placement and fairSharing", field)),
         }
     }
     Ok(policy)
 }
 
-fn fair_sharing(value: &Value) -> Result<Option<FairSharing>, String> {
+fn fair_sharing(value: &Value, field: &str) -> Result<Option<FairSharing>, InputError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    struct Written {
+    struct Settings {
         #[serde(default)]
         enable: bool,
         #[serde(default)]
         preemption_strategies: Vec<String>,
     }
-    let written: Written = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    let settings: Settings =
+        decode(value).map_err(|error| InputError::new(error.problem).field(format!("{field}.{}", error.field)))?;
     let strategy = |name: &String| match name.as_str() {
         "LessThanOrEqualToFinalShare" => Ok(Strategy::LessThanOrEqualToFinalShare),
         "LessThanInitialShare" => Ok(Strategy::LessThanInitialShare),
-        other => Err(format!("{other:?} is not a strategy; write LessThanOrEqualToFinalShare or LessThanInitialShare")),
+        other => {
+            let problem = format!("{other:?} is not valid; write LessThanOrEqualToFinalShare or LessThanInitialShare");
+            Err(InputError::new(problem).field(format!("{field}.preemptionStrategies")))
+        }
     };
-    let strategies = written.preemption_strategies.iter().map(strategy).collect::<Result<Vec<_>, _>>()?;
+    let strategies = settings.preemption_strategies.iter().map(strategy).collect::<Result<Vec<_>, _>>()?;
     let (first, second) = match strategies.as_slice() {
         [] => (Strategy::LessThanOrEqualToFinalShare, Some(Strategy::LessThanInitialShare)),
         [first, rest @ ..] => (*first, rest.first().copied()),
     };
-    Ok(written.enable.then_some(FairSharing { first, second }))
+    Ok(settings.enable.then_some(FairSharing { first, second }))
 }
 
 fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
@@ -172,7 +175,7 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
             "priorityCut" => policy.priority_cut = boolean(value, field)?,
             "maxPreemptionPriorityExcess" => {
                 let number = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
-                let problem = format!("{value} is not a whole number from 0 to {}", u32::MAX);
+                let problem = format!("{value} is not a whole number from 0 to {}; write one", u32::MAX);
                 let number = number.ok_or_else(|| InputError::new(problem).field(field))?;
                 policy.max_preemption_priority_excess = Some(number);
             }
@@ -183,14 +186,14 @@ fn kubernetes(profile: &Profile) -> Result<Kubernetes, InputError> {
 }
 
 fn boolean(value: &Value, field: String) -> Result<bool, InputError> {
-    value.as_bool().ok_or_else(|| InputError::new(format!("{value} is neither true nor false")).field(field))
+    value.as_bool().ok_or_else(|| InputError::new(format!("{value} is not valid; write true or false")).field(field))
 }
 
 fn unknown_argument(policy: &str, known: &str, field: String) -> InputError {
-    InputError::new(format!("policy {policy} has no such argument; it has {known}")).field(field)
+    InputError::new(format!("policy {policy} has no such argument; its arguments are {known}")).field(field)
 }
 
-/// The preemptor by name: it is there, and it needs a place.
+/// Finds the preemptor by name. It must be pending and of a kind that the policy decides about.
 pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Result<PreemptorId, InputError> {
     let name = reference.full_name();
     let error = |problem: String| Err(InputError::new(problem).field("preemptor"));
@@ -198,10 +201,10 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
     match reference.kind.as_str() {
         "Workload" if is("Kueue") => {
             let Some(id) = loaded.names.workload_id(&name) else {
-                return error(format!("there is no workload {name}; add it to the input, or name another"));
+                return error(format!("there is no Workload {name}; add it to the input, or name another"));
             };
             if loaded.snapshot.workload(id).admission.is_some() {
-                return error(format!("workload {name} holds quota already; name one that is pending"));
+                return error(format!("Workload {name} holds quota already; name a pending one"));
             }
             Ok(PreemptorId::Workload(id))
         }
@@ -215,37 +218,37 @@ pub fn preemptor(reference: &PreemptorRef, policy: &str, loaded: &Loaded) -> Res
                         format!("there is one in namespace {namespace} (-n {namespace})")
                     },
                 );
-                return error(format!("there is no pod {name} that runs or waits; {advice}"));
+                return error(format!("there is no running or pending pod {name}; {advice}"));
             };
             let pod = loaded.snapshot.pod(id);
             match pod.node {
                 Some(node) if !pod.resizing => {
                     let node = loaded.names.node(node);
-                    error(format!("pod {name} already runs on node {node}; name a pod that is pending"))
+                    error(format!("pod {name} already runs on node {node}; name a pending pod"))
                 }
                 Some(_) | None => Ok(PreemptorId::Pod(id)),
             }
         }
         "PodGroup" if is("Kubernetes") => {
             let Some(id) = loaded.names.group_id(&name) else {
-                return error(format!("there is no pod group {name}; add it to the input, or name another"));
+                return error(format!("there is no PodGroup {name}; add it to the input, or name another"));
             };
             let members = &loaded.snapshot.group(id).members;
             if !members.iter().any(|&pod| loaded.snapshot.pod(pod).node.is_none()) {
-                return error(format!("pod group {name} has no pending pod; name a group that needs a place"));
+                return error(format!("PodGroup {name} has no pending pod; name a group with pending pods"));
             }
             Ok(PreemptorId::Group(id))
         }
         other if is("Kueue") => error(format!(
-            "policy Kueue decides about Workloads, not about a {other}; Kueue makes a Workload of each Job that names a queue: add the \
+            "policy Kueue decides about Workloads, not about a {other}; Kueue creates a Workload for each Job that names a queue: add the \
              output of kubectl get workloads.kueue.x-k8s.io -A -o yaml, and choose one with --for workload/NAME"
         )),
         "Workload" => error(format!(
             "a Workload cannot preempt under policy {policy}, only under policy Kueue; add --policy Kueue"
         )),
         other => {
-            let known = "kind Pod, and under Kubernetes PodGroup";
-            error(format!("{other:?} cannot preempt under policy {policy}; it knows {known}"))
+            let known = "a Pod, or under policy Kubernetes a PodGroup";
+            error(format!("kind {other:?} cannot preempt under policy {policy}; name {known}"))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a queue and a workload say of being preempted, beyond whom the law lets go: who goes first, when, at what cost, and what
-//! becomes of them. All of it is from the design that Kueue comes from, and nothing of it is on by default.
+//! Reads options of Kueue's design document that Kueue itself does not have: the order of candidates, the cost of a preemption, the
+//! waiting time before a preemption, and what happens to a preempted workload. None of them is on by default.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use reprieve_engine::Timestamp;
@@ -9,12 +9,12 @@ use crate::timestamp;
 use reprieve_api::InputError;
 use reprieve_api::kueue::{KueueWorkload, KueueWorkloadStatus, MilestoneSpec};
 
-/// How long a workload that was preempted preempts nobody, the first time.
+/// A workload may not preempt for this time after its first preemption.
 const PAUSE_SECONDS: i64 = 300;
-/// How often that is doubled at most: it is three weeks then.
-const MOST_DOUBLINGS: u32 = 12;
+/// Each further preemption doubles the pause, at most this often (to two weeks).
+const MAX_DOUBLINGS: u32 = 12;
 
-/// A criterion that is named twice, or both ways of comparing running times, say nothing clear.
+/// Reads the order of candidates. Priority and runtime may each be named once.
 pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
     if criteria.is_empty() {
         return Ok(Sorting::default());
@@ -28,7 +28,7 @@ pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
             ("ByLongestRuntime", _, ByRuntime::Never) => sorting.runtime = ByRuntime::Longest,
             _ => {
                 let known = "ByLowestPriority, ByLowestRuntime or ByLongestRuntime, priority and runtime once each";
-                let problem = format!("{criterion:?} is not understood; write {known}");
+                let problem = format!("{criterion:?} is not valid; write {known}");
                 return Err(InputError::new(problem).field("spec.preemption.workloadSorting"));
             }
         }
@@ -39,16 +39,15 @@ pub fn sorting(criteria: &[String]) -> Result<Sorting, InputError> {
 pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError> {
     let written = workload.spec.preemption.iter().flat_map(|spec| &spec.disruption_cost_milestones);
     let mut milestones: Vec<Milestone> = Vec::new();
-    for (at, MilestoneSpec { seconds, cost }) in written.enumerate() {
-        let field = |name: &str| format!("spec.preemption.disruptionCostMilestones[{at}].{name}");
+    for (index, MilestoneSpec { seconds, cost }) in written.enumerate() {
+        let field = |name: &str| format!("spec.preemption.disruptionCostMilestones[{index}].{name}");
         let number = |value: i64, name: &str| {
             let problem = format!("{value} is not between 0 and {}", u32::MAX);
             u32::try_from(value).map_err(|_| InputError::new(problem).field(field(name)))
         };
         let milestone = Milestone { seconds: number(*seconds, "seconds")?, cost: number(*cost, "cost")? };
         if milestones.last().is_some_and(|last| last.seconds >= milestone.seconds) {
-            let problem =
-                format!("{seconds} is not later than the milestone before it; write them in the order of time");
+            let problem = format!("{seconds} is not later than the milestone before it; sort them by seconds");
             return Err(InputError::new(problem).field(field("seconds")));
         }
         milestones.push(milestone);
@@ -58,33 +57,36 @@ pub fn milestones(workload: &KueueWorkload) -> Result<Vec<Milestone>, InputError
 
 pub fn on_preemption(workload: &KueueWorkload) -> Result<OnPreemption, InputError> {
     let choices = [("Requeue", OnPreemption::Requeue), ("Terminate", OnPreemption::Terminate)];
-    choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices, "Requeue or Terminate")
+    parse_choice("spec.onPreemption", workload.spec.on_preemption.as_deref(), &choices)
 }
 
-/// From when on a workload that was preempted may preempt others again: five minutes after it was put back into its queue, and twice as
-/// long each further time.
+/// Returns the time from which a preempted workload may preempt again: five minutes after Kueue requeued it, doubled by each further
+/// preemption.
 pub fn preempts_from(status: &KueueWorkloadStatus) -> Option<Timestamp> {
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
-    let times: i32 = evictions.filter(|one| one.reason == "Preempted").map(|one| one.count).sum();
-    let requeued = status.conditions.iter().find(|one| one.type_ == "Requeued" && one.status == "True")?;
-    let doubled = u32::try_from(times - 1).ok()?.min(MOST_DOUBLINGS);
-    Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doubled))
+    let times: i32 = evictions.filter(|stats| stats.reason == "Preempted").map(|stats| stats.count).sum();
+    let requeued = status.conditions.iter().find(|own| own.type_ == "Requeued" && own.status == "True")?;
+    let doublings = u32::try_from(times - 1).ok()?.min(MAX_DOUBLINGS);
+    Some(timestamp(requeued.last_transition_time.0).plus_seconds(PAUSE_SECONDS << doublings))
 }
 
-/// Since when a workload waits: a scheduler that looked at it and gave it nothing said so.
+/// Returns the time since which a workload waits: the time at which a scheduler first refused it.
 pub fn waiting_since(conditions: &[Condition]) -> Option<Timestamp> {
-    let refused = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "False");
-    refused("QuotaReserved").or_else(|| refused("Admitted")).map(|one| timestamp(one.last_transition_time.0))
+    let refused = |kind: &str| conditions.iter().find(|own| own.type_ == kind && own.status == "False");
+    let refused = refused("QuotaReserved").or_else(|| refused("Admitted"));
+    refused.map(|condition| timestamp(condition.last_transition_time.0))
 }
 
-/// What the text of a field stands for: the first choice where the field is missing.
-pub(crate) fn choice<T: Copy>(
+/// Returns the value for the text of a field; the first choice is the default. Further names of a value follow its first name.
+pub(crate) fn parse_choice<T: Copy + PartialEq>(
     field: &str,
     text: Option<&str>,
     choices: &[(&str, T)],
-    names: &str,
 ) -> Result<T, InputError> {
     let Some(text) = text else { return Ok(choices[0].1) };
+    let names: Vec<&str> = choices.chunk_by(|a, b| a.1 == b.1).map(|same| same[0].0).collect();
     let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-    found.ok_or_else(|| InputError::new(format!("{text:?} is not understood; write {names}")).field(field))
+    found.ok_or_else(|| {
+        InputError::new(format!("{text:?} is not valid; write one of {}", names.join(", "))).field(field)
+    })
 }

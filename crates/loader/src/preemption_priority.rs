@@ -1,7 +1,7 @@
-//! The priority by which a group is judged when it is asked to yield.
+//! The preemption priority of a group: the priority that counts when the group is a candidate (KEP-5710).
 //!
-//! It is never below the scheduling priority, or two groups could preempt each other for ever; and where a limit is set, not further
-//! above it than that, or a group of low priority could make itself safe from everybody. (KEP-5710.)
+//! It must not be below the scheduling priority, or two groups could preempt each other without end. An optional limit on its excess over
+//! the scheduling priority keeps a group of low priority from protecting itself. See `docs/rules/kubernetes-groups.md#g16`.
 
 use std::fmt;
 
@@ -9,33 +9,33 @@ use reprieve_engine::Priority;
 
 use crate::Classes;
 
-/// A preemption priority that is refused, and why: the scheduling priority is used in its place.
+/// Why a preemption priority is refused. The scheduling priority is used instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidPreemptionPriority {
-    /// Its class is not there.
+    /// The class does not exist.
     Undefined {
-        /// The class.
+        /// The name of the class.
         class: String,
     },
-    /// It is below the scheduling priority.
+    /// The priority is below the scheduling priority.
     Below {
-        /// What was asked for.
+        /// The refused priority.
         preemption: Priority,
-        /// What is used.
+        /// The priority that is used instead.
         scheduling: Priority,
     },
-    /// It is further above the scheduling priority than is allowed.
+    /// The priority exceeds the scheduling priority by more than the limit.
     TooFarAbove {
-        /// What was asked for.
+        /// The refused priority.
         preemption: Priority,
-        /// What is used.
+        /// The priority that is used instead.
         scheduling: Priority,
-        /// How far it may be above.
+        /// The largest allowed excess.
         limit: u32,
     },
 }
 
-/// The preemption priority of a group that names this class for it.
+/// Returns the preemption priority of a group that names this preemption priority class.
 pub fn preemption_priority(
     class: Option<&str>,
     scheduling: Priority,
@@ -56,7 +56,7 @@ pub fn preemption_priority(
 }
 
 impl InvalidPreemptionPriority {
-    /// In one word.
+    /// Returns the reason for a condition.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Undefined { .. } => "ClassNotDefined",

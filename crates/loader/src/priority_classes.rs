@@ -1,4 +1,4 @@
-//! Priority classes: what a pod's priority is, whether it may preempt, what it tolerates as a victim, and whether it opted out.
+//! Reads PriorityClasses: the priority of a pod, whether it may preempt, its toleration as a candidate, and whether it opted out.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use reprieve_api::{InputError, Sourced};
 
 const MINIMUM: &str = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority";
 const SECONDS: &str = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds";
-/// On a class or on a pod: whether it may be preempted.
+/// The annotation of a class or a pod that says whether pods may be preempted.
 pub const ALLOW_PREEMPTION: &str = "yunikorn.apache.org/allow-preemption";
 
-/// The classes by name.
+/// The priority classes of a cluster.
 #[derive(Clone, Debug)]
 pub struct Classes {
     classes: BTreeMap<String, Class>,
     global_default: Option<(i32, Option<String>)>,
-    /// How far a group's preemption priority may lie above its scheduling priority; `None` is no limit.
+    /// The largest excess of a group's preemption priority over its scheduling priority; `None` is no limit.
     pub max_preemption_excess: Option<u32>,
 }
 
@@ -48,11 +48,11 @@ impl Classes {
             let value = object.value.unwrap_or_default();
             let preemption_policy = object.preemption_policy.clone();
             let toleration = toleration_of(object).unwrap_or_else(|problem| {
-                warnings.push(format!("PriorityClass {name}: {problem}; its toleration is void"));
+                warnings.push(format!("PriorityClass {name}: {problem}; its toleration is ignored"));
                 None
             });
             let opted_out = annotation(object, ALLOW_PREEMPTION) == Some("false");
-            // The API server takes the lowest where a race made several.
+            // If a race created several default classes, the API server uses the one with the lowest value.
             let is_lower = |(lowest, _): &(i32, Option<String>)| value < *lowest;
             if object.global_default == Some(true) && global_default.as_ref().is_none_or(is_lower) {
                 global_default = Some((value, preemption_policy.clone()));
@@ -62,22 +62,21 @@ impl Classes {
         Ok(Self { classes, global_default, max_preemption_excess })
     }
 
-    /// The value of a class.
+    /// Returns the value of a class.
     pub fn value(&self, name: &str) -> Option<Priority> {
         self.classes.get(name).map(|class| Priority(class.value))
     }
 
-    /// Whether a class that is named is defined nowhere.
+    /// Whether a pod names a class that does not exist.
     pub fn is_undefined(&self, name: Option<&str>) -> bool {
-        named(name).is_some_and(|name| !self.classes.contains_key(name))
+        non_empty(name).is_some_and(|name| !self.classes.contains_key(name))
     }
 
-    /// The priority: what is set, else the class's, else the default class's, else 0.
+    /// Returns the priority that is set, else the value of the class, else that of the default class, else 0.
     pub fn priority(&self, set: Option<i32>, class: Option<&str>) -> Result<Priority, InputError> {
-        let from_class = || match named(class) {
+        let from_class = || match non_empty(class) {
             Some(name) => self.value(name).map(|priority| priority.0).ok_or_else(|| {
-                let problem =
-                    format!("PriorityClass {name:?} is not defined; add it to the input, or set spec.priority");
+                let problem = format!("PriorityClass {name:?} is not in the input; add it, or set spec.priority");
                 InputError::new(problem).field("spec.priorityClassName")
             }),
             None => Ok(self.global_default.as_ref().map_or(0, |(value, _)| *value)),
@@ -85,27 +84,27 @@ impl Classes {
         set.map_or_else(from_class, Ok).map(Priority)
     }
 
-    /// Whether it may preempt: its own word, else its class's.
+    /// Whether a pod may preempt, by its own `preemptionPolicy`, else by that of its class.
     pub fn preempts(&self, own: Option<&str>, class: Option<&str>) -> bool {
-        let from_class = || match named(class) {
+        let from_class = || match non_empty(class) {
             Some(name) => self.classes.get(name).and_then(|class| class.preemption_policy.as_deref()),
             None => self.global_default.as_ref().and_then(|(_, policy)| policy.as_deref()),
         };
         own.or_else(from_class) != Some("Never")
     }
 
-    /// What a pod of the class tolerates. A pod that names none tolerates nothing, even where there is a default class.
+    /// Returns the toleration of a class. A pod that names no class has none, even if there is a default class.
     pub fn toleration(&self, class: Option<&str>) -> Option<Toleration> {
-        self.classes.get(named(class)?)?.toleration
+        self.classes.get(non_empty(class)?)?.toleration
     }
 
-    /// Whether a pod of the class opted out of being preempted.
+    /// Whether pods of the class opted out of preemption.
     pub fn opted_out(&self, class: Option<&str>) -> bool {
-        named(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
+        non_empty(class).and_then(|name| self.classes.get(name)).is_some_and(|class| class.opted_out)
     }
 }
 
-fn named(class: Option<&str>) -> Option<&str> {
+fn non_empty(class: Option<&str>) -> Option<&str> {
     class.filter(|name| !name.is_empty())
 }
 
@@ -113,19 +112,20 @@ fn annotation<'o>(class: &'o PriorityClass, key: &str) -> Option<&'o str> {
     class.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// The toleration that the annotations spell; an unreadable one voids it whole. (Rules 4 and 5 of the tolerations.)
+/// Reads the toleration annotations; if one is invalid, the class has no toleration: `docs/rules/toleration.md#t4` and `#t5`.
 fn toleration_of(class: &PriorityClass) -> Result<Option<Toleration>, String> {
     let (minimum, seconds) = (annotation(class, MINIMUM), annotation(class, SECONDS));
     if minimum.is_none() && seconds.is_none() {
         return Ok(None);
     }
-    let unreadable = |key: &str, text: &str, kind: &str| format!("{key}: {text:?} is not {kind} in base 10");
+    let invalid =
+        |key: &str, text: &str, range: &str| format!("{key}: {text:?} is not valid; write a whole number {range}");
     let minimum = match minimum {
-        Some(text) => text.parse().map_err(|_| unreadable(MINIMUM, text, "a 32-bit integer"))?,
+        Some(text) => text.parse().map_err(|_| invalid(MINIMUM, text, "from -2^31 to 2^31-1"))?,
         None => class.value.unwrap_or_default().saturating_add(1),
     };
     let seconds = match seconds {
-        Some(text) => text.parse().map_err(|_| unreadable(SECONDS, text, "a 64-bit integer"))?,
+        Some(text) => text.parse().map_err(|_| invalid(SECONDS, text, "from -2^63 to 2^63-1"))?,
         None => 0,
     };
     Ok(Some(Toleration { minimum: Priority(minimum), seconds }))

@@ -1,4 +1,4 @@
-//! Whose objects the queues come from.
+//! The policy objects from which the queues of a snapshot come.
 
 use reprieve_api::{InputError, Pod};
 use reprieve_engine::QueueId;
@@ -9,15 +9,16 @@ use crate::names::QueueNames;
 use crate::quota::{KueueTables, WorkloadReader};
 use crate::yunikorn::{YuniKornTree, queue_of};
 
-/// Whose objects the queues come from. One source counts: where the input has several, YuniKorn's before Koordinator's before Kueue's.
+/// The objects from which the queues come. If the input has objects of several policies, YuniKorn's are used before Koordinator's, and
+/// those before Kueue's.
 pub enum QueueSource {
     /// The ConfigMap of YuniKorn.
     YuniKorn(YuniKornTree),
     /// The ElasticQuotas of Koordinator.
     Koordinator(ElasticQuotaTree),
-    /// The ClusterQueues of Kueue; pods are in none of them, workloads are.
+    /// The ClusterQueues of Kueue, whose quota workloads use, not pods.
     Kueue(Box<WorkloadReader>),
-    /// The input has no queues, or those of Kueue are not read yet.
+    /// The input has no queues, or Kueue's are not read yet.
     None,
 }
 
@@ -30,7 +31,7 @@ impl QueueSource {
         }
     }
 
-    /// The queue whose quota a pod uses. An error where the pod names a quota that does not exist.
+    /// Returns the queue whose quota a pod uses. A pod that names an unknown ElasticQuota is an error.
     pub fn queue_of(&self, pod: &Pod) -> Result<Option<QueueId>, InputError> {
         match self {
             Self::YuniKorn(tree) => Ok(queue_of(pod).and_then(|path| tree.queue_id(&path))),
@@ -39,7 +40,7 @@ impl QueueSource {
         }
     }
 
-    /// Whether a pod names a queue that YuniKorn would create for it.
+    /// Whether a pod names a queue that is not in the tree, for which YuniKorn would create a dynamic queue.
     pub fn lacks_queue_of(&self, pod: &Pod) -> bool {
         match self {
             Self::YuniKorn(tree) => queue_of(pod).is_some_and(|path| tree.queue_id(&path).is_none()),
@@ -47,24 +48,17 @@ impl QueueSource {
         }
     }
 
-    /// The reader of workloads.
+    /// Returns the reader of Kueue's workloads.
     pub fn workloads(&self) -> Option<&WorkloadReader> {
-        match self {
-            Self::Kueue(workloads) => Some(workloads),
-            Self::YuniKorn(_) | Self::Koordinator(_) | Self::None => None,
-        }
+        if let Self::Kueue(workloads) = self { Some(workloads) } else { None }
     }
 
-    /// The reader of workloads, to keep their order.
+    /// Returns the reader of Kueue's workloads, to update their order.
     pub fn workloads_mut(&mut self) -> Option<&mut WorkloadReader> {
-        match self {
-            Self::Kueue(workloads) => Some(workloads),
-            Self::YuniKorn(_) | Self::Koordinator(_) | Self::None => None,
-        }
+        if let Self::Kueue(workloads) = self { Some(workloads) } else { None }
     }
 
-    /// Puts the queues into the tables, with Kueue's workloads where they are in them. Returns the names, and what is wrong with
-    /// some of Kueue's objects if they count.
+    /// Writes the queues and Kueue's workloads into the tables. Returns their names, and warnings about Kueue's objects.
     pub(crate) fn fill(
         &mut self,
         cluster: &mut Cluster,
@@ -74,14 +68,14 @@ impl QueueSource {
         let named = |queues: Vec<String>| (QueueNames { queues, ..QueueNames::default() }, Vec::new());
         match (&*self, kueue) {
             (Self::YuniKorn(tree), _) => {
-                let offered = |at: usize| cluster.nodes.iter().map(|node| node.allocatable[at]).sum();
+                let offered = |index: usize| cluster.nodes.iter().map(|node| node.allocatable[index]).sum();
                 let offered: Vec<i64> = (0..resources.len()).map(offered).collect();
-                cluster.queues = tree.queues(resources, &offered);
-                named(tree.queues.iter().map(|queue| queue.account.name.clone()).collect())
+                cluster.queues = tree.to_queue_tree(resources, &offered);
+                named(tree.queues.iter().map(|queue| queue.spec.name.clone()).collect())
             }
             (Self::Koordinator(quotas), _) => {
-                cluster.queues = quotas.queues(resources);
-                named(quotas.accounts.iter().map(|account| account.name.clone()).collect())
+                cluster.queues = quotas.to_queue_tree(resources);
+                named(quotas.specs.iter().map(|spec| spec.name.clone()).collect())
             }
             (Self::Kueue(_) | Self::None, Some(kueue)) => {
                 let KueueTables { queues, rules, workloads, names, warnings, reader } = kueue;

@@ -1,30 +1,30 @@
-//! A queue as every policy has one.
+//! A queue independent of any policy.
 
 use reprieve_engine::QueueId;
 use reprieve_engine::queues::{Queue, QueuePriority, UNDEFINED};
 
 use crate::Amounts;
 
-/// A queue with its limits, whatever its policy calls it.
+/// A queue of any policy: a YuniKorn queue, an ElasticQuota, a ClusterQueue or a Cohort.
 #[derive(Clone, Debug, Default)]
 pub struct QueueSpec {
-    /// Its name.
+    /// The name, or the full path under YuniKorn.
     pub name: String,
-    /// The index of the queue above it.
+    /// The index of the parent queue.
     pub parent: Option<usize>,
-    /// What it is guaranteed.
+    /// The guaranteed amounts.
     pub guarantee: Amounts,
-    /// What it may use at most.
-    pub ceiling: Amounts,
+    /// The largest amounts that the queue may use.
+    pub limit: Amounts,
 }
 
 impl QueueSpec {
-    /// The resources that it has a limit of.
+    /// Returns the resources with a guarantee or a limit.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
-        self.guarantee.keys().chain(self.ceiling.keys())
+        self.guarantee.keys().chain(self.limit.keys())
     }
 
-    /// The queue as the engine has it, with no rules but its limits.
+    /// Returns the queue for the engine, with default rules.
     pub(crate) fn queue(&self, resources: &[String]) -> Queue {
         let by_resource = |amounts: &Amounts| -> Vec<i64> {
             resources.iter().map(|resource| amounts.get(resource).copied().unwrap_or(UNDEFINED)).collect()
@@ -32,7 +32,7 @@ impl QueueSpec {
         Queue {
             parent: self.parent.map(QueueId::new),
             guarantee: by_resource(&self.guarantee),
-            limit: by_resource(&self.ceiling),
+            limit: by_resource(&self.limit),
             local_quota: vec![0; resources.len()],
             fence: false,
             preemptible: true,

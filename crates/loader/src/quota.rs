@@ -1,4 +1,5 @@
-//! Kueue's objects become the quota tree, its rules, and workloads.
+//! Reads Kueue's objects: the quota tree, the rules of each queue (this file), and the workloads (`workloads`). The rules are in
+//! `docs/rules/kueue.md` and `docs/rules/kueue-cohorts.md`.
 
 mod workloads;
 
@@ -15,41 +16,40 @@ use serde_json::Value;
 
 use crate::names::{Numbered, QueueNames};
 use crate::namespace_selector::{self, Namespaces};
-use crate::preemption_options::{choice, sorting};
+use crate::preemption_options::{parse_choice, sorting};
 use crate::protected_namespaces::protected;
 use crate::requests::{self, text_of};
 use crate::workload_classes::WorkloadClasses;
-use crate::{Interner, QueueSpec, by_name};
+use crate::{Interner, QueueSpec, by_name, path_from_root};
 use reprieve_api::kueue::{
     BorrowWithinCohortSpec, ClusterQueueSpec, CohortSpec, FlavorSpec, KueueWorkload, PreemptionSpec, ResourceGroupSpec,
     ResourceQuota,
 };
 use reprieve_api::{InputError, ObjectSet, quantity};
-use workloads::{Places, unfinished};
-pub use workloads::{WorkloadReader, ranked_by};
+use workloads::{PlacedPods, unfinished};
+pub use workloads::{WorkloadReader, workload_order_key};
 
-const BILLION: i64 = 1_000_000_000;
+const NANO_PER_UNIT: i64 = 1_000_000_000;
 
-/// What Kueue's objects add to a snapshot.
+/// The tables of a snapshot that come from Kueue's objects.
 pub struct KueueTables {
     pub queues: QueueTree,
     pub rules: QuotaRules,
     pub workloads: Vec<Workload>,
     pub(crate) names: QueueNames,
-    /// What is wrong with some of them.
     pub warnings: Vec<String>,
-    /// Reads more of them.
+    /// Converts workloads that change later.
     pub reader: WorkloadReader,
 }
 
-/// Where what is not evaluated is noted down.
+/// Collects warnings, and texts for explanations.
 struct Notes<'a> {
     texts: &'a mut Interner,
     warnings: &'a mut Vec<String>,
 }
 
-/// `None` where there is no ClusterQueue. `places_all` says whether the pods of all workloads are this scheduler's to place; else only
-/// those are whose template names it.
+/// Reads Kueue's objects; `None` if there is no ClusterQueue. If `places_all`, this scheduler places the pods of all workloads, otherwise
+/// only those whose template names it.
 pub fn kueue_tables(
     objects: &ObjectSet,
     scheduler: &str,
@@ -59,13 +59,13 @@ pub fn kueue_tables(
     if objects.cluster_queues.is_empty() {
         return Ok(None);
     }
-    let reading = QuotaTreeBuilder::new(objects)?;
-    let (queues, rules) = reading.tree()?;
-    let queue_names = reading.nodes.iter().map(|node| node.name.clone()).collect();
+    let tree = QuotaTreeBuilder::new(objects)?;
+    let (queues, rules) = tree.tree()?;
+    let queue_names = tree.drafts.iter().map(|node| node.name.clone()).collect();
     let mut warnings = Vec::new();
     let notes = &mut Notes { texts, warnings: &mut warnings };
-    let places = Places { all: places_all, scheduler: scheduler.to_owned() };
-    let mut reader = WorkloadReader::new(reading, &rules, objects, places, notes)?;
+    let places = PlacedPods { all: places_all, scheduler: scheduler.to_owned() };
+    let mut reader = WorkloadReader::new(tree, &rules, objects, places, notes)?;
     let named = unfinished(objects)?;
     let workloads = reader.all(&named, notes)?;
     Ok(Some(KueueTables {
@@ -74,70 +74,73 @@ pub fn kueue_tables(
         workloads,
         names: QueueNames {
             queues: queue_names,
-            pod_sets: named.values().map(|one| pod_set_names(&one.object)).collect(),
+            pod_sets: named.values().map(|workload| pod_set_names(&workload.object)).collect(),
             workloads: Numbered::new(named.into_keys().collect(), WorkloadId::new),
-            flavors: reader.reading.flavors.keys().cloned().collect(),
-            resources: reader.reading.resources.keys().cloned().collect(),
+            flavors: reader.tree.flavors.keys().cloned().collect(),
+            resources: reader.tree.resources.keys().cloned().collect(),
         },
         warnings,
         reader,
     }))
 }
 
-/// The names of a workload's pod sets, in its order.
+/// Returns the names of a workload's pod sets.
 pub fn pod_set_names(workload: &KueueWorkload) -> Vec<String> {
     workload.spec.pod_sets.iter().map(|set| set.name.clone()).collect()
 }
 
-/// Queues and cohorts as plain accounts; flavors are added up.
-pub fn accounts(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
-    let reading = QuotaTreeBuilder::new(objects)?;
-    let names: BTreeMap<QuotaResourceId, &String> = reading.resources.iter().map(|(name, id)| (*id, name)).collect();
-    let account = |node: &QueueDraft| {
-        let mut account = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
+/// Returns ClusterQueues and cohorts with their quotas summed over all flavors.
+pub fn queue_specs(objects: &ObjectSet) -> Result<Vec<QueueSpec>, InputError> {
+    let tree = QuotaTreeBuilder::new(objects)?;
+    let names: BTreeMap<QuotaResourceId, &String> = tree.resources.iter().map(|(name, id)| (*id, name)).collect();
+    let spec = |node: &QueueDraft| {
+        let mut spec = QueueSpec { name: node.name.clone(), parent: node.parent, ..QueueSpec::default() };
         let mut limited: BTreeMap<&String, Option<i64>> = BTreeMap::new();
         for ((_, resource), quota) in &node.quota {
             let name = names[resource];
-            let guarantee = account.guarantee.entry(name.clone()).or_default();
+            let guarantee = spec.guarantee.entry(name.clone()).or_default();
             *guarantee = guarantee.saturating_add(quota.nominal);
-            let ceiling = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
+            let limit = quota.borrowing_limit.map(|limit| quota.nominal.saturating_add(limit));
             let sum = limited.entry(name).or_insert(Some(0));
-            *sum = sum.zip(ceiling).map(|(sum, ceiling)| sum.saturating_add(ceiling));
+            *sum = sum.zip(limit).map(|(sum, limit)| sum.saturating_add(limit));
         }
-        let ceilings = limited.into_iter().filter_map(|(name, ceiling)| Some((name.clone(), ceiling?)));
-        account.ceiling = ceilings.collect();
-        account
+        let limits = limited.into_iter().filter_map(|(name, limit)| Some((name.clone(), limit?)));
+        spec.limit = limits.collect();
+        spec
     };
-    Ok(reading.nodes.iter().map(account).collect())
+    Ok(tree.drafts.iter().map(spec).collect())
 }
 
-/// A queue or cohort before quotas are summed.
+/// The quota of each resource of each flavor.
+type Quotas = BTreeMap<(FlavorId, QuotaResourceId), QuotaLimits>;
+
+/// A ClusterQueue or cohort before its quota includes that of the queues below it.
 struct QueueDraft {
     name: String,
     parent: Option<usize>,
-    quota: BTreeMap<(FlavorId, QuotaResourceId), CellQuota>,
+    quota: Quotas,
     namespace_selector: Option<Option<LabelSelector>>,
-    /// Its rules, except for what it may borrow.
+    /// The rules without the borrowing limits.
     rules: QueueRules,
 }
 
 #[derive(Clone, Copy)]
-struct CellQuota {
+struct QuotaLimits {
     nominal: i64,
     borrowing_limit: Option<i64>,
     lending_limit: Option<i64>,
 }
 
-/// What is known of Kueue's objects but for LocalQueues and Workloads.
+/// Kueue's objects except LocalQueues and Workloads.
 struct QuotaTreeBuilder {
     flavors: BTreeMap<String, (FlavorId, FlavorSpec)>,
     resources: BTreeMap<String, QuotaResourceId>,
-    nodes: Vec<QueueDraft>,
+    drafts: Vec<QueueDraft>,
     cohorts: BTreeMap<String, usize>,
-    queues: BTreeMap<String, QueueId>,
+    cluster_queues: BTreeMap<String, QueueId>,
     classes: WorkloadClasses,
     namespaces: Namespaces,
-    /// The namespaces in which nobody is taken.
+    /// The namespaces whose workloads are never victims.
     protected: BTreeSet<String>,
 }
 
@@ -145,28 +148,29 @@ impl QuotaTreeBuilder {
     fn new(objects: &ObjectSet) -> Result<Self, InputError> {
         let named = by_name::<String, _>(&objects.resource_flavors)?;
         let flavors = named.into_iter().enumerate();
-        let flavors = flavors.map(|(at, (name, one))| (name, (FlavorId::new(at), one.object.spec.clone()))).collect();
+        let flavors =
+            flavors.map(|(index, (name, flavor))| (name, (FlavorId::new(index), flavor.object.spec.clone()))).collect();
         let groups = objects.cluster_queues.iter().flat_map(|queue| &queue.object.spec.resource_groups);
         let groups = groups.chain(objects.cohorts.iter().flat_map(|cohort| &cohort.object.spec.resource_groups));
         let named: BTreeSet<&String> = groups.flat_map(|group| &group.covered_resources).collect();
         let resources = named.into_iter().enumerate();
-        let resources = resources.map(|(at, name)| (name.clone(), QuotaResourceId::new(at))).collect();
-        let mut reading = Self {
+        let resources = resources.map(|(index, name)| (name.clone(), QuotaResourceId::new(index))).collect();
+        let mut tree = Self {
             flavors,
             resources,
-            nodes: Vec::new(),
+            drafts: Vec::new(),
             cohorts: BTreeMap::new(),
-            queues: BTreeMap::new(),
+            cluster_queues: BTreeMap::new(),
             classes: WorkloadClasses::new(objects)?,
             namespaces: Namespaces::new(objects),
             protected: protected(objects),
         };
-        reading.add_cohorts(objects)?;
-        reading.add_queues(objects)?;
-        Ok(reading)
+        tree.add_cohorts(objects)?;
+        tree.add_queues(objects)?;
+        Ok(tree)
     }
 
-    /// Cohorts, those that are only named among them, parents first.
+    /// Adds cohorts, parents first. A cohort needs no object: a ClusterQueue or cohort may just name it.
     fn add_cohorts(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
         let defined = by_name::<String, _>(&objects.cohorts)?;
         let mut names: BTreeSet<String> = defined.keys().cloned().collect();
@@ -177,29 +181,25 @@ impl QuotaTreeBuilder {
             defined.get(name).and_then(|cohort| cohort.object.spec.parent_name.clone()).filter(|name| !name.is_empty())
         };
         for name in &names {
-            let mut path = vec![name.clone()];
-            while let Some(parent) = parent_of(&path[path.len() - 1]) {
-                if path.contains(&parent) {
-                    let problem = format!("cohort {parent:?} is above itself; break the cycle");
-                    return Err(defined[name].locate(InputError::new(problem).field("spec.parentName")));
-                }
-                path.push(parent);
-            }
-            for name in path.into_iter().rev() {
+            let path = path_from_root(name, parent_of).map_err(|parent| {
+                let problem = format!("cohort {parent:?} is an ancestor of itself; break the cycle");
+                defined[name].locate(InputError::new(problem).field("spec.parentName"))
+            })?;
+            for name in path {
                 if self.cohorts.contains_key(&name) {
                     continue;
                 }
                 let parent = parent_of(&name).map(|parent| self.cohorts[&parent]);
                 let node = match defined.get(&name) {
-                    None => self.node(&name, parent, &ClusterQueueSpec::default())?,
+                    None => self.draft(&name, parent, &ClusterQueueSpec::default())?,
                     Some(cohort) => {
                         let CohortSpec { resource_groups, fair_sharing, .. } = cohort.object.spec.clone();
                         let spec = ClusterQueueSpec { resource_groups, fair_sharing, ..ClusterQueueSpec::default() };
-                        self.node(&name, parent, &spec).map_err(|error| cohort.locate(error))?
+                        self.draft(&name, parent, &spec).map_err(|error| cohort.locate(error))?
                     }
                 };
-                self.cohorts.insert(name, self.nodes.len());
-                self.nodes.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
+                self.cohorts.insert(name, self.drafts.len());
+                self.drafts.push(QueueDraft { rules: QueueRules { is_cohort: true, ..node.rules }, ..node });
             }
         }
         Ok(())
@@ -210,31 +210,27 @@ impl QuotaTreeBuilder {
             let spec = &queue.object.spec;
             let cohort = spec.cohort_name.as_ref().filter(|name| !name.is_empty());
             let parent = cohort.map(|cohort| self.cohorts[cohort]);
-            let node = self.node(&name, parent, spec).map_err(|error| queue.locate(error))?;
-            self.queues.insert(name, QueueId::new(self.nodes.len()));
-            self.nodes.push(node);
+            let node = self.draft(&name, parent, spec).map_err(|error| queue.locate(error))?;
+            self.cluster_queues.insert(name, QueueId::new(self.drafts.len()));
+            self.drafts.push(node);
         }
         Ok(())
     }
 
-    fn node(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
+    fn draft(&self, name: &str, parent: Option<usize>, spec: &ClusterQueueSpec) -> Result<QueueDraft, InputError> {
         let (quota, groups) = self.quota(&spec.resource_groups)?;
         namespace_selector::check(&spec.namespace_selector)?;
         let namespace_selector = spec.namespace_selector.clone();
         Ok(QueueDraft { name: name.to_owned(), parent, quota, namespace_selector, rules: queue_rules(spec, groups)? })
     }
 
-    #[allow(clippy::type_complexity, reason = "the pair has no name of its own")]
-    fn quota(
-        &self,
-        groups: &[ResourceGroupSpec],
-    ) -> Result<(BTreeMap<(FlavorId, QuotaResourceId), CellQuota>, Vec<ResourceGroup>), InputError> {
+    fn quota(&self, groups: &[ResourceGroupSpec]) -> Result<(Quotas, Vec<ResourceGroup>), InputError> {
         let mut quota = BTreeMap::new();
         let mut read = Vec::new();
-        for (at, group) in groups.iter().enumerate() {
+        for (index, group) in groups.iter().enumerate() {
             let mut flavors = Vec::new();
             for (flavor_at, flavor) in group.flavors.iter().enumerate() {
-                let path = format!("spec.resourceGroups[{at}].flavors[{flavor_at}]");
+                let path = format!("spec.resourceGroups[{index}].flavors[{flavor_at}]");
                 let Some((id, _)) = self.flavors.get(&flavor.name) else {
                     let problem = format!("ResourceFlavor {:?} is not in the input; add it", flavor.name);
                     return Err(InputError::new(problem).field(format!("{path}.name")));
@@ -242,10 +238,10 @@ impl QuotaTreeBuilder {
                 flavors.push(*id);
                 for resource in &flavor.resources {
                     let Some(&of) = self.resources.get(&resource.name) else {
-                        let problem = format!("{:?} is not among the covered resources", resource.name);
+                        let problem = format!("{:?} is not in coveredResources; add it there", resource.name);
                         return Err(InputError::new(problem).field(format!("{path}.resources")));
                     };
-                    let cell = cell_quota(resource).map_err(|error| {
+                    let cell = quota_limits(resource).map_err(|error| {
                         let field = error.field.clone().unwrap_or_default();
                         error.field(format!("{path}.{}.{field}", resource.name))
                     })?;
@@ -258,45 +254,42 @@ impl QuotaTreeBuilder {
         Ok((quota, read))
     }
 
-    /// Sums the quotas from the leaves up.
+    /// Returns the tree, in which the quota of a cohort includes what the queues below it lend.
     fn tree(&self) -> Result<(QueueTree, QuotaRules), InputError> {
-        let mut cells: BTreeSet<(FlavorId, QuotaResourceId)> = BTreeSet::new();
-        for node in &self.nodes {
-            cells.extend(node.quota.keys());
-        }
+        let cells: BTreeSet<_> = self.drafts.iter().flat_map(|draft| draft.quota.keys().copied()).collect();
         let cells: Vec<(FlavorId, QuotaResourceId)> = cells.into_iter().collect();
         let n = cells.len();
         let quota = |node: &QueueDraft, cell: usize| node.quota.get(&cells[cell]).copied();
         let mut subtree: Vec<Vec<i64>> = self
-            .nodes
+            .drafts
             .iter()
             .map(|node| (0..n).map(|cell| quota(node, cell).map_or(0, |quota| quota.nominal)).collect())
             .collect();
-        let mut kept: Vec<Vec<i64>> = vec![vec![0; n]; self.nodes.len()];
-        // Cohorts stand before what is in them only among themselves, so depth decides the order of the sums.
-        let depth = |at: usize| std::iter::successors(Some(at), |&at| self.nodes[at].parent).count();
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(depth(at)));
-        for at in order {
+        let mut local: Vec<Vec<i64>> = vec![vec![0; n]; self.drafts.len()];
+        // Drafts are not sorted by depth: ClusterQueues come after all cohorts.
+        let depth = |index: usize| std::iter::successors(Some(index), |&index| self.drafts[index].parent).count();
+        let mut order: Vec<usize> = (0..self.drafts.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(depth(index)));
+        for index in order {
             for cell in 0..n {
-                let lending = quota(&self.nodes[at], cell).and_then(|quota| quota.lending_limit);
-                kept[at][cell] = lending.map_or(0, |limit| (subtree[at][cell] - limit).max(0));
-                if let Some(parent) = self.nodes[at].parent {
-                    let lent = subtree[at][cell] - kept[at][cell];
+                let lending = quota(&self.drafts[index], cell).and_then(|quota| quota.lending_limit);
+                local[index][cell] = lending.map_or(0, |limit| (subtree[index][cell] - limit).max(0));
+                if let Some(parent) = self.drafts[index].parent {
+                    let lent = subtree[index][cell] - local[index][cell];
                     subtree[parent][cell] = subtree[parent][cell].checked_add(lent).ok_or_else(|| {
                         InputError::new(format!(
-                            "the quotas below cohort {} add up to more than 2^63-1",
-                            self.nodes[parent].name
+                            "the quotas below cohort {} exceed 2^63-1; lower them",
+                            self.drafts[parent].name
                         ))
                     })?;
                 }
             }
         }
-        let queues = self.nodes.iter().enumerate().map(|(at, node)| Queue {
+        let queues = self.drafts.iter().enumerate().map(|(index, node)| Queue {
             parent: node.parent.map(QueueId::new),
-            guarantee: subtree[at].clone(),
+            guarantee: subtree[index].clone(),
             limit: vec![UNDEFINED; n],
-            local_quota: kept[at].clone(),
+            local_quota: local[index].clone(),
             fence: false,
             preemptible: true,
             delay_micros: 0,
@@ -304,10 +297,10 @@ impl QuotaTreeBuilder {
         });
         let queues = QueueTree::new(true, n, queues.collect());
         let mut table = vec![vec![None; self.resources.len()]; self.flavors.len()];
-        for (at, (flavor, resource)) in cells.iter().enumerate() {
-            table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(at));
+        for (index, (flavor, resource)) in cells.iter().enumerate() {
+            table[flavor.index()][resource.index()] = Some(FlavorResourceId::new(index));
         }
-        let rules = self.nodes.iter().map(|node| {
+        let rules = self.drafts.iter().map(|node| {
             let limit = |cell| node.quota.get(cell).and_then(|quota| quota.borrowing_limit);
             QueueRules { borrowing_limit: cells.iter().map(limit).collect(), ..node.rules.clone() }
         });
@@ -318,19 +311,19 @@ impl QuotaTreeBuilder {
     }
 }
 
-/// A workload that is done holds nothing, though its admission stays written.
+/// Whether a workload has finished. A finished workload holds no quota, although `status.admission` stays.
 pub fn is_finished(workload: &KueueWorkload) -> bool {
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
-    conditions.into_iter().any(|one| one.type_ == "Finished" && one.status == "True")
+    conditions.into_iter().any(|condition| condition.type_ == "Finished" && condition.status == "True")
 }
 
-/// The rules of a queue, except for what it may borrow.
+/// Reads the rules of a queue without its borrowing limits.
 fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<QueueRules, InputError> {
     let ClusterQueueSpec { preemption, flavor_fungibility: fungibility, .. } = spec;
     Ok(QueueRules {
         is_cohort: false,
         borrowing_limit: Vec::new(),
-        within: choice(
+        within: parse_choice(
             "spec.preemption.withinClusterQueue",
             preemption.within_cluster_queue.as_deref(),
             &[
@@ -338,9 +331,8 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
                 ("LowerPriority", WithinClusterQueue::LowerPriority),
                 ("LowerOrNewerEqualPriority", WithinClusterQueue::LowerOrNewerEqualPriority),
             ],
-            "Never, LowerPriority or LowerOrNewerEqualPriority",
         )?,
-        reclaim: choice(
+        reclaim: parse_choice(
             "spec.preemption.reclaimWithinCohort",
             preemption.reclaim_within_cohort.as_deref(),
             &[
@@ -351,49 +343,46 @@ fn queue_rules(spec: &ClusterQueueSpec, groups: Vec<ResourceGroup>) -> Result<Qu
                 ("ReclaimFromAny", ReclaimWithinCohort::Any),
                 ("ReclaimAny", ReclaimWithinCohort::Any),
             ],
-            "Never, LowerPriority or Any",
         )?,
         trigger_after_seconds: trigger_after_seconds(preemption)?,
         sorting: sorting(&preemption.workload_sorting)?,
         borrow: borrow_within(preemption.borrow_within_cohort.as_ref())?,
-        when_can_borrow: stops_search(
+        when_can_borrow: parse_fungibility(
             "spec.flavorFungibility.whenCanBorrow",
             fungibility.when_can_borrow.as_deref().unwrap_or("MayStopSearch"),
             "Borrow",
         )?,
-        when_can_preempt: stops_search(
+        when_can_preempt: parse_fungibility(
             "spec.flavorFungibility.whenCanPreempt",
             fungibility.when_can_preempt.as_deref().unwrap_or("TryNextFlavor"),
             "Preempt",
         )?,
         preempts_before_borrowing: fungibility.preference.as_deref() == Some("PreemptionOverBorrowing"),
-        queueing: choice(
+        queueing: parse_choice(
             "spec.queueingStrategy",
             spec.queueing_strategy.as_deref(),
             &[("BestEffortFIFO", QueueingStrategy::BestEffortFifo), ("StrictFIFO", QueueingStrategy::StrictFifo)],
-            "BestEffortFIFO or StrictFIFO",
         )?,
         weight: weight_of(spec.fair_sharing.weight.as_ref())?,
         groups,
     })
 }
 
-/// `also` is the last version's word for `MayStopSearch`.
-fn stops_search(field: &str, text: &str, also: &str) -> Result<Fungibility, InputError> {
+/// `alias` is the name of `MayStopSearch` in the previous API version.
+fn parse_fungibility(field: &str, text: &str, alias: &str) -> Result<Fungibility, InputError> {
     let choices = [
         ("MayStopSearch", Fungibility::MayStopSearch),
-        (also, Fungibility::MayStopSearch),
+        (alias, Fungibility::MayStopSearch),
         ("TryNextFlavor", Fungibility::TryNextFlavor),
     ];
-    choice(field, Some(text), &choices, "MayStopSearch or TryNextFlavor")
+    parse_choice(field, Some(text), &choices)
 }
 
 fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError> {
-    match preemption.trigger_after_workload_waiting_seconds {
-        None => Ok(0),
-        Some(seconds @ 0..) => Ok(seconds),
-        Some(seconds) => {
-            let problem = format!("{seconds} is below 0; write how many seconds, or leave it out");
+    match preemption.trigger_after_workload_waiting_seconds.unwrap_or(0) {
+        seconds @ 0.. => Ok(seconds),
+        seconds => {
+            let problem = format!("{seconds} is negative; write 0 or more seconds, or remove the field");
             Err(InputError::new(problem).field("spec.preemption.triggerAfterWorkloadWaitingSeconds"))
         }
     }
@@ -402,15 +391,14 @@ fn trigger_after_seconds(preemption: &PreemptionSpec) -> Result<i64, InputError>
 fn borrow_within(spec: Option<&BorrowWithinCohortSpec>) -> Result<BorrowWithinCohort, InputError> {
     let Some(spec) = spec else { return Ok(BorrowWithinCohort::Never) };
     let threshold = spec.max_priority_threshold.map(Priority);
-    choice(
+    parse_choice(
         "spec.preemption.borrowWithinCohort.policy",
         spec.policy.as_deref(),
         &[("Never", BorrowWithinCohort::Never), ("LowerPriority", BorrowWithinCohort::LowerPriority { threshold })],
-        "Never or LowerPriority",
     )
 }
 
-fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
+fn quota_limits(resource: &ResourceQuota) -> Result<QuotaLimits, InputError> {
     let amount =
         |value: &Value, field: &str| requests::amount(&resource.name, value).map_err(|error| error.field(field));
     let limit = |value: &Option<Value>, field: &str| value.as_ref().map(|value| amount(value, field)).transpose();
@@ -419,11 +407,11 @@ fn cell_quota(resource: &ResourceQuota) -> Result<CellQuota, InputError> {
         Some(max) => Some((max - nominal).max(0)),
         None => limit(&resource.borrowing_limit, "borrowingLimit")?,
     };
-    Ok(CellQuota { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
+    Ok(QuotaLimits { nominal, borrowing_limit, lending_limit: limit(&resource.lending_limit, "lendingLimit")? })
 }
 
 fn weight_of(weight: Option<&Value>) -> Result<i64, InputError> {
-    let Some(value) = weight else { return Ok(BILLION) };
+    let Some(value) = weight else { return Ok(NANO_PER_UNIT) };
     let text = text_of(value);
     let wrong =
         |error: quantity::QuantityError| InputError::new(format!("{text:?} {error}")).field("spec.fairSharing.weight");

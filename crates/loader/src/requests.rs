@@ -1,6 +1,6 @@
-//! What a pod asks for, as Kubernetes counts it: containers that run together are summed, init containers run one after the other
-//! beside the sidecars started before them, a request of the pod as a whole beats its containers', overhead comes on top. For a
-//! pod that is being resized, the largest of desired, allocated and actual counts.
+//! Computes the requests of a pod as Kubernetes does: the sum over containers and sidecars, or the largest init container with the sidecars
+//! started before it if that is more; pod-level requests replace those of containers; overhead is added. For a pod that is being
+//! resized, the largest of desired, allocated and actual requests counts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,16 +12,15 @@ use reprieve_api::pod::ContainerStatus;
 use reprieve_api::quantity::QuantityError;
 use reprieve_api::{Container, InputError, Pod, PodSpec, PodStatus, quantity};
 
-/// By resource: how much, in thousandths of cpu and whole units of everything else.
+/// The amount of each resource: milli-CPU for cpu, whole units for all others.
 pub type Amounts = BTreeMap<String, i64>;
 
-/// By resource: how much, in billionths. Each quantity is rounded as the API server does when it stores it; sums are exact, and
-/// rounded once more at the end.
+/// The amount of each resource in billionths. Each quantity is rounded as by the API server; sums are exact and rounded at the end.
 type Exact = BTreeMap<String, i128>;
 
 type Quantities = BTreeMap<String, Quantity>;
 
-/// What the pod asks for.
+/// Returns the requests of a pod.
 pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     let empty = (PodSpec::default(), PodStatus::default());
     let spec = pod.spec.as_deref().unwrap_or(&empty.0);
@@ -46,9 +45,9 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
             raise(&mut total, containers_total(spec, status, View::Actual { infeasible })?);
         }
     }
-    let whole = pod_level_requests(spec);
-    if !whole.is_empty() {
-        let mut effective = read(&whole, "spec.resources.requests")?;
+    let pod_level = pod_level_requests(spec);
+    if !pod_level.is_empty() {
+        let mut effective = read(&pod_level, "spec.resources.requests")?;
         if reported.is_some() {
             if infeasible {
                 effective.clear();
@@ -64,11 +63,11 @@ pub fn requests(pod: &Pod) -> Result<Amounts, InputError> {
     rounded(total, "spec.containers")
 }
 
-/// Whether the pod's status has a say in what it asks for.
+/// Whether the requests of the pod depend on its status, because it is or was resized.
 pub fn requests_depend_on_status(pod: &Pod) -> bool {
     pod.status.as_ref().is_some_and(|status| {
-        let whole = status.resources.is_some() || status.allocated_resources.is_some();
-        whole || reports_resources(status) || resize_pending(status).is_some()
+        let pod_level = status.resources.is_some() || status.allocated_resources.is_some();
+        pod_level || reports_resources(status) || resize_pending(status).is_some()
     })
 }
 
@@ -76,17 +75,17 @@ fn container_statuses(status: &PodStatus) -> impl Iterator<Item = &ContainerStat
     status.container_statuses.iter().chain(&status.init_container_statuses).flatten()
 }
 
-/// Whether any container's status says what it was given.
+/// Whether the status of any container has allocated or actual resources.
 fn reports_resources(status: &PodStatus) -> bool {
     container_statuses(status).any(|status| status.allocated_resources.is_some() || status.resources.is_some())
 }
 
-/// The amounts of a resource list; `path` names it in an error.
+/// Returns the amounts of a resource list; errors name `path`.
 pub fn amounts(list: &Quantities, path: &str) -> Result<Amounts, InputError> {
     rounded(exact(list, |resource| format!("{path}.{resource}"))?, path)
 }
 
-/// An amount as a queue has it: in thousandths of cpu and whole units of everything else. A number may lack quotes.
+/// Returns the amount of a quantity in a queue's configuration, which may be a number or text.
 pub(crate) fn amount(resource: &str, value: &Value) -> Result<i64, InputError> {
     let text = text_of(value);
     let exact = quantity::parse_nano(&text);
@@ -94,7 +93,7 @@ pub(crate) fn amount(resource: &str, value: &Value) -> Result<i64, InputError> {
     amount.map_err(|error| InputError::new(format!("{text:?} {error}")))
 }
 
-/// A scalar as it is written.
+/// Returns the text of a scalar.
 pub(crate) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -103,7 +102,7 @@ fn in_units(resource: &str, exact: i128) -> Result<i64, QuantityError> {
     if resource == "cpu" { quantity::nano_to_milli(exact) } else { quantity::nano_to_units(exact) }
 }
 
-/// Whose word counts for a container.
+/// Which requests of a container to sum: those of its spec, or those that the kubelet reports as allocated or actual.
 #[derive(Clone, Copy)]
 enum View {
     Desired,
@@ -113,13 +112,13 @@ enum View {
 
 fn containers_total(spec: &PodSpec, status: &PodStatus, view: View) -> Result<Exact, InputError> {
     let mut total = Exact::new();
-    for (at, container) in spec.containers.iter().enumerate() {
-        add(&mut total, &container_requests(container, status, view, || format!("spec.containers[{at}]"))?);
+    for (index, container) in spec.containers.iter().enumerate() {
+        add(&mut total, &container_requests(container, status, view, || format!("spec.containers[{index}]"))?);
     }
     let mut sidecars = Exact::new();
     let mut initializing = Exact::new();
-    for (at, container) in spec.init_containers.iter().flatten().enumerate() {
-        let mut own = container_requests(container, status, view, || format!("spec.initContainers[{at}]"))?;
+    for (index, container) in spec.init_containers.iter().flatten().enumerate() {
+        let mut own = container_requests(container, status, view, || format!("spec.initContainers[{index}]"))?;
         if container.restart_policy.as_deref() == Some("Always") {
             add(&mut total, &own);
             add(&mut sidecars, &own);
@@ -164,16 +163,15 @@ fn container_requests(
     if infeasible { Ok(Exact::new()) } else { desired() }
 }
 
-/// A request that a container does not have is taken from its limit when the pod is read: an error about such a request names the limit,
-/// which is what the file has.
+/// Whether a request was copied from the limit when the pod was read. An error then names the limit, because the file has no request.
 fn is_from_limit(container: &Container, resource: &str) -> bool {
     let Some(resources) = &container.resources else { return false };
-    let of = |list: &Option<Quantities>| list.as_ref().and_then(|list| list.get(resource)).map(|one| one.0.clone());
-    let limit = of(&resources.limits);
-    limit.is_some() && limit == of(&resources.requests)
+    let quantity = |list: &Option<Quantities>| list.as_ref().and_then(|list| list.get(resource)).cloned();
+    let limit = quantity(&resources.limits);
+    limit.is_some() && limit == quantity(&resources.requests)
 }
 
-/// The amounts as they are written; `field` is the field of a resource, for an error.
+/// Parses quantities; `field` returns the field path of a resource for errors.
 fn exact(list: &Quantities, field: impl Fn(&str) -> String) -> Result<Exact, InputError> {
     let amount = |(resource, quantity): (&String, &Quantity)| {
         let text = quantity.0.as_str();
@@ -195,7 +193,7 @@ fn rounded(exact: Exact, path: &str) -> Result<Amounts, InputError> {
 
 fn add(total: &mut Exact, more: &Exact) {
     for (resource, amount) in more {
-        *total.entry(resource.clone()).or_default() += amount; // each is below 2^93, so no sum of them overflows
+        *total.entry(resource.clone()).or_default() += amount; // each amount is below 2^93, so the sum cannot overflow
     }
 }
 
@@ -206,7 +204,7 @@ fn raise(total: &mut Exact, to: Exact) {
     }
 }
 
-/// Whether a pod as a whole may request the resource.
+/// Whether the resource is allowed in pod-level requests.
 pub fn is_pod_level(resource: &str) -> bool {
     resource == "cpu" || resource == "memory" || is_huge_pages(resource)
 }
@@ -219,7 +217,7 @@ fn is_resize_infeasible(status: &PodStatus) -> bool {
     resize_pending(status).is_some_and(|reason| reason == "Infeasible")
 }
 
-/// Whether the pod runs and waits to be given more.
+/// Whether a resize of the pod is deferred until its node has room.
 pub fn is_resize_deferred(pod: &Pod) -> bool {
     pod.status.as_ref().and_then(resize_pending).is_some_and(|reason| reason == "Deferred")
 }
@@ -229,8 +227,8 @@ fn resize_pending(status: &PodStatus) -> Option<&str> {
     Some(pending.reason.as_deref().unwrap_or_default())
 }
 
-/// What a pod requests as a whole: what it says, and its own limits as far as no request says otherwise. The requests of containers
-/// do so for cpu and memory, but not for huge pages, which cannot be overcommitted.
+/// Returns the pod-level requests. A pod-level limit is a request if neither the pod nor, except for huge pages, a container requests the
+/// resource.
 pub(crate) fn pod_level_requests(spec: &PodSpec) -> Cow<'_, Quantities> {
     static NONE: Quantities = Quantities::new();
     let resources = spec.resources.as_ref();
@@ -242,7 +240,7 @@ pub(crate) fn pod_level_requests(spec: &PodSpec) -> Cow<'_, Quantities> {
         requests.is_some_and(|requests| requests.contains_key(resource))
     };
     let counts = |resource: &String| {
-        let by_container = !is_huge_pages(resource) && containers().any(|one| requests(one, resource));
+        let by_container = !is_huge_pages(resource) && containers().any(|container| requests(container, resource));
         is_pod_level(resource) && !own.contains_key(resource) && !by_container
     };
     let mut all = Cow::Borrowed(own);

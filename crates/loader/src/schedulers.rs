@@ -1,4 +1,4 @@
-//! Which scheduler is to place a pod: members of a gang that name another scheduler are not placed with it.
+//! Finds the scheduler of each gang. Members of a gang that name another scheduler are not placed with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,23 +6,23 @@ use reprieve_engine::policy::Policy;
 
 use reprieve_api::{NamespacedName, ObjectSet, Pod, group_of, job_of};
 
-/// The name that pods give Reprieve's scheduler unless it is configured otherwise.
+/// The default `schedulerName` of Reprieve.
 pub const DEFAULT_SCHEDULER_NAME: &str = "reprieve";
-/// The scheduler of pods that name none.
+/// The scheduler of pods without `schedulerName`.
 const UNNAMED: &str = "default-scheduler";
 
-/// Whose pods a decision places.
+/// The scheduler for which a decision is made.
 #[derive(Clone, Debug)]
 pub enum Schedulers {
-    /// Those that name this scheduler.
+    /// The scheduler of this name.
     Named(String),
-    /// Those of the scheduler that a gang belongs to, where it is not said which scheduler decides.
+    /// No name is given: the scheduler of each gang.
     ByGang(BTreeMap<NamespacedName, String>),
 }
 
 impl Schedulers {
-    /// The scheduler of this name, or, where none is given, that of each gang: [`DEFAULT_SCHEDULER_NAME`] if a pending member names it,
-    /// else `default-scheduler` if one does, else the first by name.
+    /// Without a name, the scheduler of a gang is [`DEFAULT_SCHEDULER_NAME`] if a pending member names it, else `default-scheduler` if a
+    /// pending member names that, else the first by name.
     pub fn new(objects: &ObjectSet, policy: &Policy, name: Option<&str>) -> Self {
         if let Some(name) = name {
             return Self::Named(name.to_owned());
@@ -40,8 +40,8 @@ impl Schedulers {
         Self::ByGang(named.into_iter().map(|(gang, names)| (gang, choose(names))).collect())
     }
 
-    /// Whether a pod is a member of a gang, and names another scheduler.
-    pub fn is_other(&self, pod: &Pod, policy: &Policy) -> bool {
+    /// Whether a pod is a member of a gang and names another scheduler.
+    pub fn names_other_scheduler(&self, pod: &Pod, policy: &Policy) -> bool {
         let own = scheduler_of(pod);
         gang_of(pod, policy).is_some_and(|gang| match self {
             Self::Named(name) => name != own,
@@ -49,7 +49,7 @@ impl Schedulers {
         })
     }
 
-    /// The name of the scheduler that decides.
+    /// Returns the name of the scheduler that decides.
     pub fn name(&self) -> &str {
         match self {
             Self::Named(name) => name,
@@ -58,7 +58,7 @@ impl Schedulers {
     }
 }
 
-/// The group or job that the policy places a pod with.
+/// Returns the group or job as part of which the policy places a pod.
 fn gang_of(pod: &Pod, policy: &Policy) -> Option<NamespacedName> {
     match policy {
         Policy::Kubernetes(_) => group_of(pod),

@@ -1,4 +1,4 @@
-//! A pod's spec becomes a shape: everything that a filter reads, with names replaced by numbers.
+//! Converts pod specs into shapes: all fields that the engine's filters read, with names replaced by ids. Pods with equal shapes share one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use reprieve_engine::{KeyId, Labels, NamespaceId, Operator, Requirement, Resourc
 use crate::{Amounts, Interner, requests};
 use reprieve_api::{Container, InputError, NamespacedName, Pod, PodSpec};
 
-/// The names that have numbers.
+/// The ids of all names in a snapshot.
 #[derive(Default)]
 pub struct Interners {
     pub keys: Interner,
@@ -25,12 +25,12 @@ pub struct Interners {
     pub resources: Interner,
     pub topologies: Interner,
     pub applications: Interner,
-    /// Texts that only explanations use.
+    /// Texts that only explanations quote.
     pub texts: Interner,
-    /// By namespace: its labels.
+    /// The labels of each namespace.
     pub namespace_labels: BTreeMap<u32, BTreeMap<String, String>>,
-    /// The keys of pods' labels that the selectors of pods and budgets read.
-    pub read: BTreeSet<String>,
+    /// The keys of pod labels that selectors of pods and budgets read.
+    pub selected_keys: BTreeSet<String>,
 }
 
 type StringMap = BTreeMap<String, String>;
@@ -57,13 +57,14 @@ impl Interners {
         Labels::new(pairs.map(|(key, value)| (self.key(key), self.value(value))).collect())
     }
 
-    /// The labels of a pod that are read; the others, which tell pods apart that are alike to everybody, become one that no selector can name.
-    fn read_labels(&mut self, labels: Option<&StringMap>) -> Labels {
+    /// Returns the labels of a pod that selectors read. All others become one empty label, so that pods which differ only in them have the
+    /// same shape.
+    fn selected_labels(&mut self, labels: Option<&StringMap>) -> Labels {
         let all = labels.into_iter().flatten();
-        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.read.contains(*key));
-        let one = (!others.is_empty()).then(|| (self.key(""), self.value("")));
+        let (read, others): (Vec<_>, Vec<_>) = all.partition(|(key, _)| self.selected_keys.contains(*key));
+        let other = (!others.is_empty()).then(|| (self.key(""), self.value("")));
         let read = read.into_iter().map(|(key, value)| (self.key(key), self.value(value)));
-        Labels::new(read.chain(one).collect())
+        Labels::new(read.chain(other).collect())
     }
 
     pub fn taint(&mut self, taint: &ApiTaint) -> Result<Taint, InputError> {
@@ -72,30 +73,30 @@ impl Interners {
         Ok(Taint { key: self.key(&taint.key), value, effect })
     }
 
-    /// The taint that stands for a cordon.
+    /// Returns the taint of a cordoned node.
     pub fn cordon(&mut self) -> Taint {
         let key = self.key("node.kubernetes.io/unschedulable");
         Taint { key, value: self.value(""), effect: Effect::NoSchedule }
     }
 
-    /// Everything that filters read of the pod.
+    /// Returns the shape of a pod.
     pub fn shape(&mut self, name: &NamespacedName, pod: &Pod, requests: &Amounts) -> Result<Shape, InputError> {
         let empty = PodSpec::default();
         let spec = pod.spec.as_deref().unwrap_or(&empty);
         let own_labels = pod.metadata.labels.as_ref();
-        let (together, apart) = required(spec.affinity.as_ref());
-        let terms = |vocabulary: &mut Self, terms: &[PodAffinityTerm], field: &str| {
+        let (together, apart) = required_terms(spec.affinity.as_ref());
+        let terms = |interners: &mut Self, terms: &[PodAffinityTerm], field: &str| {
             terms
                 .iter()
-                .map(|term| vocabulary.term(term, name, own_labels))
+                .map(|term| interners.term(term, name, own_labels))
                 .collect::<Result<Vec<Term>, InputError>>()
                 .map_err(|error| error.field(format!("spec.affinity.{field}")))
         };
-        let keys = keys_read(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
-        self.read.extend(keys.into_iter().cloned());
+        let keys = selected_keys(spec.affinity.as_ref(), spec.topology_spread_constraints.as_deref());
+        self.selected_keys.extend(keys.into_iter().cloned());
         Ok(Shape {
             namespace: NamespaceId(self.namespaces.id(&name.namespace)),
-            labels: self.read_labels(own_labels),
+            labels: self.selected_labels(own_labels),
             requests: self.requests(requests),
             nodes: self.node_selection(spec)?,
             tolerations: self.tolerations(spec)?,
@@ -106,15 +107,15 @@ impl Interners {
         })
     }
 
-    /// By resource, 1 for the pod itself; resources that come later are filled up at the end.
+    /// Returns the requests by resource id, starting with 1 for `pods`. Resources with higher ids are added later.
     fn requests(&mut self, amounts: &Amounts) -> Vec<i64> {
         let mut requests = vec![1];
         for (resource, &amount) in amounts.iter().filter(|(resource, amount)| **amount > 0 && *resource != "pods") {
-            let at = ResourceId(self.resources.id(resource)).index();
-            if requests.len() <= at {
-                requests.resize(at + 1, 0);
+            let index = ResourceId(self.resources.id(resource)).index();
+            if requests.len() <= index {
+                requests.resize(index + 1, 0);
             }
-            requests[at] = amount;
+            requests[index] = amount;
         }
         requests
     }
@@ -135,10 +136,14 @@ impl Interners {
     }
 
     fn node_term(&mut self, term: &NodeSelectorTerm) -> Result<NodeTerm, InputError> {
-        let labels =
-            term.match_expressions.iter().flatten().map(|one| self.node_requirement(one)).collect::<Result<_, _>>()?;
+        let labels = term
+            .match_expressions
+            .iter()
+            .flatten()
+            .map(|label| self.node_requirement(label))
+            .collect::<Result<_, _>>()?;
         let names =
-            term.match_fields.iter().flatten().map(|one| self.name_requirement(one)).collect::<Result<_, _>>()?;
+            term.match_fields.iter().flatten().map(|field| self.name_requirement(field)).collect::<Result<_, _>>()?;
         Ok(NodeTerm { labels, names })
     }
 
@@ -147,8 +152,8 @@ impl Interners {
         let number = || match values {
             [value] => value
                 .parse()
-                .map_err(|_| InputError::new(format!("{value:?} is not a whole number, which Gt and Lt need"))),
-            _ => Err(InputError::new("Gt and Lt need exactly one value, a whole number")),
+                .map_err(|_| InputError::new(format!("{value:?} is not valid; Gt and Lt need a whole number"))),
+            _ => Err(InputError::new(format!("{} values are given; Gt and Lt need one whole number", values.len()))),
         };
         let operator = match requirement.operator.as_str() {
             "Gt" => Operator::Above(number()?),
@@ -160,7 +165,7 @@ impl Interners {
 
     fn name_requirement(&mut self, requirement: &NodeSelectorRequirement) -> Result<NameRequirement, InputError> {
         if requirement.key != "metadata.name" {
-            let problem = format!("{:?} is not a field that can be matched; only metadata.name is", requirement.key);
+            let problem = format!("{:?} cannot be matched; write metadata.name", requirement.key);
             return Err(InputError::new(problem));
         }
         let names = self.values(requirement.values.as_deref().unwrap_or_default());
@@ -171,11 +176,11 @@ impl Interners {
         }
     }
 
-    /// Comparing tolerations (`Gt`, `Lt`) bear nothing, as in a cluster that has not switched them on.
+    /// Tolerations with operator `Gt` or `Lt` tolerate no taint, as in a cluster without that feature gate.
     fn tolerations(&mut self, spec: &PodSpec) -> Result<Vec<TaintToleration>, InputError> {
-        let compares = |one: &&ApiToleration| matches!(one.operator.as_deref(), Some("Gt" | "Lt"));
-        let plain = spec.tolerations.iter().flatten().filter(|one| !compares(one));
-        plain.map(|one| self.toleration(one)).collect()
+        let compares = |toleration: &&ApiToleration| matches!(toleration.operator.as_deref(), Some("Gt" | "Lt"));
+        let others = spec.tolerations.iter().flatten().filter(|toleration| !compares(toleration));
+        others.map(|toleration| self.toleration(toleration)).collect()
     }
 
     pub fn toleration(&mut self, toleration: &ApiToleration) -> Result<TaintToleration, InputError> {
@@ -190,7 +195,7 @@ impl Interners {
         Ok(TaintToleration { key, value, effect })
     }
 
-    /// The ports of all containers that run beside each other. A pod on the node's own network takes every port it names.
+    /// Returns the host ports of containers and sidecars. With `hostNetwork`, every container port is a host port.
     fn ports(&mut self, spec: &PodSpec) -> Vec<HostPort> {
         let on_host = spec.host_network == Some(true);
         let is_sidecar = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
@@ -267,7 +272,7 @@ impl Interners {
         })
     }
 
-    /// `matchLabelKeys` and their like: the pod's own value under each key that it has.
+    /// Adds `matchLabelKeys` or `mismatchLabelKeys`: a requirement with the pod's own value for each key that it has.
     fn add_label_keys(
         &mut self,
         selector: &mut Selector,
@@ -284,7 +289,7 @@ impl Interners {
         }
     }
 
-    /// A label selector; one that is not given matches nothing.
+    /// Converts a label selector; a missing selector matches nothing.
     pub fn selector(&mut self, selector: Option<&LabelSelector>) -> Result<Selector, InputError> {
         let Some(selector) = selector else { return Ok(Selector::Nothing) };
         let mut requirements: Vec<Requirement> =
@@ -312,8 +317,8 @@ impl Interners {
     }
 }
 
-/// With whom a pod has to be, and with whom it must not be.
-fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
+/// Returns the required terms of pod affinity and of pod anti-affinity.
+fn required_terms(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTerm]) {
     let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
     let together = together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref());
     let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
@@ -321,25 +326,25 @@ fn required(affinity: Option<&Affinity>) -> (&[PodAffinityTerm], &[PodAffinityTe
     (together.unwrap_or_default(), apart.unwrap_or_default())
 }
 
-/// The keys of other pods' labels that a pod reads.
-pub fn keys_read<'s>(
+/// Returns the label keys of other pods that the affinity and spread constraints of a pod read.
+pub fn selected_keys<'s>(
     affinity: Option<&'s Affinity>,
     spread: Option<&'s [TopologySpreadConstraint]>,
 ) -> Vec<&'s String> {
-    let (together, apart) = required(affinity);
+    let (together, apart) = required_terms(affinity);
     let terms = together
         .iter()
         .chain(apart)
         .map(|term| (term.label_selector.as_ref(), &term.match_label_keys, &term.mismatch_label_keys));
     let spread = spread.into_iter().flatten();
-    let spread = spread.map(|one| (one.label_selector.as_ref(), &one.match_label_keys, &None));
+    let spread = spread.map(|constraint| (constraint.label_selector.as_ref(), &constraint.match_label_keys, &None));
     let keys = terms.chain(spread).flat_map(|(selector, matched, mismatched)| {
         selector.into_iter().flat_map(keys_of).chain(matched.iter().flatten()).chain(mismatched.iter().flatten())
     });
     keys.collect()
 }
 
-/// The keys of labels that a selector reads.
+/// Returns the label keys that a selector reads.
 pub fn keys_of(selector: &LabelSelector) -> impl Iterator<Item = &String> {
     let expressions = selector.match_expressions.iter().flatten().map(|expression| &expression.key);
     selector.match_labels.iter().flatten().map(|(key, _)| key).chain(expressions)
@@ -361,7 +366,7 @@ fn unknown_operator(operator: &str, known: &str) -> InputError {
     InputError::new(format!("{operator:?} is not an operator; write one of {known}"))
 }
 
-/// Whether two states of a pod are of one shape, as far as that can be seen at a glance.
+/// Whether two states of a pod surely have the same shape. False if that would need the conversion.
 pub fn same_shape(old: &Pod, new: &Pod) -> bool {
     let (Some(before), Some(after)) = (&old.spec, &new.spec) else { return false };
     if old.metadata.labels != new.metadata.labels

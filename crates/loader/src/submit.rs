@@ -1,4 +1,4 @@
-//! Objects that are to be submitted: adds the pods that their controllers would create to the cluster.
+//! Adds submitted objects to a cluster for `plan -f`, with the pods that their controllers would create, and finds the preemptor.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use reprieve_api::{
 
 use crate::Defaults;
 
-/// A Job may ask for more pods than anybody wants to read about.
-const MOST_PODS: i32 = 10_000;
+/// A plan for more pods of a Job is refused.
+const MAX_PODS: i32 = 10_000;
 
-/// Who asks, once what is submitted is in the cluster.
+/// The preemptor among the submitted objects, and warnings about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Submitted {
-    /// The one group, else the one pod.
+    /// The only submitted group, else the only pod, unless `--for` names another.
     pub preemptor: PreemptorRef,
-    /// Why the API server would not create the pods as they are, and what is unknown about them.
+    /// Why the API server would reject the pods, and what is unknown about them.
     pub warnings: Vec<String>,
-    /// The Jobs that name a queue of Kueue: each with the queue.
+    /// The Jobs that name a LocalQueue of Kueue, with that name.
     pub queued_jobs: Vec<(NamespacedName, String)>,
 }
 
 /// The label with which a Job names a LocalQueue of Kueue.
 const QUEUE_NAME: &str = "kueue.x-k8s.io/queue-name";
 
-/// Adds what is submitted to the cluster, completed as the API server completes it, and says who asks: `named`, if `--for` names one.
+/// Adds submitted objects to the cluster, completed as by the API server. `named` is the preemptor that `--for` names.
 pub fn submit(
     cluster: &mut ObjectSet,
     mut submitted: ObjectSet,
@@ -50,7 +50,7 @@ pub fn submit(
             queued_jobs.push((name, queue.clone()));
         } else if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
             warnings.push(format!(
-                "Job {name}: spec.suspend is true: the Job makes no pods until it is resumed; the plan is for the time when it is"
+                "Job {name}: spec.suspend is true: the Job creates no pods until it is resumed; the plan assumes that it is resumed"
             ));
         }
     }
@@ -61,13 +61,13 @@ pub fn submit(
         ([group], _, None) => reference("PodGroup", &group.object.metadata),
         ([], [pod], None) => reference("Pod", &pod.object.metadata),
         ([], [], _) => {
-            let problem = "nothing in it makes a pod; submit a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
+            let problem = "no object creates a pod; submit a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
             return Err(InputError::new(problem));
         }
         (_, _, Some(named)) => named.clone(),
         (groups, pods, None) => {
             let names = preemptors(groups, pods);
-            let problem = format!("it has several preemptors, and a plan is for one; choose one with --for: {names}");
+            let problem = format!("there are several preemptors, but a plan is for one; name it with --for: {names}");
             return Err(InputError::new(problem));
         }
     };
@@ -77,7 +77,7 @@ pub fn submit(
     Ok(Submitted { preemptor, warnings, queued_jobs })
 }
 
-/// The groups, and the pods that are in none of them, as `--for` names them: the first few.
+/// Lists the first groups, and pods outside these groups, in the form of `--for`.
 fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
     const SHOWN: usize = 5;
     let name = |metadata: &ObjectMeta| {
@@ -85,25 +85,24 @@ fn preemptors(groups: &[Sourced<PodGroup>], pods: &[Sourced<Pod>]) -> String {
         let flag = if namespace == "default" { String::new() } else { format!(" -n {namespace}") };
         name + &flag
     };
-    let known: BTreeSet<NamespacedName> =
-        groups.iter().map(|group| NamespacedName::from_meta(&group.object.metadata)).collect();
-    let alone = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
+    let known: BTreeSet<NamespacedName> = groups.iter().map(|group| group.name()).collect();
+    let single = pods.iter().filter(|pod| group_of(&pod.object).is_none_or(|group| !known.contains(&group)));
     let groups = groups.iter().map(|group| format!("podgroup/{}", name(&group.object.metadata)));
-    let all: Vec<String> = groups.chain(alone.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
+    let all: Vec<String> = groups.chain(single.map(|pod| format!("pod/{}", name(&pod.object.metadata)))).collect();
     match all.len().saturating_sub(SHOWN) {
         0 => all.join(", "),
         more => format!("{} and {more} more", all[..SHOWN].join(", ")),
     }
 }
 
-/// Completes what is submitted with what the cluster, or the file itself, has for that, and puts it into the cluster.
+/// Completes submitted pods and groups with the LimitRanges and classes of the cluster, and adds them to it.
 fn admit(
     cluster: &mut ObjectSet,
     pods: Vec<Sourced<Pod>>,
     groups: Vec<Sourced<PodGroup>>,
 ) -> Result<Vec<String>, InputError> {
     let defaults = Defaults::new(cluster)?;
-    // The pods of a Job have the same problems: one of them is enough to tell.
+    // The pods of a Job have the same problems; only the first pod is named.
     let (mut known, mut warnings) = (BTreeSet::new(), Vec::new());
     for mut pod in pods {
         let object = Arc::make_mut(&mut pod.object);
@@ -130,9 +129,9 @@ fn reference(kind: &str, metadata: &ObjectMeta) -> PreemptorRef {
 fn pods_of(object: PodController, source: &Source) -> Result<ObjectSet, InputError> {
     let pod = match object {
         PodController::Job(job, volumes) => return job_pods(*job, &volumes, source),
-        PodController::Keeper(keeper, volumes) => {
-            let mut pod = pod(&keeper.metadata, "new", &keeper.spec.template, &volumes);
-            for claim in keeper.spec.volume_claim_templates.into_iter().flatten() {
+        PodController::Replicas(controller, volumes) => {
+            let mut pod = pod(&controller.metadata, "new", &controller.spec.template, &volumes);
+            for claim in controller.spec.volume_claim_templates.into_iter().flatten() {
                 let (volume, owner) =
                     (claim.metadata.name.unwrap_or_default(), NamespacedName::from_meta(&pod.metadata).name);
                 pod.spec_mut().volumes.push_claim(&volume, &format!("{volume}-{owner}"));
@@ -143,13 +142,13 @@ fn pods_of(object: PodController, source: &Source) -> Result<ObjectSet, InputErr
     Ok(ObjectSet { pods: vec![Sourced { object: Arc::new(pod), source: source.clone() }], ..ObjectSet::default() })
 }
 
-/// All pods of a Job. Those of an indexed Job that runs all its indexes at once only work together: they ask as a gang. Those of
-/// any other Job ask together too, but take what they can get.
+/// Returns all pods of a Job and a PodGroup for them. The pods of an indexed Job that runs all its indexes at once form a gang; the pods of
+/// other Jobs are placed as far as they fit.
 fn job_pods(job: Job, volumes: &Volumes, source: &Source) -> Result<ObjectSet, InputError> {
     let spec = job.spec.unwrap_or_default();
     let parallelism = spec.parallelism.unwrap_or(1);
-    if !(1..=MOST_PODS).contains(&parallelism) {
-        let problem = format!("{parallelism} pods cannot be asked for; write 1 to {MOST_PODS}");
+    if !(1..=MAX_PODS).contains(&parallelism) {
+        let problem = format!("{parallelism} is out of range; write 1 to {MAX_PODS}");
         let object = ObjectRef::of(Kind::Job, &NamespacedName::from_meta(&job.metadata));
         return Err(InputError::new(problem).at(source).object(object).field("spec.parallelism"));
     }
@@ -175,12 +174,9 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
         basic: (!indexed).then(BasicSchedulingPolicy::default),
     };
     let pod_spec = spec.template.spec.clone().unwrap_or_default();
+    let (name, namespace) = (metadata.name.clone(), metadata.namespace.clone());
     PodGroup {
-        metadata: ObjectMeta {
-            name: metadata.name.clone(),
-            namespace: metadata.namespace.clone(),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name, namespace, ..ObjectMeta::default() },
         spec: PodGroupSpec {
             scheduling_policy,
             priority: pod_spec.priority,
@@ -192,7 +188,7 @@ fn job_group(metadata: &ObjectMeta, spec: &JobSpec, parallelism: i32) -> PodGrou
     }
 }
 
-/// A pod from a template, named after its owner.
+/// Creates a pod from a template, named after its owner.
 fn pod(owner: &ObjectMeta, suffix: &str, template: &PodTemplateSpec, volumes: &Volumes) -> Pod {
     let from_template = template.metadata.clone().unwrap_or_default();
     let metadata = ObjectMeta {

@@ -1,6 +1,7 @@
-//! What no decision evaluates. A preemptor that depends on it is refused by the law `Unsupported`, with the field; it is never ignored.
+//! Finds fields that no decision evaluates. A preemptor with such a field is refused by the law `Unsupported`, which names the field.
 //!
-//! Fields that no scheduler has to consider (emptyDir volumes, probes, images and so on) are not listed here: they are skipped.
+//! Fields that no scheduler has to consider (emptyDir volumes, probes, images and so on) are not listed here. The complete list for users
+//! is `docs/evaluated.md`.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +16,22 @@ use reprieve_api::kueue::{
 };
 use reprieve_api::{Container, ObjectSet, Pod, PodSpec};
 
-/// Requirements of pods that `plan --assume` takes for met.
+/// Requirements of pods that `plan --assume` can treat as met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Requirement {
-    /// Volumes that are tied to a place.
+    /// Volumes that are not available on every node.
     Volumes,
-    /// Devices that are claimed (`spec.resourceClaims`).
+    /// Claimed devices (`spec.resourceClaims`).
     Claims,
     /// Features that the node's kubelet must declare.
     Features,
 }
 
 impl Requirement {
-    /// All of them.
+    /// All requirements.
     pub const ALL: [Self; 3] = [Self::Volumes, Self::Claims, Self::Features];
 
-    /// The word for it on the command line.
+    /// Returns the value of `--assume` for the requirement.
     pub fn word(self) -> &'static str {
         match self {
             Self::Volumes => "volumes",
@@ -40,7 +41,7 @@ impl Requirement {
     }
 }
 
-/// Annotations of pods that ask for what the policy does not evaluate.
+/// Annotations of pods and PodGroups that policy Koordinator does not evaluate.
 const KOORDINATOR: [&str; 6] = [
     "gang.scheduling.koordinator.sh/name",
     "gang.scheduling.koordinator.sh/groups",
@@ -49,14 +50,15 @@ const KOORDINATOR: [&str; 6] = [
     "scheduling.koordinator.sh/numa-topology-spec",
     "scheduling.koordinator.sh/device-joint-allocate",
 ];
+/// Annotations of pods that policy YuniKorn does not evaluate.
 const YUNIKORN: [&str; 2] = ["yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"];
-/// Annotations of a Kueue Workload, likewise.
+/// Annotations of a Kueue Workload that policy Kueue does not evaluate.
 const WORKLOAD: [&str; 3] = [
     "kueue.x-k8s.io/admission-gated-by",
     "kueue.x-k8s.io/workload-allowed-resource-flavors",
     "kueue.x-k8s.io/workload-slice-replacement-for",
 ];
-/// Annotations of a Job's pod template, from which Kueue makes a topology request.
+/// Annotations of a Job's pod template from which Kueue creates a topology request.
 const POD_SET: [&str; 6] = [
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-preferred-topology",
@@ -66,7 +68,7 @@ const POD_SET: [&str; 6] = [
     "kueue.x-k8s.io/podset-group-name",
 ];
 
-/// Fields of a topology request that ask for a topology.
+/// Fields of a topology request that require a topology.
 const TOPOLOGY: [&str; 6] = [
     "required",
     "preferred",
@@ -78,7 +80,7 @@ const TOPOLOGY: [&str; 6] = [
 
 type Annotations = BTreeMap<String, String>;
 
-/// The first field of a pending pod that no decision of the policy evaluates.
+/// Returns the first field of a pending pod that the policy does not evaluate.
 pub fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     let annotations: &[&str] = match policy {
         Policy::Koordinator(_) => &KOORDINATOR,
@@ -87,11 +89,11 @@ pub fn field_of_pod(pod: &Pod, policy: &Policy) -> Option<String> {
     };
     let spec = pod.spec.as_deref()?;
     let of_spec = Requirement::ALL.into_iter().find_map(|requirement| field_of_spec(spec, requirement));
-    let of_spec = of_spec.or_else(|| odd_resource(spec));
+    let of_spec = of_spec.or_else(|| non_pod_level_resource(spec));
     of_spec.map(|field| format!("spec.{field}")).or_else(|| annotation(pod.metadata.annotations.as_ref(), annotations))
 }
 
-/// The first field of a pod spec by which it has such a requirement, from the spec on.
+/// Returns the first field of a pod spec with such a requirement, as a path below `spec`.
 fn field_of_spec(spec: &PodSpec, requirement: Requirement) -> Option<String> {
     match requirement {
         Requirement::Volumes => spec.volumes.first_path(),
@@ -108,20 +110,20 @@ fn field_of_spec(spec: &PodSpec, requirement: Requirement) -> Option<String> {
     }
 }
 
-/// A resource that the pod as a whole asks for, and that only containers can: the API server refuses such a pod.
-fn odd_resource(spec: &PodSpec) -> Option<String> {
+/// Returns a resource in the pod-level requests or limits that only containers may have. The API server rejects such a pod.
+fn non_pod_level_resource(spec: &PodSpec) -> Option<String> {
     let resources = spec.resources.as_ref()?;
     let lists = [("requests", &resources.requests), ("limits", &resources.limits)];
     lists.into_iter().find_map(|(name, list)| {
-        let resource = list.iter().flatten().map(|(resource, _)| resource).find(|one| !is_pod_level(one))?;
+        let resource = list.iter().flatten().map(|(resource, _)| resource).find(|resource| !is_pod_level(resource))?;
         Some(format!("resources.{name}.{resource}"))
     })
 }
 
 fn container_field(spec: &PodSpec, field: impl Fn(&Container) -> Option<String>) -> Option<String> {
-    let init = spec.init_containers.iter().flatten().enumerate().map(|(at, one)| ("initContainers", at, one));
-    let all = init.chain(spec.containers.iter().enumerate().map(|(at, one)| ("containers", at, one)));
-    all.into_iter().find_map(|(list, at, container)| Some(format!("{list}[{at}].{}", field(container)?)))
+    let init = spec.init_containers.iter().flatten().enumerate().map(|(index, one)| ("initContainers", index, one));
+    let all = init.chain(spec.containers.iter().enumerate().map(|(index, one)| ("containers", index, one)));
+    all.into_iter().find_map(|(list, index, container)| Some(format!("{list}[{index}].{}", field(container)?)))
 }
 
 fn claims_of(container: &Container) -> Option<&'static str> {
@@ -132,7 +134,9 @@ fn claims_of(container: &Container) -> Option<&'static str> {
 fn feature_of(container: &Container) -> Option<String> {
     let mut rules = container.restart_policy_rules.iter().flatten();
     let restarts_all = rules.position(|rule| rule.action == "RestartAllContainers");
-    restarts_all.map(|at| format!("restartPolicyRules[{at}].action")).or_else(|| container.volume_mounts.first_path())
+    restarts_all
+        .map(|index| format!("restartPolicyRules[{index}].action"))
+        .or_else(|| container.volume_mounts.first_path())
 }
 
 fn annotation(annotations: Option<&Annotations>, unread: &[&str]) -> Option<String> {
@@ -141,12 +145,12 @@ fn annotation(annotations: Option<&Annotations>, unread: &[&str]) -> Option<Stri
     Some(format!("metadata.annotations[{found}]"))
 }
 
-/// The first field of a Koordinator job that no decision evaluates.
+/// Returns the first field of a Koordinator job that no decision evaluates.
 pub fn field_of_job(group: &KoordinatorPodGroup) -> Option<String> {
     annotation(group.metadata.annotations.as_ref(), &KOORDINATOR)
 }
 
-/// The first field of a PodGroup that no decision evaluates.
+/// Returns the first field of a PodGroup that no decision evaluates.
 pub fn field_of_group(group: &PodGroup) -> Option<String> {
     let spec = &group.spec;
     let parent = spec.parent_composite_pod_group_name.as_ref().filter(|name| !name.is_empty());
@@ -159,18 +163,18 @@ pub fn field_of_group(group: &PodGroup) -> Option<String> {
     field.map(str::to_owned)
 }
 
-/// The first field of a pending Kueue Workload that no decision evaluates. `places_pods` says whether its pods are this scheduler's to
-/// place: if not, another scheduler sees to their volumes.
+/// Returns the first field of a pending Kueue Workload that no decision evaluates. `places_pods` says whether this scheduler places the
+/// pods; if not, another scheduler evaluates their volumes.
 pub fn field_of_workload(workload: &KueueWorkload, places_pods: impl Fn(&PodSpec) -> bool) -> Option<String> {
     let spec = &workload.spec;
     let gates = (!spec.preemption_gates.is_empty()).then(|| "spec.preemptionGates[0]".to_owned());
     let status = workload.status.as_ref();
     let reclaimable = status.is_some_and(has_reclaimable_pods);
     let requeued_later = status.and_then(|status| status.requeue_state.as_ref()?.get("requeueAt"));
-    let requeued_later = requeued_later.is_some_and(|at| !at.is_null());
+    let requeued_later = requeued_later.is_some_and(|index| !index.is_null());
     let sets = || spec.pod_sets.iter().enumerate();
-    let of_set = |(at, set): (usize, &PodSetSpec)| {
-        field_of_pod_set(set, &places_pods).map(|field| format!("spec.podSets[{at}].{field}"))
+    let of_set = |(index, set): (usize, &PodSetSpec)| {
+        field_of_pod_set(set, &places_pods).map(|field| format!("spec.podSets[{index}].{field}"))
     };
     gates
         .or_else(|| reclaimable.then(|| "status.reclaimablePods".to_owned()))
@@ -179,18 +183,18 @@ pub fn field_of_workload(workload: &KueueWorkload, places_pods: impl Fn(&PodSpec
         .or_else(|| sets().find_map(of_set))
 }
 
-/// Whether some pods of a workload are over and need no quota any more.
+/// Whether some pods of a workload have finished and need no more quota.
 pub fn has_reclaimable_pods(status: &KueueWorkloadStatus) -> bool {
     status.reclaimable_pods.iter().any(|pods| pods.get("count").and_then(Value::as_i64) != Some(0))
 }
 
 fn field_of_pod_set(set: &PodSetSpec, places_pods: impl Fn(&PodSpec) -> bool) -> Option<String> {
     let topology = set.topology_request.as_ref().and_then(|request| {
-        // Kueue writes a request with only labels of indexes into every workload of a Job: that asks for no topology.
-        let asked = |key: &&&str| {
+        // Kueue writes a request with only index labels into every workload of a Job, which requires no topology.
+        let is_set = |key: &&&str| {
             request.get(**key).is_some_and(|value| !value.is_null() && *value != Value::Array(Vec::new()))
         };
-        TOPOLOGY.iter().find(asked).map(|key| format!("topologyRequest.{key}"))
+        TOPOLOGY.iter().find(is_set).map(|key| format!("topologyRequest.{key}"))
     });
     let metadata = set.template.metadata.as_ref();
     let by_annotation =
@@ -199,13 +203,13 @@ fn field_of_pod_set(set: &PodSetSpec, places_pods: impl Fn(&PodSpec) -> bool) ->
         let spec = PodSpec::from(set.template.spec.clone()?);
         let requirements: &[Requirement] = if places_pods(&spec) { &Requirement::ALL } else { &[Requirement::Claims] };
         let field = requirements.iter().find_map(|&requirement| field_of_spec(&spec, requirement));
-        let field = field.or_else(|| odd_resource(&spec))?;
+        let field = field.or_else(|| non_pod_level_resource(&spec))?;
         Some(format!("template.spec.{field}"))
     };
     topology.or_else(by_annotation).or_else(of_spec)
 }
 
-/// The first field of a ClusterQueue on which the admission of its workloads depends, and that no decision evaluates.
+/// Returns the first field of a ClusterQueue on which the admission of its workloads depends and that no decision evaluates.
 pub fn field_of_cluster_queue(spec: &ClusterQueueSpec) -> Option<&'static str> {
     let checks = spec.admission_checks_strategy.as_ref();
     let checks = checks.is_some_and(|strategy| !strategy.admission_checks.is_empty());
@@ -215,12 +219,12 @@ pub fn field_of_cluster_queue(spec: &ClusterQueueSpec) -> Option<&'static str> {
         .or(spec.concurrent_admission_policy.as_ref().map(|_| "spec.concurrentAdmissionPolicy"))
 }
 
-/// The same of a LocalQueue.
+/// Returns the field of a LocalQueue that no decision evaluates.
 pub fn field_of_local_queue(spec: &LocalQueueSpec) -> Option<&'static str> {
     is_stopped(spec.stop_policy.as_deref()).then_some("spec.stopPolicy")
 }
 
-/// The same of a ResourceFlavor.
+/// Returns the field of a ResourceFlavor that no decision evaluates.
 pub fn field_of_flavor(spec: &FlavorSpec) -> Option<&'static str> {
     spec.topology_name.as_ref().filter(|name| !name.is_empty()).map(|_| "spec.topologyName")
 }
@@ -229,7 +233,7 @@ fn is_stopped(policy: Option<&str>) -> bool {
     policy.is_some_and(|policy| !matches!(policy, "" | "None"))
 }
 
-/// Leaves out, of every pending pod and pending workload, what these requirements are read from: it is taken for met.
+/// Removes the fields of these requirements from every pending pod and workload, so that decisions treat them as met.
 pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
     use std::sync::Arc;
 
@@ -239,7 +243,7 @@ pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
     for pod in &mut objects.pods {
         let spec = pod.object.spec.as_deref().filter(|_| pod.object.node_name.as_ref().is_none_or(String::is_empty));
         if spec.is_some_and(|spec| has_any(spec, assumed)) {
-            leave_out(Arc::make_mut(&mut pod.object).spec_mut(), assumed);
+            remove_requirements(Arc::make_mut(&mut pod.object).spec_mut(), assumed);
         }
     }
     for workload in &mut objects.kueue_workloads {
@@ -251,7 +255,7 @@ pub fn assume(objects: &mut ObjectSet, assumed: &[Requirement]) {
         }
         for set in &mut Arc::make_mut(&mut workload.object).spec.pod_sets {
             if let Some(mut spec) = read(set) {
-                leave_out(&mut spec, assumed);
+                remove_requirements(&mut spec, assumed);
                 set.template.spec = Some(spec.into());
             }
         }
@@ -262,13 +266,15 @@ fn has_any(spec: &PodSpec, assumed: &[Requirement]) -> bool {
     assumed.iter().any(|&requirement| field_of_spec(spec, requirement).is_some())
 }
 
-fn leave_out(spec: &mut PodSpec, assumed: &[Requirement]) {
+fn remove_requirements(spec: &mut PodSpec, assumed: &[Requirement]) {
     for requirement in assumed {
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         match requirement {
             Requirement::Volumes => spec.volumes.clear(),
             Requirement::Claims => {
-                containers.filter_map(|one| one.resources.as_mut()).for_each(|resources| resources.claims = None);
+                containers
+                    .filter_map(|container| container.resources.as_mut())
+                    .for_each(|resources| resources.claims = None);
                 spec.resource_claims = None;
             }
             Requirement::Features => {

@@ -1,5 +1,8 @@
-//! YuniKorn's queues, from the ConfigMap `yunikorn-configs`, and what its pods say of themselves. Where YuniKorn falls back in
-//! silence, so does this, with a warning.
+//! Reads YuniKorn's queues from the ConfigMap `yunikorn-configs`, and the queue and application that the labels of a pod name. Where
+//! YuniKorn replaces an invalid setting by a default without a message, this module does the same and adds a warning.
+//!
+//! [`crate::builder`] calls it for the snapshot, `translate` for the queues of another policy. The rules are in
+//! `docs/rules/yunikorn.md`.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +14,8 @@ use serde_json::Value;
 
 use crate::requests::{amount, text_of};
 use crate::{Amounts, QueueSpec};
+use reprieve_api::decode::plain_problem;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, Sourced, quantity};
-
-const DEFAULT_DELAY_MICROS: i64 = 30_000_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +34,7 @@ struct Partition {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PartitionPreemption {
-    /// True where it is not given.
+    /// The default is true.
     enabled: Option<bool>,
 }
 
@@ -45,9 +47,9 @@ struct QueueFields {
     properties: BTreeMap<String, Value>,
     queues: Vec<QueueFields>,
     childtemplate: Option<ChildTemplate>,
-    /// Limits of users and groups, which are not evaluated.
+    /// The limits of users and groups are not evaluated.
     limits: Value,
-    /// How many applications may run, which is not evaluated.
+    /// The maximum number of applications is not evaluated.
     maxapplications: Value,
 }
 
@@ -72,11 +74,11 @@ pub struct YuniKornTree {
     pub queues: Vec<QueueConfig>,
 }
 
-/// A queue of the configuration, or one that a pod names.
+/// A queue of the configuration, or a dynamic queue that a pod names.
 #[derive(Debug)]
 pub struct QueueConfig {
-    /// Its full path and its limits.
-    pub account: QueueSpec,
+    /// The name is the full path.
+    pub spec: QueueSpec,
     leaf: bool,
     /// Whether pods may name queues below it that the configuration does not have.
     dynamic: bool,
@@ -98,37 +100,35 @@ enum PreemptionPolicy {
     Disabled,
 }
 
-/// Reads the tree and adds the queues that pods name below a parent that has a template for them.
+/// Reads the queue tree and adds the dynamic queues that pods name. `None` if the input has no ConfigMap `yunikorn-configs`.
 pub fn queue_tree(objects: &ObjectSet, warnings: &mut Vec<String>) -> Result<Option<YuniKornTree>, InputError> {
     let is_config = |map: &&Sourced<ConfigMap>| map.object.metadata.name.as_deref() == Some("yunikorn-configs");
     let Some(map) = objects.config_maps.iter().find(is_config) else { return Ok(None) };
     let located = |error: InputError| map.locate(error);
     let text = map.object.data.as_ref().and_then(|data| data.get("queues.yaml")).map(String::as_str);
-    let text = text.ok_or_else(|| located(InputError::new("is missing").field("data[queues.yaml]")))?;
+    let text = text.ok_or_else(|| located(InputError::new("is missing; add the queues").field("data[queues.yaml]")))?;
     let config: Config = serde_saphyr::from_str(text).map_err(|error| {
-        let problem = error.without_snippet().to_string();
-        located(InputError::new(problem.lines().next().unwrap_or_default()).field("data[queues.yaml]"))
+        let message = error.without_snippet().to_string();
+        let problem = plain_problem(message.lines().next().unwrap_or_default());
+        located(InputError::new(problem).field("data[queues.yaml]"))
     })?;
     let [partition] = config.partitions.as_slice() else {
-        let problem = format!("{} partitions are given; one is supported", config.partitions.len());
+        let problem = format!("{} partitions are given; keep one, others are not supported", config.partitions.len());
         return Err(located(InputError::new(problem).field("data[queues.yaml].partitions")));
     };
     let mut tree = YuniKornTree { enabled: partition.preemption.enabled.unwrap_or(true), ..YuniKornTree::default() };
-    let mut reading = Reading { tree: &mut tree, warnings };
-    let root = root_of(partition);
-    reading.add(&root, None).map_err(located)?;
+    let mut builder = TreeBuilder { tree: &mut tree, warnings };
+    builder.add(&root_of(partition), None).map_err(located)?;
     let named = objects.pods.iter().filter_map(|pod| Some((queue_of(&pod.object)?, pod)));
     let mut named: Vec<(String, &Sourced<Pod>)> = named.collect();
-    named.sort_by_cached_key(|(path, pod)| {
-        (path.clone(), pod.source.clone(), NamespacedName::from_meta(&pod.object.metadata))
-    });
+    named.sort_by_cached_key(|(path, pod)| (path.clone(), pod.source.clone(), pod.name()));
     for (path, pod) in named {
-        reading.add_dynamic(&path).map_err(|error| pod.locate(error))?;
+        builder.add_dynamic(&path).map_err(|error| pod.locate(error))?;
     }
     Ok(Some(tree))
 }
 
-/// A single root, whether the configuration names it or leaves it out.
+/// Returns the root queue; if the configuration does not name it, its queues are the children of the root.
 fn root_of(partition: &Partition) -> QueueFields {
     match partition.queues.as_slice() {
         [root] if root.name == "root" => root.clone(),
@@ -136,17 +136,17 @@ fn root_of(partition: &Partition) -> QueueFields {
     }
 }
 
-struct Reading<'a> {
+struct TreeBuilder<'a> {
     tree: &'a mut YuniKornTree,
     warnings: &'a mut Vec<String>,
 }
 
-impl Reading<'_> {
-    /// Adds a queue and all below it, and returns what they are guaranteed together.
+impl TreeBuilder<'_> {
+    /// Adds a queue and all queues below it. Returns its guarantee, or the sum of its children's guarantees if it has none.
     fn add(&mut self, config: &QueueFields, parent: Option<usize>) -> Result<Amounts, InputError> {
         let path = match parent {
             None => config.name.to_ascii_lowercase(),
-            Some(parent) => format!("{}.{}", self.tree.queues[parent].account.name, config.name.to_ascii_lowercase()),
+            Some(parent) => format!("{}.{}", self.tree.queues[parent].spec.name, config.name.to_ascii_lowercase()),
         };
         let wrong = |problem: String| Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
         if !is_queue_name(&config.name) {
@@ -154,127 +154,108 @@ impl Reading<'_> {
             return wrong(format!("{:?} {problem}", config.name));
         }
         if self.tree.find(&path).is_some() {
-            return wrong("two queues have this name; give each its own".to_owned());
+            return wrong("two queues have this name; rename one of them".to_owned());
         }
         for (field, value) in [("limits", &config.limits), ("maxapplications", &config.maxapplications)] {
             if !value.is_null() {
                 self.warnings.push(format!("queue {path}: {field} is not evaluated"));
             }
         }
-        let (guarantee, ceiling) = self.limits(&config.resources, parent, &path)?;
-        self.check(&path, parent, &guarantee, &ceiling)?;
+        let (guarantee, limit) = self.read_limits(&config.resources, parent, &path)?;
+        self.check_limits(&path, parent, &guarantee, &limit)?;
         let inherited = parent.map(|parent| self.tree.queues[parent].settings.policy);
         let settings = self.settings(&path, &config.properties, inherited);
-        let at = self.tree.queues.len();
+        let index = self.tree.queues.len();
         let template = config.childtemplate.clone().or_else(|| self.tree.queues[parent?].template.clone());
         self.tree.queues.push(QueueConfig {
-            account: QueueSpec { name: path, parent, guarantee, ceiling },
+            spec: QueueSpec { name: path, parent, guarantee, limit },
             leaf: config.queues.is_empty() && !config.parent && parent.is_some(),
             dynamic: config.parent || config.childtemplate.is_some() || parent.is_none() && config.queues.is_empty(),
             template,
             settings,
         });
-        let mut together: Amounts = BTreeMap::new();
+        let mut children = Amounts::new();
         for child in &config.queues {
-            for (resource, amount) in self.add(child, Some(at))? {
-                let sum = together.entry(resource).or_default();
+            for (resource, amount) in self.add(child, Some(index))? {
+                let sum = children.entry(resource).or_default();
                 *sum = sum.saturating_add(amount);
             }
         }
-        self.check_children(at, &together)?;
-        let own = &self.tree.queues[at].account.guarantee;
-        Ok(if own.is_empty() { together } else { own.clone() })
+        self.check_children(index, &children)?;
+        let own = &self.tree.queues[index].spec.guarantee;
+        Ok(if own.is_empty() { children } else { own.clone() })
     }
 
-    /// Guarantee and maximum. One of nothing but zeros is none, and the root has none of its own: both as in YuniKorn.
-    fn limits(
+    /// Reads guarantee and maximum. As in YuniKorn, amounts that are all zero count as none, and the root has neither.
+    fn read_limits(
         &mut self,
         resources: &Resources,
         parent: Option<usize>,
         path: &str,
     ) -> Result<(Amounts, Amounts), InputError> {
-        let mut read = |written: &BTreeMap<String, Value>, what: &str| {
+        let mut read = |written: &BTreeMap<String, Value>, field: &str| {
             let amounts = amounts(written, path)?;
             let instead = if parent.is_none() {
-                "the root has none of its own; what the nodes offer is its maximum"
+                "the root has none of its own; its maximum is the sum of the nodes' allocatable resources"
             } else if positive(amounts.clone()).is_empty() {
                 "zero of everything counts as none"
             } else {
                 return Ok(amounts);
             };
             if !amounts.is_empty() {
-                self.warnings.push(format!("queue {path}: {what}: {instead}, as in YuniKorn"));
+                self.warnings.push(format!("queue {path}: {field}: {instead}, as in YuniKorn"));
             }
             Ok(BTreeMap::new())
         };
         Ok((read(&resources.guaranteed, "guaranteed")?, read(&resources.max, "max")?))
     }
 
-    /// What the children are guaranteed together is at most the parent's guarantee and its ceiling, as YuniKorn itself demands.
-    fn check_children(&self, at: usize, together: &Amounts) -> Result<(), InputError> {
-        let QueueSpec { name: path, guarantee, ceiling, .. } = &self.tree.queues[at].account;
-        for (resource, sum) in together {
-            for (limit, what) in [(guarantee.get(resource), "a guarantee"), (ceiling.get(resource), "a maximum")] {
-                if let Some(limit) = limit.filter(|limit| *limit < sum) {
-                    let written = |amount: i64| quantity::format(resource, amount);
-                    let problem = format!(
-                        "its children are guaranteed {} {resource} together, but it has {what} of {}; lower the ones or raise \
-                         the other",
-                        written(*sum),
-                        written(*limit)
-                    );
-                    return Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
-                }
+    /// YuniKorn rejects a queue whose children together have a larger guarantee than its own guarantee or maximum.
+    fn check_children(&self, index: usize, children: &Amounts) -> Result<(), InputError> {
+        let QueueSpec { name, guarantee, limit, .. } = &self.tree.queues[index].spec;
+        for (resource, sum) in children {
+            for (bounds, bound) in [(guarantee, "it has a guarantee of"), (limit, "it has a maximum of")] {
+                refuse_above(name, resource, ("its children together are guaranteed", *sum), (bound, bounds))?;
             }
         }
         Ok(())
     }
 
-    /// Guarantee and ceiling are at most its own ceiling and those above, as YuniKorn itself demands.
-    fn check(
+    /// YuniKorn rejects a queue whose guarantee or maximum exceeds its own maximum or that of a queue above it.
+    fn check_limits(
         &self,
         path: &str,
         parent: Option<usize>,
         guarantee: &Amounts,
-        ceiling: &Amounts,
+        limit: &Amounts,
     ) -> Result<(), InputError> {
-        let guarantees = guarantee.iter().map(|(resource, amount)| ("guarantees", resource, amount));
-        let ceilings = ceiling.iter().map(|(resource, amount)| ("has a maximum of", resource, amount));
-        let above = std::iter::successors(parent, |&at| self.tree.queues[at].account.parent);
-        let above = above.map(|at| &self.tree.queues[at].account).map(|account| (&*account.name, &account.ceiling));
-        let limits: Vec<(&str, &Amounts)> = std::iter::once((path, ceiling)).chain(above).collect();
-        for (what, resource, amount) in guarantees.chain(ceilings) {
-            for (owner, limit) in &limits {
-                if let Some(limit) = limit.get(resource).filter(|limit| *limit < amount) {
-                    let written = |amount: i64| quantity::format(resource, amount);
-                    let problem = format!(
-                        "{what} {} {resource}, but {owner} has a maximum of {}; lower the one or raise the other",
-                        written(*amount),
-                        written(*limit)
-                    );
-                    return Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")));
+        let above = std::iter::successors(parent, |&index| self.tree.queues[index].spec.parent);
+        let above = above.map(|index| &self.tree.queues[index].spec).map(|spec| (&*spec.name, &spec.limit));
+        let bounds: Vec<(&str, &Amounts)> = std::iter::once((path, limit)).chain(above).collect();
+        for (what, amounts) in [("guarantees", guarantee), ("has a maximum of", limit)] {
+            for (resource, amount) in amounts {
+                for (owner, bounds) in &bounds {
+                    refuse_above(path, resource, (what, *amount), (&format!("{owner} has a maximum of"), bounds))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// A path that the configuration does not have: made from the template of the nearest queue that it has.
+    /// Adds the queues of a path that the configuration does not have, from the template of the nearest queue that it has.
     fn add_dynamic(&mut self, path: &str) -> Result<(), InputError> {
-        if let Some(at) = self.tree.find(path) {
-            return if self.tree.queues[at].leaf || self.tree.queues[at].dynamic && !self.tree.has_children(at) {
-                self.tree.queues[at].leaf = true;
-                Ok(())
-            } else {
-                let problem = format!("queue {path:?} is a parent; pods run in leaf queues");
-                Err(InputError::new(problem).field("metadata.labels.queue"))
-            };
+        if let Some(index) = self.tree.find(path) {
+            let may_be_leaf = self.tree.queues[index].dynamic && !self.tree.has_children(index);
+            self.tree.queues[index].leaf |= may_be_leaf;
+            let problem = format!("queue {path:?} has child queues; name one of them, because pods run in leaf queues");
+            let error = InputError::new(problem).field("metadata.labels.queue");
+            return if self.tree.queues[index].leaf { Ok(()) } else { Err(error) };
         }
         let parts: Vec<&str> = path.split('.').collect();
         let known = (1..parts.len()).rev().find_map(|n| Some((n, self.tree.find(&parts[..n].join("."))?)));
-        let usable = known.filter(|(_, at)| !self.tree.queues[*at].leaf && self.tree.queues[*at].dynamic);
+        let usable = known.filter(|(_, index)| !self.tree.queues[*index].leaf && self.tree.queues[*index].dynamic);
         let Some((n, mut parent)) = usable else {
-            let problem = format!("queue {path:?} is not in the configuration; name one that is");
+            let problem = format!("queue {path:?} is not in the ConfigMap yunikorn-configs; add it, or name another");
             return Err(InputError::new(problem).field("metadata.labels.queue"));
         };
         for depth in n..parts.len() {
@@ -285,10 +266,10 @@ impl Reading<'_> {
             let inherited = Some(self.tree.queues[parent].settings.policy);
             let settings = self.settings(&path, &own.properties, inherited);
             let guarantee = positive(amounts(&own.resources.guaranteed, &path)?);
-            let ceiling = positive(amounts(&own.resources.max, &path)?);
-            let account = QueueSpec { name: path, parent: Some(parent), guarantee, ceiling };
+            let limit = positive(amounts(&own.resources.max, &path)?);
+            let spec = QueueSpec { name: path, parent: Some(parent), guarantee, limit };
             parent = self.tree.queues.len();
-            self.tree.queues.push(QueueConfig { account, leaf, dynamic: true, template, settings });
+            self.tree.queues.push(QueueConfig { spec, leaf, dynamic: true, template, settings });
         }
         Ok(())
     }
@@ -299,7 +280,6 @@ impl Reading<'_> {
         properties: &BTreeMap<String, Value>,
         inherited: Option<PreemptionPolicy>,
     ) -> Settings {
-        let text = |key: &str| properties.get(key).map(text_of);
         let known = [
             "application.sort.policy",
             "application.sort.priority",
@@ -309,43 +289,34 @@ impl Reading<'_> {
             "priority.policy",
         ];
         for key in properties.keys().filter(|key| !known.contains(&key.as_str())) {
-            self.warnings.push(format!("queue {path}: property {key} means nothing to preemption"));
+            self.warnings.push(format!("queue {path}: property {key} does not affect preemption and is ignored"));
         }
-        let mut fall_back = |key: &str, value: &str, instead: &str| {
+        let mut setting = |key: &str, default: &str, is_valid: &dyn Fn(&str) -> bool| {
+            let text = properties.get(key).map_or_else(|| default.to_owned(), text_of);
+            if is_valid(&text) {
+                return text;
+            }
             self.warnings
-                .push(format!("queue {path}: {key}: {value:?} is not understood; {instead} is used, as in YuniKorn"));
+                .push(format!("queue {path}: {key}: {text:?} is not valid; {default} is used, as in YuniKorn"));
+            default.to_owned()
         };
-        let policy = match text("preemption.policy").as_deref() {
-            None if inherited == Some(PreemptionPolicy::Disabled) => PreemptionPolicy::Disabled,
-            None | Some("" | "default") => PreemptionPolicy::Default,
-            Some("fence") => PreemptionPolicy::Fence,
-            Some("disabled") => PreemptionPolicy::Disabled,
-            Some(other) => {
-                fall_back("preemption.policy", other, "default");
-                PreemptionPolicy::Default
+        let is_policy = |text: &str| matches!(text, "" | "default" | "fence" | "disabled");
+        let policy = match setting("preemption.policy", "default", &is_policy).as_str() {
+            "fence" => PreemptionPolicy::Fence,
+            "disabled" => PreemptionPolicy::Disabled,
+            _ if inherited == Some(PreemptionPolicy::Disabled) && !properties.contains_key("preemption.policy") => {
+                PreemptionPolicy::Disabled
             }
+            _ => PreemptionPolicy::Default,
         };
-        let delay_micros = match text("preemption.delay") {
-            None => DEFAULT_DELAY_MICROS,
-            Some(written) => go_duration(&written).filter(|micros| *micros > 0).unwrap_or_else(|| {
-                fall_back("preemption.delay", &written, "30s");
-                DEFAULT_DELAY_MICROS
-            }),
-        };
-        let offset = match text("priority.offset") {
-            None => 0,
-            Some(written) => written.parse().unwrap_or_else(|_| {
-                fall_back("priority.offset", &written, "0");
-                0
-            }),
-        };
-        let priority = match text("priority.policy").as_deref() {
-            Some("fence") => QueuePriority::Fence(offset),
-            None | Some("" | "default") => QueuePriority::Offset(offset),
-            Some(other) => {
-                fall_back("priority.policy", other, "default");
-                QueuePriority::Offset(offset)
-            }
+        let delay = setting("preemption.delay", "30s", &|text| go_duration(text).is_some_and(|micros| micros > 0));
+        let delay_micros = go_duration(&delay).expect("setting returns a valid duration");
+        let offset = setting("priority.offset", "0", &|text| text.parse::<i32>().is_ok());
+        let offset = offset.parse().expect("setting returns a valid number");
+        let is_policy = |text: &str| matches!(text, "" | "default" | "fence");
+        let priority = match setting("priority.policy", "default", &is_policy).as_str() {
+            "fence" => QueuePriority::Fence(offset),
+            _ => QueuePriority::Offset(offset),
         };
         Settings { policy, delay_micros, priority }
     }
@@ -353,32 +324,32 @@ impl Reading<'_> {
 
 impl YuniKornTree {
     fn find(&self, path: &str) -> Option<usize> {
-        self.queues.iter().position(|queue| queue.account.name == path)
+        self.queues.iter().position(|queue| queue.spec.name == path)
     }
 
-    fn has_children(&self, at: usize) -> bool {
-        self.queues.iter().any(|queue| queue.account.parent == Some(at))
+    fn has_children(&self, index: usize) -> bool {
+        self.queues.iter().any(|queue| queue.spec.parent == Some(index))
     }
 
-    /// The queues as plain accounts; the root, which every tree has, is left out.
-    pub fn accounts(&self) -> Vec<QueueSpec> {
+    /// The queues without the root, which every tree has.
+    pub fn queue_specs(&self) -> Vec<QueueSpec> {
         let without_root = |queue: &QueueConfig| {
-            let parent = queue.account.parent.filter(|&at| at > 0).map(|at| at - 1);
-            QueueSpec { parent, ..queue.account.clone() }
+            let parent = queue.spec.parent.filter(|&index| index > 0).map(|index| index - 1);
+            QueueSpec { parent, ..queue.spec.clone() }
         };
         self.queues.iter().skip(1).map(without_root).collect()
     }
 
-    /// The queue that a pod names.
+    /// The id of the queue with this full path.
     pub fn queue_id(&self, path: &str) -> Option<QueueId> {
         self.find(path).map(QueueId::new)
     }
 
-    /// The tree as the engine has it. The root's ceiling is the sum of what all nodes offer.
-    pub fn queues(&self, resources: &[String], offered: &[i64]) -> QueueTree {
-        let queue = |QueueConfig { account, settings, .. }: &QueueConfig| {
-            let mut queue = account.queue(resources);
-            if account.parent.is_none() {
+    /// The tree for the engine. `offered` is the sum of the nodes' allocatable amounts and limits the root.
+    pub fn to_queue_tree(&self, resources: &[String], offered: &[i64]) -> QueueTree {
+        let queue = |QueueConfig { spec, settings, .. }: &QueueConfig| {
+            let mut queue = spec.queue(resources);
+            if spec.parent.is_none() {
                 queue.limit.iter_mut().zip(offered).for_each(|(own, offered)| *own = (*own).min(*offered));
             }
             Queue {
@@ -393,7 +364,20 @@ impl YuniKornTree {
     }
 }
 
-/// YuniKorn calls cpu `vcore`.
+/// Returns an error if an amount of a queue exceeds a bound of that resource.
+fn refuse_above(
+    path: &str,
+    resource: &str,
+    (what, amount): (&str, i64),
+    (owner, bounds): (&str, &Amounts),
+) -> Result<(), InputError> {
+    let Some(bound) = bounds.get(resource).filter(|bound| **bound < amount) else { return Ok(()) };
+    let (amount, bound) = (quantity::format(resource, amount), quantity::format(resource, *bound));
+    let problem = format!("{what} {amount} {resource}, but {owner} {bound}; lower the one or raise the other");
+    Err(InputError::new(problem).field(format!("data[queues.yaml] {path}")))
+}
+
+/// Reads amounts; YuniKorn calls cpu `vcore`.
 fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, InputError> {
     let read = |(resource, value): (&String, &Value)| {
         let name = if resource == "vcore" { "cpu" } else { resource };
@@ -403,24 +387,24 @@ fn amounts(written: &BTreeMap<String, Value>, path: &str) -> Result<Amounts, Inp
     written.iter().map(read).collect()
 }
 
-/// Zero of everything counts as nothing said.
+/// In YuniKorn, amounts that are all zero count as no amounts.
 fn positive(amounts: Amounts) -> Amounts {
     if amounts.values().all(|amount| *amount == 0) { BTreeMap::new() } else { amounts }
 }
 
-/// Whether YuniKorn lets a queue be called this.
+/// Whether YuniKorn allows the name for a queue.
 fn is_queue_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:#/@".contains(&byte))
 }
 
-/// The queue that a pod names, as a full path.
+/// The full path of the queue that a pod names.
 pub fn queue_of(pod: &Pod) -> Option<String> {
     let labels = pod.metadata.labels.as_ref()?;
     let name = labels.get("queue").or_else(|| labels.get("yunikorn.apache.org/queue"))?.to_ascii_lowercase();
     Some(if name == "root" || name.starts_with("root.") { name } else { format!("root.{name}") })
 }
 
-/// The application that a pod belongs to; one that names none joins its namespace's own.
+/// The application of a pod; the default is one application for each namespace.
 pub fn application_of(pod: &Pod) -> String {
     let labels = pod.metadata.labels.as_ref();
     let named =
@@ -428,7 +412,7 @@ pub fn application_of(pod: &Pod) -> String {
     named.cloned().unwrap_or_else(|| format!("yunikorn-{}-autogen", NamespacedName::from_meta(&pod.metadata).namespace))
 }
 
-/// Whether it is a DaemonSet's pod, which is meant for one node and no other.
+/// Whether a DaemonSet created the pod for one node.
 pub fn is_daemon(pod: &Pod) -> bool {
     let owners = pod.metadata.owner_references.as_ref();
     let is_owned = owners.is_some_and(|owners| owners.iter().any(|owner| owner.kind == "DaemonSet"));
@@ -443,7 +427,7 @@ fn node_by_affinity(pod: &Pod) -> Option<&String> {
     names.flat_map(|field| field.values.iter().flatten()).next()
 }
 
-/// A duration as Go writes it: `1h30m`, `500ms`, `1.5s`; in microseconds.
+/// Parses a Go duration such as `1h30m`, `500ms` or `1.5s` into microseconds.
 fn go_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! An error names the file, the object and the field, whichever reader of objects finds it.
+//! Every error of the loader names the file, the object and the field.
 
 use reprieve_api::ObjectSet;
 use reprieve_api::read::documents;
@@ -8,13 +8,13 @@ use reprieve_loader::build::load;
 fn error(text: &str) -> String {
     let mut objects = ObjectSet::default();
     for document in documents("cluster.yaml", text) {
-        document.read(&mut objects).expect("it can be read");
+        document.read(&mut objects).expect("valid YAML");
     }
-    load(&objects, OnInvalid::Files).expect_err("an object is wrong").to_string()
+    load(&objects, OnInvalid::Files).expect_err("an invalid object").to_string()
 }
 
 #[test]
-fn error_about_a_rule_of_a_queue_names_the_file() {
+fn error_about_a_rule_of_a_queue_names_file_object_and_field() {
     let queue = |spec: &str| {
         format!("{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {{name: q}}, spec: {{{spec}}}}}")
     };
@@ -22,20 +22,20 @@ fn error_about_a_rule_of_a_queue_names_the_file() {
     for (spec, problem) in [
         (
             "preemption: {withinClusterQueue: All}",
-            "spec.preemption.withinClusterQueue: \"All\" is not understood; write Never, LowerPriority or \
+            "spec.preemption.withinClusterQueue: \"All\" is not valid; write one of Never, LowerPriority, \
              LowerOrNewerEqualPriority",
         ),
         (
             "preemption: {borrowWithinCohort: {policy: Any}}",
-            "spec.preemption.borrowWithinCohort.policy: \"Any\" is not understood; write Never or LowerPriority",
+            "spec.preemption.borrowWithinCohort.policy: \"Any\" is not valid; write one of Never, LowerPriority",
         ),
         (
             "flavorFungibility: {whenCanBorrow: Preempt}",
-            "spec.flavorFungibility.whenCanBorrow: \"Preempt\" is not understood; write MayStopSearch or TryNextFlavor",
+            "spec.flavorFungibility.whenCanBorrow: \"Preempt\" is not valid; write one of MayStopSearch, TryNextFlavor",
         ),
         (
             "queueingStrategy: LIFO",
-            "spec.queueingStrategy: \"LIFO\" is not understood; write BestEffortFIFO or StrictFIFO",
+            "spec.queueingStrategy: \"LIFO\" is not valid; write one of BestEffortFIFO, StrictFIFO",
         ),
     ] {
         assert_eq!(error(&queue(spec)), format!("{prefix}: {problem}"));
@@ -51,8 +51,9 @@ fn error_about_a_namespaced_quota_names_its_namespace() {
 }
 
 #[test]
-fn second_object_of_a_name_is_refused() {
+fn second_object_with_the_same_name_is_refused() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: n}}";
-    let problem = "metadata.name: this name is taken by the object in cluster.yaml: document 1; give each its own";
+    let problem =
+        "metadata.name: cluster.yaml: document 1 has an object with the same name; rename or remove one of them";
     assert_eq!(error(&format!("{node}\n---\n{node}")), format!("cluster.yaml: document 2: Node n: {problem}"));
 }

@@ -191,7 +191,7 @@ impl Scheduler {
 
     /// The object that an error names; the namespace `default` if no known object has that name.
     fn object_of(&self, error: &InputError) -> ObjectKey {
-        let is_named = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.is(key));
+        let is_named = |key: &&ObjectKey| error.object.as_ref().is_some_and(|object| object.refers_to(key));
         let known = self.view.live.all().map(|(key, _)| key).find(is_named).cloned();
         known.unwrap_or_else(|| ObjectKey::new(Kind::Namespace, NamespacedName::new("", "default")))
     }

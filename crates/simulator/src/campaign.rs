@@ -96,7 +96,7 @@ fn queues(rng: &mut Rng, policy: &Policy, gpus: i64) -> Vec<Object> {
     let team = |index: usize| QueueSpec {
         name: TEAMS[index].to_owned(),
         guarantee: amount(guarantees[index]),
-        ceiling: amount(limits[index]),
+        limit: amount(limits[index]),
         ..QueueSpec::default()
     };
     let teams: NeutralQueues = (0..TEAMS.len()).map(team).collect();

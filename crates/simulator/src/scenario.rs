@@ -238,7 +238,7 @@ impl Scenario {
             name: queue.name.clone(),
             parent: queue.parent.as_ref().and_then(|parent| queues.iter().position(|queue| queue.name == *parent)),
             guarantee: amounts(&queue.guarantee),
-            ceiling: amounts(&queue.ceiling),
+            limit: amounts(&queue.ceiling),
         };
         queues.iter().map(queue).collect()
     }

@@ -47,7 +47,7 @@ fn an_invalid_field_is_rejected_by_name() {
             "spec.queues[0].guarantee",
             "many",
         ),
-        (format!("  end: 1h\n{NODES}  faults: {{lostEvents: -1}}\n"), "spec.faults.lostEvents", "invalid value"),
+        (format!("  end: 1h\n{NODES}  faults: {{lostEvents: -1}}\n"), "spec.faults.lostEvents", "out of range"),
         (format!("  end: 1h\n{NODES}  queues: [{{name: A}}]\n"), "spec.queues", "lowercase"),
         (
             format!(

@@ -1,4 +1,4 @@
-//! Kueue's objects for quota, with amounts as numbers.
+//! Creates Kueue's quota objects. `to_kueue` and `simulator` call these functions.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use reprieve_api::quantity::format;
 
 use crate::synthetic::named;
 
-/// The Cohort above all others.
+/// The name of the root Cohort.
 pub const ROOT: &str = "cluster";
 
-/// A flavor of the nodes with these labels.
+/// Returns a flavor of the nodes with these labels.
 pub fn flavor(name: &str, node_labels: BTreeMap<String, String>) -> ResourceFlavor {
     let spec = FlavorSpec { node_labels, ..FlavorSpec::default() };
     ResourceFlavor { metadata: named(name, None), spec, ..ResourceFlavor::default() }
 }
 
-/// Quota of one flavor. `quota` returns the nominal quota of a resource and its borrowing limit, `None` if there is no limit.
+/// Returns the quota of one flavor. `quota` returns the nominal quota of a resource and its borrowing limit, `None` if there is no limit.
 pub fn flavor_quotas(
     flavor: &str,
     resources: impl IntoIterator<Item = impl AsRef<str>>,
@@ -38,20 +38,20 @@ pub fn flavor_quotas(
     FlavorQuotas { name: flavor.to_owned(), resources }
 }
 
-/// One group of these flavors, which all have the same resources.
+/// Returns one resource group with these flavors, which all have the same resources.
 pub fn resource_groups(flavors: Vec<FlavorQuotas>) -> Vec<ResourceGroupSpec> {
     let covered_resources = flavors[0].resources.iter().map(|quota| quota.name.clone()).collect();
     vec![ResourceGroupSpec { covered_resources, flavors }]
 }
 
-/// A Cohort below another, or below none.
+/// Returns a Cohort.
 pub fn cohort(name: &str, parent: Option<&str>, resource_groups: Vec<ResourceGroupSpec>) -> Cohort {
     let parent_name = parent.map(str::to_owned);
     let spec = CohortSpec { parent_name, resource_groups, ..CohortSpec::default() };
     Cohort { metadata: named(name, None), spec, ..Cohort::default() }
 }
 
-/// A ClusterQueue that reclaims what it lent to its Cohort and preempts lower priorities of its own.
+/// Returns a ClusterQueue that reclaims its quota from the Cohort and preempts its own workloads of lower priority.
 pub fn cluster_queue(name: &str, cohort: &str, resource_groups: Vec<ResourceGroupSpec>) -> ClusterQueue {
     let preemption = PreemptionSpec {
         within_cluster_queue: Some("LowerPriority".to_owned()),
@@ -63,7 +63,7 @@ pub fn cluster_queue(name: &str, cohort: &str, resource_groups: Vec<ResourceGrou
     ClusterQueue { metadata: named(name, None), spec, ..ClusterQueue::default() }
 }
 
-/// A LocalQueue with the name of its ClusterQueue.
+/// Returns a LocalQueue with the name of its ClusterQueue.
 pub fn local_queue(name: &str, namespace: &str) -> LocalQueue {
     let spec = LocalQueueSpec { cluster_queue: name.to_owned(), ..LocalQueueSpec::default() };
     LocalQueue { metadata: named(name, Some(namespace)), spec, ..LocalQueue::default() }

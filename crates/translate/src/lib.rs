@@ -1,4 +1,5 @@
-//! One cluster under another policy: the queues of one policy written as the objects of another. No other crate writes such objects.
+//! Translates a cluster to the objects of another policy, so that `compare` and `simulate` can decide under several policies. No other crate
+//! creates policy objects.
 //!
 //! ```text
 //! objects ── translation ──▶ NeutralQueues ──┬─▶ to_yunikorn     ConfigMap yunikorn-configs

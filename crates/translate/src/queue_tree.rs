@@ -1,4 +1,5 @@
-//! The queues of a cluster independent of any policy: a tree in which each queue has a guarantee and a limit.
+//! The queues of a cluster independent of any policy: a tree in which each queue has a guarantee and a limit. `translation` reads it from
+//! objects, `simulator` from a scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ pub(crate) const LOCAL_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 pub struct NeutralQueues {
     /// INVARIANT: no two have the same name, and no queue is above itself.
     pub(crate) queues: Vec<QueueSpec>,
-    /// By pod: the index of its queue.
+    /// The index of each pod's queue.
     pub(crate) of_pod: BTreeMap<NamespacedName, usize>,
 }
 
@@ -33,12 +34,12 @@ impl NeutralQueues {
         self.queues.is_empty()
     }
 
-    /// The queue of this name.
+    /// Finds a queue by name.
     pub fn get(&self, name: &str) -> Option<&QueueSpec> {
         self.queues.iter().find(|queue| queue.name == name)
     }
 
-    /// The label by which a pod names its queue under a policy. A name that is a full path already is kept.
+    /// Returns the label by which a pod names its queue under a policy. A name that is a full path already stays.
     pub fn label(&self, name: &str, policy: &Policy) -> Option<(String, String)> {
         let (key, value) = match policy {
             Policy::Kubernetes(_) => return None,
@@ -58,57 +59,57 @@ impl NeutralQueues {
     }
 
     pub(crate) fn queue_of(&self, pod: &NamespacedName) -> Option<&str> {
-        self.of_pod.get(pod).map(|&at| self.queues[at].name.as_str())
+        self.of_pod.get(pod).map(|&index| self.queues[index].name.as_str())
     }
 
     pub(crate) fn children(&self, of: Option<usize>) -> impl Iterator<Item = usize> + '_ {
-        (0..self.queues.len()).filter(move |&at| self.queues[at].parent == of)
+        (0..self.queues.len()).filter(move |&index| self.queues[index].parent == of)
     }
 
-    pub(crate) fn has_children(&self, at: usize) -> bool {
-        self.children(Some(at)).next().is_some()
+    pub(crate) fn has_children(&self, index: usize) -> bool {
+        self.children(Some(index)).next().is_some()
     }
 
-    /// The resources that any queue guarantees or limits.
+    /// Returns the resources for which any queue has a guarantee or a limit.
     pub(crate) fn resources(&self) -> BTreeSet<&str> {
-        let names = self.queues.iter().flat_map(|queue| queue.guarantee.keys().chain(queue.ceiling.keys()));
+        let names = self.queues.iter().flat_map(|queue| queue.guarantee.keys().chain(queue.limit.keys()));
         names.map(String::as_str).collect()
     }
 
-    pub(crate) fn guarantee(&self, at: usize, resource: &str) -> i64 {
-        self.queues[at].guarantee.get(resource).copied().unwrap_or(0)
+    pub(crate) fn guarantee(&self, index: usize, resource: &str) -> i64 {
+        self.queues[index].guarantee.get(resource).copied().unwrap_or(0)
     }
 
-    /// The sum of the children's guarantees.
-    pub(crate) fn guaranteed_below(&self, at: Option<usize>, resource: &str) -> i64 {
-        self.children(at).fold(0, |sum: i64, child| sum.saturating_add(self.guarantee(child, resource)))
+    /// Returns the sum of the children's guarantees.
+    pub(crate) fn guaranteed_below(&self, index: Option<usize>, resource: &str) -> i64 {
+        self.children(index).fold(0, |sum: i64, child| sum.saturating_add(self.guarantee(child, resource)))
     }
 
-    /// The same queues, each guaranteed at least as much as its children together.
+    /// Raises the guarantee of each queue to at least the sum of its children's.
     pub(crate) fn with_guarantees_of_children(&self) -> Self {
         let mut raised = self.clone();
-        for at in self.children(None) {
-            raised.raise_guarantees(at, &self.resources());
+        for index in self.children(None) {
+            raised.raise_guarantees(index, &self.resources());
         }
         raised
     }
 
-    fn raise_guarantees(&mut self, at: usize, resources: &BTreeSet<&str>) {
-        let children: Vec<usize> = self.children(Some(at)).collect();
+    fn raise_guarantees(&mut self, index: usize, resources: &BTreeSet<&str>) {
+        let children: Vec<usize> = self.children(Some(index)).collect();
         for child in children {
             self.raise_guarantees(child, resources);
         }
         for &resource in resources {
-            let below = self.guaranteed_below(Some(at), resource);
-            if below > self.guarantee(at, resource) {
-                self.queues[at].guarantee.insert(resource.to_owned(), below);
+            let below = self.guaranteed_below(Some(index), resource);
+            if below > self.guarantee(index, resource) {
+                self.queues[index].guarantee.insert(resource.to_owned(), below);
             }
         }
     }
 }
 
-/// Adds a queue without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns it
-/// by parent.
+/// Adds a leaf queue without a guarantee below each parent that pods use, because not every policy allows pods in a parent. Returns the
+/// index of the leaf by that of its parent.
 pub(crate) fn add_leaf_queues(queues: &mut Vec<QueueSpec>, used: BTreeSet<usize>) -> BTreeMap<usize, usize> {
     let parents: BTreeSet<usize> = queues.iter().filter_map(|queue| queue.parent).collect();
     let mut leaves = BTreeMap::new();
@@ -128,7 +129,7 @@ pub(crate) fn rename(queues: &mut [QueueSpec]) {
         let plain: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let numbered = (2..).map(|n| format!("{plain}-{n}"));
         let name = std::iter::once(plain.clone()).chain(numbered).find(|name| !taken.contains(name));
-        queue.name = name.expect("numbers do not run out");
+        queue.name = name.expect("one of infinitely many names is free");
         taken.insert(queue.name.clone());
     }
 }

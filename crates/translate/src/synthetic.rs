@@ -1,4 +1,4 @@
-//! Objects that came from no file.
+//! Helpers for objects that the translation creates.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ pub(crate) fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
 }
 
-pub(crate) fn made<T>(object: T) -> Sourced<T> {
+pub(crate) fn synthetic<T>(object: T) -> Sourced<T> {
     Sourced { object: Arc::new(object), source: source() }
 }
 
 pub(crate) fn source() -> Source {
-    Source { file: "the mapping between policies".into(), document: 1, item: None }
+    Source { file: "the translation between policies".into(), document: 1, item: None }
 }

@@ -1,4 +1,4 @@
-//! A cluster in Kubernetes' own words: what a policy calls a job or a workload is a PodGroup with its pods.
+//! Translates a cluster to objects of Kubernetes itself: a Koordinator job or a Kueue Workload becomes a PodGroup with its pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,77 +12,70 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reprieve_engine::Priority;
 
 use crate::queue_tree::LOCAL_QUEUE;
-use crate::synthetic::{made, named};
+use crate::synthetic::{named, synthetic};
 use reprieve_api::koordinator::label;
 use reprieve_api::kueue::KueueWorkload;
 use reprieve_api::quantity::format;
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, PodStatus, Reader, Sourced, group_of, job_of};
 use reprieve_loader::{Amounts, Defaults, WorkloadClasses, find_membership};
 
-/// The node of a cluster that has none.
+/// The name of the synthetic node in a cluster without nodes.
 const NODE: &str = "cluster";
-/// More than anybody asks for, and less than what cannot be summed.
-const MOST_OFFERED: i64 = 1 << 61;
-/// A workload may ask for more pods than anybody wants to read about.
-const MOST_PODS: i64 = 10_000;
+/// The largest amount of the synthetic node, so that sums cannot overflow.
+const MAX_OFFERED: i64 = 1 << 61;
+/// A workload with more pods is refused.
+const MAX_PODS: i64 = 10_000;
 
-/// A cluster in Kubernetes' own words.
+/// A cluster in objects of Kubernetes itself.
 #[derive(Clone, Debug)]
 pub struct KubernetesObjects {
     /// Nodes, pods, PodGroups, classes, budgets.
     pub objects: ObjectSet,
-    /// By pod: its Kueue workload.
+    /// The Kueue workload of each pod.
     pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
 impl KubernetesObjects {
-    /// Koordinator's jobs become gangs. Kueue's workloads become gangs that yield whole; pods of theirs that are not there yet are
-    /// made from their templates.
-    pub fn of(objects: &ObjectSet) -> Result<Self, InputError> {
-        // Pods are complete by then: what completes the templates of workloads goes with the queues.
+    /// Converts Koordinator's jobs to gangs, and Kueue's workloads to gangs that are evicted whole. Missing pods of workloads are created
+    /// from their templates.
+    pub fn from_objects(objects: &ObjectSet) -> Result<Self, InputError> {
+        // LimitRanges and RuntimeClasses are not kept, because `pods_of` completes the templates of workloads.
         let objects_of_kubernetes = retain(objects, &[Reader::All, Reader::Kubernetes]);
         let mut plain = Self { objects: objects_of_kubernetes, workload_of: BTreeMap::new() };
         plain.add_jobs(objects);
         plain.add_workloads(objects)?;
         if objects.nodes.is_empty() && !plain.workload_of.is_empty() {
-            let node = one_node(objects, plain.objects.pods.len())?;
-            plain.objects.nodes.push(made(node));
+            let node = synthetic_node(objects, plain.objects.pods.len())?;
+            plain.objects.nodes.push(synthetic(node));
         }
         Ok(plain)
     }
 
-    /// The ClusterQueue whose quota a pod uses.
+    /// Returns the ClusterQueue whose quota a pod uses.
     pub(crate) fn cluster_queue_of(&self, pod: &Pod, objects: &ObjectSet) -> Option<String> {
         let name = NamespacedName::from_meta(&pod.metadata);
         let queue_of = |queue: &str| {
             let local = NamespacedName::new(&name.namespace, queue);
-            let found =
-                objects.local_queues.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == local)?;
+            let found = objects.local_queues.iter().find(|one| one.name() == local)?;
             Some(found.object.spec.cluster_queue.clone())
         };
         let Some(workload) = self.workload_of.get(&name) else { return label(pod, LOCAL_QUEUE).and_then(queue_of) };
-        let workload =
-            objects.kueue_workloads.iter().find(|one| NamespacedName::from_meta(&one.object.metadata) == *workload)?;
+        let workload = objects.kueue_workloads.iter().find(|one| one.name() == *workload)?;
         let admission = workload.object.status.as_ref().and_then(|status| status.admission.as_ref());
-        match admission {
-            Some(admission) => Some(admission.cluster_queue.clone()),
-            None => queue_of(&workload.object.spec.queue_name),
-        }
+        let admitted = admission.map(|admission| admission.cluster_queue.clone());
+        admitted.or_else(|| queue_of(&workload.object.spec.queue_name))
     }
 
-    /// All pods of a job are needed: there is no part of it that runs alone.
+    /// Converts jobs to gangs of which all pods are required.
     fn add_jobs(&mut self, objects: &ObjectSet) {
         let mut jobs: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
-        for (at, pod) in objects.pods.iter().enumerate() {
+        for (index, pod) in objects.pods.iter().enumerate() {
             if let (Some(job), None) = (job_of(&pod.object), group_of(&pod.object)) {
-                jobs.entry(job).or_default().push(at);
+                jobs.entry(job).or_default().push(index);
             }
         }
         for (job, members) in jobs {
-            let defined = objects
-                .koordinator_pod_groups
-                .iter()
-                .find(|one| NamespacedName::from_meta(&one.object.metadata) == job);
+            let defined = objects.koordinator_pod_groups.iter().find(|one| one.name() == job);
             let needed = defined.map_or(0, |job| usize::try_from(job.object.spec.min_member).unwrap_or(0));
             let needed = needed.max(members.len());
             self.gather(&job, &members, needed, None);
@@ -90,13 +83,13 @@ impl KubernetesObjects {
     }
 
     fn add_workloads(&mut self, objects: &ObjectSet) -> Result<(), InputError> {
-        let mut there: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
-        let ties = find_membership(objects);
+        let mut existing: BTreeMap<NamespacedName, Vec<usize>> = BTreeMap::new();
+        let membership = find_membership(objects);
         let classes = WorkloadClasses::new(objects)?;
         let defaults = Defaults::new(objects)?;
-        for (at, pod) in objects.pods.iter().enumerate() {
-            if let Some((workload, _)) = ties.get(&NamespacedName::from_meta(&pod.object.metadata)) {
-                there.entry(workload.clone()).or_default().push(at);
+        for (index, pod) in objects.pods.iter().enumerate() {
+            if let Some((workload, _)) = membership.get(&pod.name()) {
+                existing.entry(workload.clone()).or_default().push(index);
             }
         }
         for sourced in &objects.kueue_workloads {
@@ -105,22 +98,22 @@ impl KubernetesObjects {
                 continue;
             }
             let name = NamespacedName::from_meta(&workload.metadata);
-            let mut members = there.remove(&name).unwrap_or_default();
+            let mut members = existing.remove(&name).unwrap_or_default();
             let holds_quota = workload.status.as_ref().is_some_and(|status| status.admission.is_some());
             if members.is_empty() && (!holds_quota || objects.nodes.is_empty()) {
-                let place = match (objects.nodes.is_empty(), holds_quota) {
-                    (true, true) => SyntheticPodState::OnTheOneNode,
-                    (true, false) => SyntheticPodState::ForTheOneNode,
-                    (false, _) => SyntheticPodState::Nowhere,
+                let state = match (objects.nodes.is_empty(), holds_quota) {
+                    (true, true) => SyntheticPodState::Running,
+                    (true, false) => SyntheticPodState::PendingWithoutNodes,
+                    (false, _) => SyntheticPodState::Pending,
                 };
                 let priority = classes.priority(&workload.spec).map_err(|error| sourced.locate(error))?;
-                let pods = pods_of(sourced, &name, priority, place, &defaults)?;
+                let pods = pods_of(sourced, &name, priority, state, &defaults)?;
                 members = (self.objects.pods.len()..self.objects.pods.len() + pods.len()).collect();
                 self.objects.pods.extend(pods);
             }
-            for &at in &members {
+            for &index in &members {
                 self.workload_of
-                    .insert(NamespacedName::from_meta(&self.objects.pods[at].object.metadata), name.clone());
+                    .insert(NamespacedName::from_meta(&self.objects.pods[index].object.metadata), name.clone());
             }
             if members.len() > 1 {
                 let whole = DisruptionMode { all: Some(AllDisruptionMode::default()), ..DisruptionMode::default() };
@@ -130,7 +123,7 @@ impl KubernetesObjects {
         Ok(())
     }
 
-    /// Makes pods a gang. It has the priority of its first pod.
+    /// Combines pods to a gang with the priority of its first pod.
     fn gather(
         &mut self,
         name: &NamespacedName,
@@ -139,8 +132,8 @@ impl KubernetesObjects {
         disruption_mode: Option<DisruptionMode>,
     ) {
         let first = self.objects.pods[members[0]].object.spec.clone().unwrap_or_default();
-        for &at in members {
-            let spec = Arc::make_mut(&mut self.objects.pods[at].object).spec_mut();
+        for &index in members {
+            let spec = Arc::make_mut(&mut self.objects.pods[index].object).spec_mut();
             spec.scheduling_group = Some(PodSchedulingGroup { pod_group_name: Some(name.name.clone()) });
         }
         let gang = GangSchedulingPolicy { min_count: i32::try_from(needed).unwrap_or(i32::MAX) };
@@ -152,55 +145,55 @@ impl KubernetesObjects {
             preemption_policy: first.preemption_policy.clone(),
             ..PodGroupSpec::default()
         };
-        let is_it = |group: &Sourced<PodGroup>| NamespacedName::from_meta(&group.object.metadata) == *name;
-        if !self.objects.pod_groups.iter().any(is_it) {
+        let has_name = |group: &Sourced<PodGroup>| group.name() == *name;
+        if !self.objects.pod_groups.iter().any(has_name) {
             let metadata = named(&name.name, Some(&name.namespace));
-            self.objects.pod_groups.push(made(PodGroup { metadata, spec, ..PodGroup::default() }));
+            self.objects.pod_groups.push(synthetic(PodGroup { metadata, spec, ..PodGroup::default() }));
         }
     }
 }
 
-/// Where a pod is that was made from a template.
+/// The state of a pod that was created from a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SyntheticPodState {
-    /// It runs on the one node of a cluster without nodes, which has no labels to choose by.
-    OnTheOneNode,
-    /// It is pending, in a cluster without nodes.
-    ForTheOneNode,
-    /// It is pending.
-    Nowhere,
+    /// The pod runs on the synthetic node of a cluster without nodes.
+    Running,
+    /// The pod is pending in a cluster without nodes. It has no node selector, because the synthetic node has no labels.
+    PendingWithoutNodes,
+    /// The pod is pending in a cluster with nodes.
+    Pending,
 }
 
-/// The pods that a workload would have, running since it holds its quota, or pending.
+/// Returns the pods of a workload, running since the workload got its quota, or pending.
 fn pods_of(
     sourced: &Sourced<KueueWorkload>,
     name: &NamespacedName,
     priority: Priority,
-    place: SyntheticPodState,
+    state: SyntheticPodState,
     defaults: &Defaults,
 ) -> Result<Vec<Sourced<Pod>>, InputError> {
     let workload = &sourced.object;
     let sets = &workload.spec.pod_sets;
     let total = sets.iter().fold(0_i64, |sum, set| sum.saturating_add(set.count.max(0)));
-    if total > MOST_PODS {
-        let problem = format!("{total} pods are too many to compare policies; write at most {MOST_PODS}");
+    if total > MAX_PODS {
+        let problem = format!("{total} pods are too many to compare policies; use at most {MAX_PODS}");
         return Err(sourced.locate(InputError::new(problem).field("spec.podSets")));
     }
     let conditions = workload.status.iter().flat_map(|status| &status.conditions);
     let since: Option<&Time> = conditions
-        .filter(|one| one.type_ == "QuotaReserved" && one.status == "True")
-        .map(|one| &one.last_transition_time)
+        .filter(|condition| condition.type_ == "QuotaReserved" && condition.status == "True")
+        .map(|condition| &condition.last_transition_time)
         .next();
     let templates =
         sets.iter().flat_map(|set| (0..set.count.max(0)).map(|_| set.template.spec.clone().map(PodSpec::from)));
-    let pod = |(at, template): (usize, Option<PodSpec>)| {
+    let pod = |(index, template): (usize, Option<PodSpec>)| {
         let mut spec = template.unwrap_or_default();
         defaults.admit_spec(&name.namespace, &mut spec);
         spec.priority = Some(priority.0);
-        if place != SyntheticPodState::Nowhere {
+        if state != SyntheticPodState::Pending {
             (spec.node_selector, spec.affinity, spec.topology_spread_constraints) = (None, None, None);
         }
-        let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{at}", name.name) };
+        let pod_name = if total == 1 { name.name.clone() } else { format!("{}-{index}", name.name) };
         let mut metadata = named(&pod_name, Some(&name.namespace));
         metadata.creation_timestamp.clone_from(&workload.metadata.creation_timestamp);
         let scheduled = since.map(|since| PodCondition {
@@ -209,29 +202,29 @@ fn pods_of(
             last_transition_time: Some(since.clone()),
             ..PodCondition::default()
         });
-        let status = match place {
-            SyntheticPodState::OnTheOneNode => PodStatus {
+        let status = match state {
+            SyntheticPodState::Running => PodStatus {
                 phase: Some("Running".to_owned()),
                 start_time: since.cloned(),
                 conditions: Some(scheduled.into_iter().collect()),
                 ..PodStatus::default()
             },
-            SyntheticPodState::ForTheOneNode | SyntheticPodState::Nowhere => {
+            SyntheticPodState::PendingWithoutNodes | SyntheticPodState::Pending => {
                 PodStatus { phase: Some("Pending".to_owned()), ..PodStatus::default() }
             }
         };
-        let node_name = (place == SyntheticPodState::OnTheOneNode).then(|| NODE.to_owned());
-        made(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
+        let node_name = (state == SyntheticPodState::Running).then(|| NODE.to_owned());
+        synthetic(Pod { node_name, status: Some(status), ..Pod::new(metadata, spec) })
     };
     Ok(templates.enumerate().map(pod).collect())
 }
 
-/// A node that offers all nominal quota, so that nothing but the quota holds anybody.
-fn one_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
+/// Returns a node with the sum of all nominal quotas, so that only quota limits the pods.
+fn synthetic_node(objects: &ObjectSet, n_pods: usize) -> Result<Node, InputError> {
     let mut offered = Amounts::new();
-    for (resource, amount) in reprieve_loader::accounts(objects)?.into_iter().flat_map(|account| account.guarantee) {
+    for (resource, amount) in reprieve_loader::queue_specs(objects)?.into_iter().flat_map(|queue| queue.guarantee) {
         let sum = offered.entry(resource).or_default();
-        *sum = sum.saturating_add(amount).min(MOST_OFFERED);
+        *sum = sum.saturating_add(amount).min(MAX_OFFERED);
     }
     offered.insert("pods".to_owned(), i64::try_from(n_pods).unwrap_or(i64::MAX));
     let quantity = |(resource, amount): (String, i64)| {

@@ -1,4 +1,4 @@
-//! Queues as Kueue's ClusterQueues and Cohorts; gangs, and pods of no gang, as its Workloads.
+//! Translates queues to Kueue's ClusterQueues and Cohorts, and gangs and single pods to its Workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use reprieve_loader::{Amounts, Loaded, QueueSpec, by_name};
 
 use crate::kueue_objects::{ROOT, cluster_queue, cohort, flavor, flavor_quotas, local_queue, resource_groups};
 use crate::queue_tree::NeutralQueues;
-use crate::synthetic::{made, named, source};
+use crate::synthetic::{named, source, synthetic};
 use reprieve_api::kueue::{
     AdmissionSpec, KueueWorkload, KueueWorkloadSpec, KueueWorkloadStatus, POD_SET, PodSetAssignment, PodSetSpec,
     WORKLOAD,
@@ -23,39 +23,40 @@ use reprieve_api::kueue::{
 use reprieve_api::quantity::format;
 use reprieve_api::{InputError, NamespacedName, Object, ObjectSet, Pod, Sourced, group_of};
 
-/// The flavor of all quota.
+/// The only flavor.
 const FLAVOR: &str = "default";
 
-/// A cluster in the words of a policy, and which of its pods are which workload there.
+/// A cluster in the objects of a policy.
 #[derive(Clone, Debug)]
 pub struct Translated {
-    /// The cluster.
+    /// The objects of the cluster.
     pub objects: ObjectSet,
-    /// By pod: its workload, under a policy that has workloads.
+    /// The workload of each pod, if the policy has workloads.
     pub workload_of: BTreeMap<NamespacedName, NamespacedName>,
 }
 
-/// Kueue's accounts as the others see them: a cohort's own quota comes on top of what is below it, and who has nobody above
-/// borrows from nobody.
-pub(crate) fn limit_roots_to_their_quota(mut accounts: Vec<QueueSpec>) -> Vec<QueueSpec> {
-    let depth = |accounts: &[QueueSpec], at: usize| std::iter::successors(Some(at), |&at| accounts[at].parent).count();
-    let mut deepest_first: Vec<usize> = (0..accounts.len()).collect();
-    deepest_first.sort_by_key(|&at| std::cmp::Reverse(depth(&accounts, at)));
-    let mut below: Vec<Amounts> = vec![Amounts::new(); accounts.len()];
-    for at in deepest_first {
-        let account = &mut accounts[at];
-        let mut total = std::mem::take(&mut below[at]);
+/// Converts Kueue's queues to those of other policies: a cohort's guarantee includes the quota below it, and the limit of a root is its
+/// quota, because it cannot borrow.
+pub(crate) fn limit_roots_to_their_quota(mut queues: Vec<QueueSpec>) -> Vec<QueueSpec> {
+    let depth =
+        |queues: &[QueueSpec], index: usize| std::iter::successors(Some(index), |&index| queues[index].parent).count();
+    let mut deepest_first: Vec<usize> = (0..queues.len()).collect();
+    deepest_first.sort_by_key(|&index| std::cmp::Reverse(depth(&queues, index)));
+    let mut below: Vec<Amounts> = vec![Amounts::new(); queues.len()];
+    for index in deepest_first {
+        let queue = &mut queues[index];
+        let mut total = std::mem::take(&mut below[index]);
         for (resource, sum) in &total {
-            if let Some(own) = account.guarantee.get(resource) {
-                account.guarantee.insert(resource.clone(), own.saturating_add(*sum));
+            if let Some(own) = queue.guarantee.get(resource) {
+                queue.guarantee.insert(resource.clone(), own.saturating_add(*sum));
             }
-            if let Some(own) = account.ceiling.get(resource) {
-                account.ceiling.insert(resource.clone(), own.saturating_add(*sum));
+            if let Some(own) = queue.limit.get(resource) {
+                queue.limit.insert(resource.clone(), own.saturating_add(*sum));
             }
         }
-        total.extend(account.guarantee.clone());
-        match account.parent {
-            None => account.ceiling = total,
+        total.extend(queue.guarantee.clone());
+        match queue.parent {
+            None => queue.limit = total,
             Some(parent) => {
                 for (resource, amount) in total {
                     let sum = below[parent].entry(resource).or_default();
@@ -64,12 +65,12 @@ pub(crate) fn limit_roots_to_their_quota(mut accounts: Vec<QueueSpec>) -> Vec<Qu
             }
         }
     }
-    accounts
+    queues
 }
 
-/// A ClusterQueue with a LocalQueue in each namespace for each queue without children, a Cohort for every other queue. The root Cohort
-/// has what the nodes offer beyond all guarantees, so that every queue can borrow it. Kueue ignores a resource that no queue mentions,
-/// unless `unlimited` has it: that is the nominal quota of each ClusterQueue then.
+/// Returns a Cohort for each queue with children, a ClusterQueue with a LocalQueue in each namespace for each other queue, and a root
+/// Cohort with the resources of the nodes beyond all guarantees, which every queue can borrow. `unlimited` has the nominal quota of each
+/// ClusterQueue for resources that no queue mentions; other such resources are not covered.
 pub fn queue_objects(
     queues: &NeutralQueues,
     offered: &Amounts,
@@ -86,14 +87,14 @@ pub fn queue_objects(
         (offered.saturating_sub(queues.guaranteed_below(None, resource)).max(0), None)
     });
     let mut objects = vec![Object::from(flavor(FLAVOR, BTreeMap::new())), Object::from(cohort(ROOT, None, root))];
-    for (at, queue) in queues.queues.iter().enumerate() {
-        let is_cohort = queues.has_children(at);
+    for (index, queue) in queues.queues.iter().enumerate() {
+        let is_cohort = queues.has_children(index);
         let quota = resource_groups(&|resource| match unlimited(resource) {
             Some(amount) => (if is_cohort { 0 } else { amount }, None),
             None => {
-                let guarantee = queues.guarantee(at, resource);
-                let limit = queue.ceiling.get(resource).map(|limit| limit.saturating_sub(guarantee).max(0));
-                (guarantee.saturating_sub(queues.guaranteed_below(Some(at), resource)).max(0), limit)
+                let guarantee = queues.guarantee(index, resource);
+                let limit = queue.limit.get(resource).map(|limit| limit.saturating_sub(guarantee).max(0));
+                (guarantee.saturating_sub(queues.guaranteed_below(Some(index), resource)).max(0), limit)
             }
         });
         let above = queue.parent.map_or(ROOT, |parent| &queues.queues[parent].name);
@@ -110,7 +111,7 @@ pub fn queue_objects(
 impl NeutralQueues {
     /// The cluster with these queues and a Workload for each unit.
     pub(crate) fn to_kueue(&self, plain: &ObjectSet, loaded: &Loaded) -> Result<Translated, InputError> {
-        let mut mapped = plain.clone();
+        let mut translated = plain.clone();
         let mut offered = Amounts::new();
         for (resource, amount) in allocatables(&by_name::<String, _>(&plain.nodes)?)?.into_iter().flatten() {
             let sum = offered.entry(resource).or_default();
@@ -119,26 +120,26 @@ impl NeutralQueues {
         let namespaces = self.of_pod.keys().map(|pod| pod.namespace.as_str()).collect();
         let queues = self.with_guarantees_of_children();
         for object in queue_objects(&queues, &offered, &Amounts::new(), &namespaces) {
-            mapped.push(&object, &source());
+            translated.push(&object, &source());
         }
         let units = self.units(plain, loaded);
-        mapped.kueue_workloads = units.iter().map(|(name, pods)| self.workload(name, pods, loaded)).collect();
+        translated.kueue_workloads = units.iter().map(|(name, pods)| self.workload(name, pods, loaded)).collect();
         let workload_of = units.into_iter().flat_map(|(name, pods)| {
             pods.into_iter().map(move |pod| (NamespacedName::from_meta(&pod.metadata), name.clone()))
         });
         let workload_of: BTreeMap<NamespacedName, NamespacedName> = workload_of.collect();
-        for pod in &mut mapped.pods {
-            let name = NamespacedName::from_meta(&pod.object.metadata);
+        for pod in &mut translated.pods {
+            let name = pod.name();
             if let Some(workload) = workload_of.get(&name) {
                 let metadata = &mut Arc::make_mut(&mut pod.object).metadata;
                 metadata.annotations.get_or_insert_default().insert(WORKLOAD.to_owned(), workload.name.clone());
                 metadata.labels.get_or_insert_default().insert(POD_SET.to_owned(), name.name);
             }
         }
-        Ok(Translated { objects: mapped, workload_of })
+        Ok(Translated { objects: translated, workload_of })
     }
 
-    /// The pods of each workload. Of a gang that runs in part, the part that runs is a workload of its own.
+    /// Returns the pods of each workload. The running part of a gang that runs only in part is a separate workload.
     fn units<'p>(&self, plain: &'p ObjectSet, loaded: &Loaded) -> BTreeMap<NamespacedName, Vec<&'p Pod>> {
         let groups: BTreeSet<NamespacedName> = plain.pods.iter().filter_map(|pod| group_of(&pod.object)).collect();
         let mut units: BTreeMap<NamespacedName, (Vec<&Pod>, Vec<&Pod>)> = BTreeMap::new();
@@ -172,7 +173,7 @@ impl NeutralQueues {
         let ids: Vec<_> =
             pods.iter().filter_map(|pod| loaded.names.pod_id(&NamespacedName::from_meta(&pod.metadata))).collect();
         let running = ids.iter().all(|&id| loaded.snapshot.bound_node(id).is_some());
-        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.asked(pod)).collect();
+        let asked: Vec<(String, Amounts)> = pods.iter().map(|pod| self.requests_of(pod)).collect();
         let sets = asked.iter().map(|(name, amounts)| pod_set(name, amounts));
         let since = ids.iter().map(|&id| loaded.snapshot.pod(id).start).min().and_then(time);
         let admission = running.then(|| AdmissionSpec {
@@ -190,7 +191,7 @@ impl NeutralQueues {
         let conditions = admission.iter().map(|_| reserved.clone()).collect();
         let mut metadata = named(&name.name, Some(&name.namespace));
         metadata.creation_timestamp.clone_from(&pods[0].metadata.creation_timestamp);
-        made(KueueWorkload {
+        synthetic(KueueWorkload {
             metadata,
             spec: KueueWorkloadSpec {
                 queue_name: queue.clone(),
@@ -203,14 +204,14 @@ impl NeutralQueues {
         })
     }
 
-    fn asked(&self, pod: &Pod) -> (String, Amounts) {
-        let mut amounts = requests(pod).expect("the same pod was loaded before");
+    fn requests_of(&self, pod: &Pod) -> (String, Amounts) {
+        let mut amounts = requests(pod).expect("the loader has read the requests of the same pod");
         let resources = self.resources();
         amounts.retain(|resource, _| resources.contains(resource.as_str()));
         (NamespacedName::from_meta(&pod.metadata).name, amounts)
     }
 
-    /// What a pod set of one pod holds. Kueue counts the pods itself, where quotas are about them.
+    /// Returns the quota of a pod set with one pod. If a queue has quota for `pods`, the pod itself counts.
     fn assignment(&self, name: &str, mut amounts: Amounts) -> PodSetAssignment {
         if self.resources().contains("pods") {
             amounts.insert("pods".to_owned(), 1);

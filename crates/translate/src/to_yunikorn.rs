@@ -1,19 +1,19 @@
-//! Queues as YuniKorn's, in the ConfigMap that it reads.
+//! Translates queues to the ConfigMap of YuniKorn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use reprieve_api::quantity::format;
-use reprieve_api::{NamespacedName, ObjectSet, group_of};
+use reprieve_api::{ObjectSet, group_of};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::Amounts;
 use serde_json::{Value, json};
 
 use crate::queue_tree::NeutralQueues;
-use crate::synthetic::{made, named};
+use crate::synthetic::{named, synthetic};
 
-/// The ConfigMap with these queues. `properties` returns those of the queue with a name.
+/// Returns the ConfigMap with these queues. `properties` returns the properties of a queue by name.
 pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) -> ConfigMap {
     let top = children(queues, None, &properties);
     let root = json!({ "name": "root", "submitacl": "*", "queues": top });
@@ -26,50 +26,50 @@ pub fn config_map(queues: &NeutralQueues, properties: impl Fn(&str) -> Value) ->
 }
 
 fn children(queues: &NeutralQueues, of: Option<usize>, properties: &impl Fn(&str) -> Value) -> Vec<Value> {
-    let written = queues.children(of).map(|at| {
-        let queue = &queues.queues[at];
-        let children = children(queues, Some(at), properties);
+    let children = queues.children(of).map(|index| {
+        let queue = &queues.queues[index];
+        let children = children(queues, Some(index), properties);
         json!({
             "name": queue.name,
             "parent": !children.is_empty(),
-            "resources": { "guaranteed": amounts(&queue.guarantee), "max": amounts(&queue.ceiling) },
+            "resources": { "guaranteed": amounts(&queue.guarantee), "max": amounts(&queue.limit) },
             "properties": properties(&queue.name),
             "queues": children,
         })
     });
-    written.collect()
+    children.collect()
 }
 
-/// YuniKorn calls cpu `vcore`.
+/// Formats amounts; YuniKorn calls cpu `vcore`.
 fn amounts(amounts: &Amounts) -> Value {
     let name = |resource: &String| if resource == "cpu" { "vcore".to_owned() } else { resource.clone() };
     amounts.iter().map(|(resource, amount)| (name(resource), json!(format(resource, *amount)))).collect()
 }
 
 impl NeutralQueues {
-    /// The cluster with these queues; each pod names its queue and its application.
+    /// Returns the cluster with these queues. Labels of each pod name its queue and its application.
     pub(crate) fn to_yunikorn(&self, plain: &ObjectSet) -> ObjectSet {
-        let mut mapped = plain.clone();
-        mapped.config_maps.push(made(config_map(&self.consistent(), |_| json!({}))));
-        for pod in &mut mapped.pods {
-            let name = NamespacedName::from_meta(&pod.object.metadata);
+        let mut translated = plain.clone();
+        translated.config_maps.push(synthetic(config_map(&self.consistent(), |_| json!({}))));
+        for pod in &mut translated.pods {
+            let name = pod.name();
             let application = group_of(&pod.object).map_or_else(|| name.name.clone(), |group| group.name);
             let labels = Arc::make_mut(&mut pod.object).metadata.labels.get_or_insert_default();
             labels.retain(|key, _| key != "queue" && key != "yunikorn.apache.org/queue");
             labels.entry("applicationId".to_owned()).or_insert(application);
             labels.extend(self.queue_of(&name).and_then(|queue| self.label(queue, &Policy::YuniKorn)));
         }
-        mapped
+        translated
     }
 
-    /// YuniKorn rejects a parent with a guarantee below its children's, and a maximum above a parent's.
+    /// Raises guarantees and lowers limits, because YuniKorn rejects a guarantee below the children's and a maximum above the parent's.
     fn consistent(&self) -> Self {
         let mut consistent = self.with_guarantees_of_children();
-        for (at, queue) in consistent.queues.iter_mut().enumerate() {
-            queue.guarantee.retain(|resource, _| self.queues[at].guarantee.contains_key(resource));
-            for (resource, limit) in &mut queue.ceiling {
-                let path = std::iter::successors(Some(at), |&at| self.queues[at].parent);
-                let limits = path.filter_map(|at| self.queues[at].ceiling.get(resource).copied());
+        for (index, queue) in consistent.queues.iter_mut().enumerate() {
+            queue.guarantee.retain(|resource, _| self.queues[index].guarantee.contains_key(resource));
+            for (resource, limit) in &mut queue.limit {
+                let path = std::iter::successors(Some(index), |&index| self.queues[index].parent);
+                let limits = path.filter_map(|index| self.queues[index].limit.get(resource).copied());
                 *limit = limits.min().unwrap_or(*limit);
             }
         }

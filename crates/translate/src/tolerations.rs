@@ -1,11 +1,11 @@
-//! A cluster as if no priority class tolerated anybody.
+//! Removes tolerations and opt-outs from priority classes, for the variants of `compare`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use reprieve_api::ObjectSet;
 
-/// The same objects as if no priority class tolerated anybody or opted out.
+/// Returns the objects without tolerations and opt-outs of priority classes.
 pub fn without_tolerations(objects: &ObjectSet) -> ObjectSet {
     let mut objects = objects.clone();
     for class in &mut objects.priority_classes {
@@ -16,7 +16,7 @@ pub fn without_tolerations(objects: &ObjectSet) -> ObjectSet {
     objects
 }
 
-/// Whether any priority class tolerates anybody or opted out.
+/// Whether any priority class has a toleration or opted out.
 pub fn has_tolerations(objects: &ObjectSet) -> bool {
     let annotations = objects.priority_classes.iter().filter_map(|class| class.object.metadata.annotations.as_ref());
     annotations.flat_map(BTreeMap::keys).any(|key| is_toleration(key))

@@ -1,6 +1,6 @@
-//! One cluster under another policy's rules. Every policy has accounts with a guarantee and a ceiling; where a cluster has only one
-//! kind of them, they are written in the words of the other: guarantee = nominal quota = min; ceiling = max = nominal quota +
-//! borrowing limit. What a policy has beyond that (delays, fences, weights, flavors) is left at its default.
+//! Reads the queues of a cluster and translates the cluster to another quota system. A queue has a guarantee (`guaranteed` in YuniKorn, `min`
+//! in Koordinator, nominal quota in Kueue) and a limit (`max`, `max`, nominal quota plus borrowing limit). Other settings (delays, fences,
+//! weights, flavors) get their defaults.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::queue_tree::{NeutralQueues, add_leaf_queues, rename};
 use crate::to_kubernetes::{KubernetesObjects, retain};
 use crate::to_kueue::{Translated, limit_roots_to_their_quota};
 
-/// A policy that has accounts.
+/// A policy with queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaSystem {
     /// Queues in a ConfigMap.
@@ -26,46 +26,46 @@ pub enum QuotaSystem {
 impl NeutralQueues {
     /// Reads the queues of a cluster; `None` if it has no queues of any policy.
     pub fn from_objects(objects: &ObjectSet, plain: &KubernetesObjects) -> Result<Option<Self>, InputError> {
-        let (keeper, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
-            (QuotaSystem::YuniKorn, tree.accounts())
+        let (system, mut queues) = if let Some(tree) = queue_tree(objects, &mut Vec::new())? {
+            (QuotaSystem::YuniKorn, tree.queue_specs())
         } else if let Some(tree) = quota_tree(objects)? {
-            (QuotaSystem::Koordinator, tree.accounts)
+            (QuotaSystem::Koordinator, tree.specs)
         } else if has(QuotaSystem::Kueue, objects) {
-            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::accounts(objects)?))
+            (QuotaSystem::Kueue, limit_roots_to_their_quota(reprieve_loader::queue_specs(objects)?))
         } else {
             return Ok(None);
         };
-        // A cohort and a ClusterQueue may have the same name. Cohorts come first and pods use only ClusterQueues, so the last one is meant.
+        // A cohort and a ClusterQueue may have the same name. Pods use only ClusterQueues, which come after the cohorts.
         let find = |name: &str| queues.iter().rposition(|queue| queue.name == name);
         let of_pod = plain.objects.pods.iter().filter_map(|pod| {
-            let queue = match keeper {
+            let queue = match system {
                 QuotaSystem::YuniKorn => queue_of(&pod.object),
                 QuotaSystem::Koordinator => label(&pod.object, QUOTA).map(str::to_owned),
                 QuotaSystem::Kueue => plain.cluster_queue_of(&pod.object, objects),
             };
-            Some((NamespacedName::from_meta(&pod.object.metadata), find(&queue?)?))
+            Some((pod.name(), find(&queue?)?))
         });
         let mut of_pod: BTreeMap<NamespacedName, usize> = of_pod.collect();
         let leaves = add_leaf_queues(&mut queues, of_pod.values().copied().collect());
-        for at in of_pod.values_mut() {
-            *at = leaves.get(at).copied().unwrap_or(*at);
+        for index in of_pod.values_mut() {
+            *index = leaves.get(index).copied().unwrap_or(*index);
         }
         rename(&mut queues);
         Ok(Some(Self { queues, of_pod }))
     }
 
-    /// The cluster in the objects of a policy. If it has queues of this policy, they stay as they are.
+    /// Returns the cluster in the objects of a quota system. If the cluster has queues of that system, they stay as they are.
     pub fn translate_to(
         &self,
-        keeper: QuotaSystem,
+        system: QuotaSystem,
         objects: &ObjectSet,
         plain: &KubernetesObjects,
         loaded: &Loaded,
     ) -> Result<Translated, InputError> {
-        if has(keeper, objects) {
-            return Ok(Translated { objects: only(keeper, objects), workload_of: plain.workload_of.clone() });
+        if has(system, objects) {
+            return Ok(Translated { objects: only(system, objects), workload_of: plain.workload_of.clone() });
         }
-        let objects = match keeper {
+        let objects = match system {
             QuotaSystem::YuniKorn => self.to_yunikorn(&plain.objects),
             QuotaSystem::Koordinator => self.to_koordinator(&plain.objects),
             QuotaSystem::Kueue => return self.to_kueue(&plain.objects, loaded),
@@ -74,9 +74,9 @@ impl NeutralQueues {
     }
 }
 
-/// Whether a cluster has accounts of this kind.
-fn has(keeper: QuotaSystem, objects: &ObjectSet) -> bool {
-    match keeper {
+/// Whether a cluster has queues of this quota system.
+fn has(system: QuotaSystem, objects: &ObjectSet) -> bool {
+    match system {
         QuotaSystem::YuniKorn => {
             objects.config_maps.iter().any(|map| map.object.metadata.name.as_deref() == Some("yunikorn-configs"))
         }
@@ -85,9 +85,9 @@ fn has(keeper: QuotaSystem, objects: &ObjectSet) -> bool {
     }
 }
 
-/// A cluster with the accounts of one kind alone.
-fn only(keeper: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
-    let own = match keeper {
+/// Returns a cluster without the queues of other quota systems.
+fn only(system: QuotaSystem, objects: &ObjectSet) -> ObjectSet {
+    let own = match system {
         QuotaSystem::YuniKorn => Reader::YuniKorn,
         QuotaSystem::Koordinator => Reader::Koordinator,
         QuotaSystem::Kueue => Reader::Kueue,

@@ -35,7 +35,7 @@ fn answered(objects: &ObjectSet, spec: &TestSpec) -> Result<(), InputError> {
 
 /// The cluster in the words of every policy.
 fn mapped(objects: &ObjectSet) -> Result<(), InputError> {
-    let plain = KubernetesObjects::of(objects)?;
+    let plain = KubernetesObjects::from_objects(objects)?;
     let loaded = load(&plain.objects, OnInvalid::Live)?;
     if let Some(accounts) = NeutralQueues::from_objects(objects, &plain)? {
         for keeper in [QuotaSystem::YuniKorn, QuotaSystem::Koordinator, QuotaSystem::Kueue] {

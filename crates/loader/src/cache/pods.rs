@@ -1,24 +1,24 @@
-//! The pods of a snapshot that lives on: each comes, changes and goes in the tables by itself.
+//! Adds, changes and removes single pods in the tables of a [`SnapshotCache`].
 
 use std::sync::Arc;
 
 use reprieve_engine::snapshot::Pod;
 use reprieve_engine::{PodId, ShapeId};
 
-use super::{FORGOTTEN, SnapshotCache};
+use super::{MIN_UNUSED_ENTRIES, SnapshotCache};
 use crate::Loaded;
 use crate::shape::same_shape;
 use reprieve_api::{InputError, Kind, NamespacedName, ObjectKey, ObjectRef, Pod as ApiPod, group_of, job_of};
 
 impl SnapshotCache {
-    pub(super) fn put_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
+    pub(super) fn upsert_pod(&mut self, object: Arc<ApiPod>) -> Result<(), InputError> {
         let name = NamespacedName::from_meta(&object.metadata);
         if object.is_finished() {
             self.remove_pod(&name);
             return Ok(());
         }
         if self.pods.get(&name).is_none_or(|old| !memberships(old).eq(memberships(&object))) {
-            self.forget_membership(&name);
+            self.remove_membership(&name);
             for group in memberships(&object) {
                 self.members.entry(group).or_default().insert(name.clone());
             }
@@ -31,53 +31,58 @@ impl SnapshotCache {
             let Loaded { snapshot, names, .. } = &self.tables.loaded;
             names.pod_id(&name).map(|id| snapshot.pod(id).shape)
         });
-        self.enter(&name, &object, known)
+        self.add_pod_to_tables(&name, &object, known)
     }
 
-    /// Puts the pod into the tables, if they have a place for it. Its shape need not be worked out where it is known.
-    fn enter(&mut self, name: &NamespacedName, object: &ApiPod, shape: Option<ShapeId>) -> Result<(), InputError> {
-        if self.tables.loader.queues.lacks_queue_of(object) {
+    /// Converts a pod and adds it to the tables, or marks the tables stale if they lack its queue, a resource or a label key.
+    fn add_pod_to_tables(
+        &mut self,
+        name: &NamespacedName,
+        object: &ApiPod,
+        shape: Option<ShapeId>,
+    ) -> Result<(), InputError> {
+        if self.tables.builder.queues.lacks_queue_of(object) {
             self.stale = true;
             return Ok(());
         }
         let rank = self.tables.rank(name);
-        if let Some(job) = job_of(object).filter(|job| !self.tables.loader.jobs.contains_key(job)) {
-            self.new_job(&job, 0);
+        if let Some(job) = job_of(object).filter(|job| !self.tables.builder.jobs.contains_key(job)) {
+            self.insert_job(&job, 0);
         }
-        let converted = self.tables.loader.pod(name, object, shape);
-        self.tables.keep_texts();
+        let converted = self.tables.builder.pod(name, object, shape);
+        self.tables.append_new_texts();
         self.stale |= self.tables.are_too_small();
         match converted {
             Err(error) => {
-                self.tables.leave(name);
+                self.tables.remove_pod(name);
                 Err(error.object(ObjectRef::of(Kind::Pod, name)))
             }
             Ok(_) if self.stale => Ok(()),
             Ok(Some(pod)) => {
-                self.place(name, Pod { rank, ..pod });
+                self.write_pod(name, Pod { rank, ..pod });
                 Ok(())
             }
             Ok(None) => {
-                self.tables.leave(name);
+                self.tables.remove_pod(name);
                 Ok(())
             }
         }
     }
 
-    /// Puts the pod into the tables, with its shape and its values.
-    fn place(&mut self, name: &NamespacedName, pod: Pod) {
+    /// Writes a converted pod into the tables, with its shape and its label values.
+    fn write_pod(&mut self, name: &NamespacedName, pod: Pod) {
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
-        for shape in std::mem::take(&mut self.tables.loader.shapes.new) {
-            snapshot.add_shape(self.tables.loader.filled(&shape));
+        for shape in std::mem::take(&mut self.tables.builder.shapes.new) {
+            snapshot.add_shape(self.tables.builder.with_all_resources(&shape));
         }
-        // What only pods had that are long gone is forgotten now and then.
-        let kept = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
-        self.stale |= kept > 2 * self.pods.len() + FORGOTTEN;
-        for value in &self.tables.loader.vocabulary.values.names()[snapshot.n_numbers()..] {
+        // A rebuild removes entries that only deleted pods used.
+        let entries = snapshot.n_shapes().max(names.groups.names.len()).max(names.jobs.len()).max(names.texts.len());
+        self.stale |= entries > 2 * self.pods.len() + MIN_UNUSED_ENTRIES;
+        for value in &self.tables.builder.interners.values.names()[snapshot.n_numbers()..] {
             snapshot.add_number(value.parse().ok());
         }
         let budgets = match pod.node {
-            Some(_) => self.tables.loader.budgets_of(name, &snapshot.shape(pod.shape).labels),
+            Some(_) => self.tables.builder.budgets_of(name, &snapshot.shape(pod.shape).labels),
             None => Vec::new(),
         };
         let mut pod = Pod { budgets, ..pod };
@@ -94,25 +99,25 @@ impl SnapshotCache {
         if id.index() == names.pods.names.len() {
             names.pods.names.push(name.clone());
         } else {
-            self.tables.leave_application(id);
+            self.tables.remove_from_application(id);
         }
         let Loaded { snapshot, names, .. } = &mut self.tables.loaded;
         names.pods.names[id.index()] = name.clone();
         names.pods.ids.insert(name.clone(), id);
         snapshot.put_pod(id, pod);
-        self.tables.join_application(id);
+        self.tables.add_to_application(id);
     }
 
     pub(super) fn remove_pod(&mut self, name: &NamespacedName) {
-        self.forget_membership(name);
+        self.remove_membership(name);
         self.pods.remove(name);
-        self.tables.leave(name);
+        self.tables.remove_pod(name);
     }
 
-    fn forget_membership(&mut self, name: &NamespacedName) {
+    fn remove_membership(&mut self, name: &NamespacedName) {
         let Some(old) = self.pods.get(name) else { return };
         for group in memberships(old) {
-            let members = self.members.get_mut(&group).expect("it was entered");
+            let members = self.members.get_mut(&group).expect("upsert_pod added the pod to its groups");
             members.remove(name);
             if members.is_empty() {
                 self.members.remove(&group);
@@ -120,19 +125,19 @@ impl SnapshotCache {
         }
     }
 
-    /// Pods that came before their group.
-    pub(super) fn enter_members(&mut self, group: &ObjectKey) {
+    /// Adds pods that arrived before their group.
+    pub(super) fn add_members(&mut self, group: &ObjectKey) {
         let members: Vec<NamespacedName> = self.members(group).iter().cloned().collect();
         for name in members {
             let pod = Arc::clone(&self.pods[&name]);
             if !self.stale {
-                let _ = self.enter(&name, &pod, None); // its fault was told when it came
+                let _ = self.add_pod_to_tables(&name, &pod, None); // upsert has reported its error
             }
         }
     }
 }
 
-/// The group and the job that a pod names.
+/// Returns the group and the job that a pod names.
 fn memberships(pod: &ApiPod) -> impl Iterator<Item = ObjectKey> + use<> {
     let group = group_of(pod).map(|name| ObjectKey::new(Kind::PodGroup, name));
     let job = job_of(pod).map(|name| ObjectKey::new(Kind::KoordinatorPodGroup, name));
@@ -156,33 +161,33 @@ mod tests {
         Object::from(serde_json::from_value::<ApiPod>(pod).expect("a pod"))
     }
 
-    fn live(objects: impl IntoIterator<Item = Object>) -> SnapshotCache {
+    fn cache_with(objects: impl IntoIterator<Item = Object>) -> SnapshotCache {
         let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "10", "pods": "10"}}});
-        let mut live = SnapshotCache::default();
+        let mut cache = SnapshotCache::default();
         let node = Object::from(serde_json::from_value::<Node>(node).expect("a node"));
         for object in std::iter::once(node).chain(objects) {
-            live.upsert(object).expect("it is well formed");
+            cache.upsert(object).expect("a valid object");
         }
-        live.refresh().expect("it is well formed");
-        live
+        cache.refresh().expect("valid objects");
+        cache
     }
 
     #[test]
-    fn pods_are_told_apart_only_by_labels_that_somebody_reads() {
+    fn pods_share_a_shape_if_they_differ_only_in_labels_that_no_selector_reads() {
         let worker = |index: &str| pod(index, json!({"app": "a", "index": index}), Value::Null);
-        let mut live = live([worker("0"), worker("1")]);
-        live.upsert(worker("2")).expect("a pod");
-        assert_eq!((live.loaded().snapshot.n_shapes(), live.is_stale()), (1, false));
+        let mut cache = cache_with([worker("0"), worker("1")]);
+        cache.upsert(worker("2")).expect("a pod");
+        assert_eq!((cache.loaded().snapshot.n_shapes(), cache.is_stale()), (1, false));
         let term = json!({"labelSelector": {"matchLabels": {"index": "1"}}, "topologyKey": "kubernetes.io/hostname"});
         let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
-        live.upsert(pod("reader", json!({}), apart)).expect("a pod");
-        assert!(live.is_stale(), "it reads what nobody did before");
-        live.refresh().expect("it is well formed");
-        assert_eq!(live.loaded().snapshot.n_shapes(), 4);
+        cache.upsert(pod("reader", json!({}), apart)).expect("a pod");
+        assert!(cache.is_stale(), "its selector reads a label key that no selector read before");
+        cache.refresh().expect("valid objects");
+        assert_eq!(cache.loaded().snapshot.n_shapes(), 4);
     }
 
     #[test]
-    fn a_budget_is_about_pods_with_labels_that_nobody_reads() {
+    fn budget_covers_pods_whose_labels_no_selector_reads() {
         let selector = json!({"matchExpressions": [{"key": "spare", "operator": "DoesNotExist"}]});
         let budget = json!({
             "metadata": {"name": "b", "namespace": "default"},
@@ -190,13 +195,13 @@ mod tests {
             "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
         });
         let budget = Object::from(serde_json::from_value::<PodDisruptionBudget>(budget).expect("a budget"));
-        let live = live([
+        let cache = cache_with([
             budget,
             pod("labelled", json!({"app": "a"}), Value::Null),
             pod("spare", json!({"spare": "yes"}), Value::Null),
             pod("unlabelled", json!({}), Value::Null),
         ]);
-        let Loaded { snapshot, names, .. } = live.loaded();
+        let Loaded { snapshot, names, .. } = cache.loaded();
         let charged = names.pod_ids().filter(|&pod| !snapshot.pod(pod).budgets.is_empty());
         let charged: Vec<&str> = charged.map(|pod| names.pod(pod).name.as_str()).collect();
         assert_eq!(charged, ["labelled"]);

@@ -1,4 +1,4 @@
-//! The LimitRanges of one namespace: what they give to containers that ask for nothing, and what they forbid.
+//! The LimitRanges of one namespace: default requests and limits of containers, and bounds that pods must not exceed.
 
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,15 +10,15 @@ use reprieve_api::{InputError, Pod, PodSpec};
 use super::{Quantities, containers_of};
 use crate::{Amounts, requests};
 
-/// Several LimitRanges as one: the first default counts, the lowest max, and the highest min.
+/// All LimitRanges of a namespace combined: the first default, the lowest max and the highest min of each resource.
 #[derive(Default)]
 pub(super) struct LimitRanges {
-    container: Item,
-    pod: Item,
+    container: MergedItem,
+    pod: MergedItem,
 }
 
 #[derive(Default)]
-struct Item {
+struct MergedItem {
     default: Option<Quantities>,
     default_request: Option<Quantities>,
     max: Amounts,
@@ -26,16 +26,17 @@ struct Item {
 }
 
 impl LimitRanges {
-    /// Takes in one more, which comes behind the others in the order of names.
+    /// Adds a LimitRange. The caller adds them in the order of their names.
     pub fn add(&mut self, object: &LimitRange) -> Result<(), InputError> {
-        for (at, item) in object.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
+        for (index, item) in object.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
             let item = completed(item);
             let own = match item.type_.as_str() {
                 "Container" => &mut self.container,
                 "Pod" => &mut self.pod,
                 _ => continue,
             };
-            let amounts = |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{at}].{field}"));
+            let amounts =
+                |list: &Option<Quantities>, field: &str| amounts(list, &format!("spec.limits[{index}].{field}"));
             for (resource, amount) in amounts(&item.max, "max")? {
                 own.max.entry(resource).and_modify(|max| *max = amount.min(*max)).or_insert(amount);
             }
@@ -50,9 +51,9 @@ impl LimitRanges {
         Ok(())
     }
 
-    /// Gives each container the default limits and requests that it lacks.
+    /// Sets the default limits and requests of each container.
     pub fn fill_containers(&self, spec: &mut PodSpec) {
-        if self.container.gives_nothing() {
+        if self.container.has_no_defaults() {
             return;
         }
         for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
@@ -60,16 +61,16 @@ impl LimitRanges {
         }
     }
 
-    /// The same for a pod with resources of its own. Only Kueue does so.
+    /// Sets the defaults of type `Pod` for a pod with pod-level resources, as only Kueue does.
     pub fn fill_pod(&self, spec: &mut PodSpec) {
         if let Some(resources) = &mut spec.resources {
             self.pod.fill(resources);
         }
     }
 
-    /// What a pod has that is forbidden. Each begins with the field.
+    /// Adds a text for each amount of a pod that is out of bounds. Each text begins with the field.
     pub fn violations(&self, spec: &PodSpec, violations: &mut Vec<String>) -> Result<(), InputError> {
-        if self.container.forbids() {
+        if self.container.has_bounds() {
             for (path, container) in containers_of(spec) {
                 let Some(resources) = &container.resources else { continue };
                 let (requests, limits) = amounts_of(resources, &format!("{path}.resources"))?;
@@ -81,7 +82,7 @@ impl LimitRanges {
                 self.container.violations(&path, "container", &least, &most, violations);
             }
         }
-        if self.pod.forbids() {
+        if self.pod.has_bounds() {
             let total = requests::requests(&Pod::new(ObjectMeta::default(), spec.clone()))?;
             self.pod.violations("spec", "pod", &total, &total, violations);
         }
@@ -89,12 +90,12 @@ impl LimitRanges {
     }
 }
 
-impl Item {
-    fn gives_nothing(&self) -> bool {
+impl MergedItem {
+    fn has_no_defaults(&self) -> bool {
         self.default.is_none() && self.default_request.is_none()
     }
 
-    fn forbids(&self) -> bool {
+    fn has_bounds(&self) -> bool {
         !self.max.is_empty() || !self.min.is_empty()
     }
 
@@ -103,15 +104,15 @@ impl Item {
         fill(&mut resources.requests, self.default_request.as_ref());
     }
 
-    fn violations(&self, path: &str, of: &str, least: &Amounts, most: &Amounts, violations: &mut Vec<String>) {
+    fn violations(&self, path: &str, item_type: &str, least: &Amounts, most: &Amounts, violations: &mut Vec<String>) {
         let mut compare = |bounds: &Amounts, amounts: &Amounts, above: bool| {
             for (resource, bound) in bounds {
                 let Some(amount) = amounts.get(resource) else { continue };
                 if if above { amount > bound } else { amount < bound } {
                     let (amount, bound) = (format(resource, *amount), format(resource, *bound));
-                    let word = if above { "above the max" } else { "below the min" };
+                    let relation = if above { "above the max" } else { "below the min" };
                     violations.push(format!(
-                        "{path}: {amount} {resource} is {word} of {bound} that a LimitRange has for a {of}"
+                        "{path}: {amount} {resource} is {relation} of {bound} for a {item_type}; change it or the LimitRange"
                     ));
                 }
             }
@@ -121,7 +122,7 @@ impl Item {
     }
 }
 
-/// Requests and limits as numbers; `path` names them in an error.
+/// Returns requests and limits as numbers; errors name `path`.
 pub(super) fn amounts_of(resources: &ResourceRequirements, path: &str) -> Result<(Amounts, Amounts), InputError> {
     let requests = amounts(&resources.requests, &format!("{path}.requests"))?;
     Ok((requests, amounts(&resources.limits, &format!("{path}.limits"))?))
@@ -131,7 +132,7 @@ fn amounts(list: &Option<Quantities>, path: &str) -> Result<Amounts, InputError>
     list.as_ref().map_or_else(|| Ok(Amounts::new()), |list| requests::amounts(list, path))
 }
 
-/// An item as the API server stores it: for containers a max is a default limit, that a default request, and so is a min.
+/// Completes an item as the API server does: for containers, max is the default limit, and the default limit and min are default requests.
 fn completed(item: &LimitRangeItem) -> LimitRangeItem {
     let mut item = item.clone();
     if item.type_ == "Container" {

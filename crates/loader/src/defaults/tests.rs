@@ -7,7 +7,7 @@ use reprieve_api::read::documents;
 fn defaults(text: &str) -> Defaults {
     let mut objects = ObjectSet::default();
     for document in documents("test", text) {
-        document.read(&mut objects).expect("it can be read");
+        document.read(&mut objects).expect("valid YAML");
     }
     Defaults::new(&objects).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -50,7 +50,7 @@ fn limits_become_requests_in_every_container() {
 }
 
 #[test]
-fn the_limit_of_a_whole_pod_counts_where_no_request_does() {
+fn pod_level_limit_is_the_request_if_no_container_has_one() {
     for (whole, container, requested) in [
         (json!({"limits": {"cpu": "4"}}), json!({}), json!({"cpu": 4000})),
         (json!({"limits": {"cpu": "4"}}), json!({"requests": {"cpu": "1"}}), json!({"cpu": 1000})),
@@ -66,7 +66,7 @@ fn the_limit_of_a_whole_pod_counts_where_no_request_does() {
             json!({"requests": {"hugepages-2Mi": "2Mi"}}),
             json!({"hugepages-2Mi": 6 << 20}),
         ),
-        // No resource but these is the pod's own.
+        // Other resources cannot be requested at pod level.
         (json!({"limits": {"nvidia.com/gpu": "4"}}), json!({}), json!({})),
     ] {
         let spec = spec(json!({"resources": whole, "containers": [{"name": "main", "resources": container}]}));
@@ -78,7 +78,7 @@ fn the_limit_of_a_whole_pod_counts_where_no_request_does() {
 }
 
 #[test]
-fn the_api_server_copies_limits_first_and_kueue_last() {
+fn api_server_copies_limits_first_and_kueue_last() {
     let defaults = defaults(LIMITS);
     let limit = spec(json!({"containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}}}]}));
     let nothing = spec(json!({"containers": [{"name": "main"}], "initContainers": [{"name": "init"}]}));
@@ -90,24 +90,24 @@ fn the_api_server_copies_limits_first_and_kueue_last() {
     ] {
         let (mut pod, mut set) = (template.clone(), template.clone());
         assert_eq!(defaults.admit_spec(namespace, &mut pod), Vec::<String>::new());
-        defaults.adjust(namespace, &mut set);
+        defaults.complete_as_kueue(namespace, &mut set);
         assert_eq!((requests(&pod), requests(&set)), (created, counted), "{namespace}");
     }
 }
 
 #[test]
-fn a_default_request_of_a_container_comes_before_the_limit_of_the_whole_pod() {
+fn default_request_of_a_container_takes_precedence_over_the_pod_level_limit() {
     let mut pod = spec(json!({"resources": {"limits": {"cpu": "4"}}, "containers": [{"name": "a"}, {"name": "b"}]}));
     let mut set = pod.clone();
     let defaults = defaults(LIMITS);
     defaults.admit_spec("default", &mut pod);
     assert_eq!(requests(&pod), json!({"cpu": 1000}));
-    defaults.adjust("default", &mut set);
+    defaults.complete_as_kueue("default", &mut set);
     assert_eq!(requests(&set), json!({"cpu": 4000}));
 }
 
 #[test]
-fn a_limit_range_is_completed_as_the_api_server_completes_it() {
+fn limit_range_is_completed_as_by_the_api_server() {
     for (item, limits, requests) in [
         ("{type: Container, max: {cpu: 3}}", json!({"cpu": "3"}), json!({"cpu": "3"})),
         (
@@ -122,14 +122,14 @@ fn a_limit_range_is_completed_as_the_api_server_completes_it() {
     ] {
         let text = format!("{{apiVersion: v1, kind: LimitRange, metadata: {{name: a}}, spec: {{limits: [{item}]}}}}");
         let mut pod = spec(json!({"containers": [{"name": "main", "resources": {}}]}));
-        defaults(&text).adjust("default", &mut pod);
+        defaults(&text).complete_as_kueue("default", &mut pod);
         let resources = pod.containers[0].resources.clone().unwrap_or_default();
         assert_eq!((json!(resources.limits), json!(resources.requests)), (limits, requests), "{item}");
     }
 }
 
 #[test]
-fn what_a_limit_range_forbids_is_named() {
+fn violations_of_limit_ranges_are_named() {
     let text = "{apiVersion: v1, kind: LimitRange, metadata: {name: a}, spec: {limits: [{type: Container, max: {cpu: 4}, min: {cpu: 1}}, \
                 {type: Pod, max: {memory: 2Gi}}]}}\n---\n{apiVersion: v1, kind: LimitRange, metadata: {name: b}, spec: {limits: \
                 [{type: Container, max: {cpu: 3}, min: {cpu: 500m}}]}}";
@@ -138,23 +138,25 @@ fn what_a_limit_range_forbids_is_named() {
         (json!({"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}), vec![]),
         (
             json!({"requests": {"cpu": "3500m"}}),
-            vec!["spec.containers[main]: 3500m cpu is above the max of 3 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 3500m cpu is above the max of 3 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "1"}, "limits": {"cpu": "4"}}),
-            vec!["spec.containers[main]: 4 cpu is above the max of 3 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 4 cpu is above the max of 3 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "900m"}}),
-            vec!["spec.containers[main]: 900m cpu is below the min of 1 that a LimitRange has for a container"],
+            vec!["spec.containers[main]: 900m cpu is below the min of 1 for a container; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"memory": "3Gi"}}),
-            vec!["spec: 3Gi memory is above the max of 2Gi that a LimitRange has for a pod"],
+            vec!["spec: 3Gi memory is above the max of 2Gi for a pod; change it or the LimitRange"],
         ),
         (
             json!({"requests": {"cpu": "3"}, "limits": {"cpu": "2"}}),
-            vec!["spec.containers[main].resources: the request of cpu exceeds its limit"],
+            vec![
+                "spec.containers[main].resources: the request of cpu exceeds its limit; lower the request or raise the limit",
+            ],
         ),
         (json!({}), vec![]),
     ] {
@@ -164,7 +166,7 @@ fn what_a_limit_range_forbids_is_named() {
 }
 
 #[test]
-fn a_runtime_class_adds_overhead_selector_and_tolerations() {
+fn runtime_class_adds_overhead_selector_and_tolerations() {
     let text = "{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: sandbox}, handler: s, overhead: {podFixed: {cpu: 1}}, \
                 scheduling: {nodeSelector: {runtime: sandbox}, tolerations: [{key: a}, {key: b}]}}";
     let defaults = defaults(text);
@@ -177,14 +179,14 @@ fn a_runtime_class_adds_overhead_selector_and_tolerations() {
     let once = pod.clone();
     assert_eq!(defaults.admit_spec("default", &mut pod), Vec::<String>::new());
     assert_eq!(pod, once);
-    defaults.adjust("default", &mut set);
+    defaults.complete_as_kueue("default", &mut set);
     assert_eq!((json!(set.overhead), set.node_selector), (json!({"cpu": "1"}), None));
     let mut other = spec(json!({
         "containers": [], "runtimeClassName": "sandbox", "nodeSelector": {"runtime": "other"}, "overhead": {"cpu": "2"},
     }));
     let problems = defaults.admit_spec("default", &mut other);
     assert!(
-        problems[0].starts_with("spec.overhead: it is not the overhead of RuntimeClass \"sandbox\""),
+        problems[0].starts_with("spec.overhead: differs from the overhead of RuntimeClass \"sandbox\""),
         "{problems:?}"
     );
     assert!(problems[1].starts_with("spec.nodeSelector.runtime: \"other\" conflicts with \"sandbox\""), "{problems:?}");
@@ -194,7 +196,7 @@ fn a_runtime_class_adds_overhead_selector_and_tolerations() {
 }
 
 #[test]
-fn a_pod_without_a_class_gets_the_default_one() {
+fn pod_without_a_class_gets_the_default_class() {
     let text = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: normal}, value: 7, globalDefault: true}\n---\n\
                 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: accident}, value: 8, globalDefault: true}";
     for (objects, spec, class) in [
@@ -216,7 +218,7 @@ fn a_pod_without_a_class_gets_the_default_one() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_is_named() {
+fn invalid_object_is_named() {
     for (text, problem) in [
         (
             "{apiVersion: v1, kind: LimitRange, metadata: {name: a}, spec: {limits: [{type: Container, max: {cpu: lots}}]}}",
@@ -228,10 +230,10 @@ fn an_object_that_cannot_be_read_is_named() {
         ),
     ] {
         let mut objects = ObjectSet::default();
-        documents("test", text)[0].read(&mut objects).expect("it can be read");
-        let defaults = Defaults::new(&objects).expect("it concerns nobody yet");
+        documents("test", text)[0].read(&mut objects).expect("valid YAML");
+        let defaults = Defaults::new(&objects).expect("no pod depends on it yet");
         let error = defaults.check("default", Some("a")).expect_err("it is wrong").to_string();
         assert!(error.contains(problem), "{error}");
-        assert_eq!(defaults.check("other", None), Ok(()), "it is another's");
+        assert_eq!(defaults.check("other", None), Ok(()), "another namespace");
     }
 }

@@ -1,4 +1,4 @@
-//! Workloads as the quota tree has them, one at a time.
+//! Converts Kueue's workloads one at a time. [`super::kueue_tables`] calls it for a complete list, [`crate::cache`] for single changes.
 
 use std::collections::BTreeMap;
 
@@ -16,46 +16,45 @@ use reprieve_api::kueue::{
 };
 use reprieve_api::{InputError, NamespacedName, ObjectSet, Pod, PodSpec, Sourced};
 
-/// What is known of Kueue's other objects.
+/// Converts workloads, with the objects to which they refer.
 pub struct WorkloadReader {
-    pub(super) reading: QuotaTreeBuilder,
-    /// By LocalQueue: its ClusterQueue.
-    locals: BTreeMap<NamespacedName, String>,
-    /// By LocalQueue, and by ClusterQueue: the object and field that decide about its workloads and are not evaluated.
+    pub(super) tree: QuotaTreeBuilder,
+    /// The ClusterQueue of each LocalQueue.
+    local_queues: BTreeMap<NamespacedName, String>,
+    /// For LocalQueues and for ClusterQueues: the object and field on which their workloads depend and that no decision evaluates.
     unsupported: (BTreeMap<NamespacedName, String>, BTreeMap<QueueId, String>),
-    places: Places,
+    placed_pods: PlacedPods,
     defaults: Defaults,
     cells: Vec<Vec<Option<FlavorResourceId>>>,
-    /// In the order of their ranks.
+    /// The workloads in the order of their ranks.
     pub order: BTreeMap<WorkloadOrderKey, WorkloadId>,
 }
 
-/// Whose pods this scheduler places.
-pub struct Places {
-    /// Those of every workload.
+/// The workloads whose pods this scheduler places.
+pub struct PlacedPods {
+    /// Whether it places the pods of every workload.
     pub all: bool,
-    /// Those that name this scheduler.
+    /// Otherwise it places pods that name this scheduler.
     pub scheduler: String,
 }
 
-impl Places {
-    fn pods_of(&self, spec: &PodSpec) -> bool {
+impl PlacedPods {
+    fn include(&self, spec: &PodSpec) -> bool {
         self.all || spec.scheduler_name.as_ref() == Some(&self.scheduler)
     }
 }
 
-/// What decides a workload's rank: its uid, or its name where it has none; then its name.
+/// Orders workloads: by uid, or by name if there is no uid; then by name.
 pub type WorkloadOrderKey = (String, NamespacedName);
 
-/// What decides a workload's rank.
-pub fn ranked_by(name: &NamespacedName, workload: &KueueWorkload) -> WorkloadOrderKey {
+/// Returns the key that decides the rank of a workload.
+pub fn workload_order_key(name: &NamespacedName, workload: &KueueWorkload) -> WorkloadOrderKey {
     (workload.metadata.uid.clone().unwrap_or_else(|| name.to_string()), name.clone())
 }
 
-/// Workloads by name.
 type Named<'o> = BTreeMap<NamespacedName, &'o Sourced<KueueWorkload>>;
 
-/// The workloads that are not over.
+/// Returns the workloads that have not finished.
 pub(super) fn unfinished(objects: &ObjectSet) -> Result<Named<'_>, InputError> {
     let mut named = by_name::<NamespacedName, _>(&objects.kueue_workloads)?;
     named.retain(|_, workload| !is_finished(&workload.object));
@@ -64,15 +63,15 @@ pub(super) fn unfinished(objects: &ObjectSet) -> Result<Named<'_>, InputError> {
 
 impl WorkloadReader {
     pub(super) fn new(
-        reading: QuotaTreeBuilder,
+        tree: QuotaTreeBuilder,
         rules: &QuotaRules,
         objects: &ObjectSet,
-        places: Places,
+        places: PlacedPods,
         notes: &mut Notes<'_>,
     ) -> Result<Self, InputError> {
         let locals = by_name::<NamespacedName, _>(&objects.local_queues)?;
         let unsupported_locals = unsupported_locals(&locals);
-        let unsupported_queues = unsupported_queues(objects, &reading);
+        let unsupported_queues = unsupported_queues(objects, &tree);
         let unsupported = unsupported_locals.values().chain(unsupported_queues.values());
         notes.warnings.extend(unsupported.map(|field| not_evaluated(field, 0)));
         let scopes = objects.cluster_queues.iter().filter(|queue| queue.object.spec.admission_scope.is_some());
@@ -80,33 +79,38 @@ impl WorkloadReader {
         let scopes = scopes.map(|queue| format!("ClusterQueue {}: spec.admissionScope", name(queue)));
         notes.warnings.extend(scopes.map(|field| not_evaluated(&field, 0)));
         Ok(Self {
-            reading,
-            locals: locals.into_iter().map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone())).collect(),
+            tree: tree,
+            local_queues: locals
+                .into_iter()
+                .map(|(name, queue)| (name, queue.object.spec.cluster_queue.clone()))
+                .collect(),
             unsupported: (unsupported_locals, unsupported_queues),
-            places,
+            placed_pods: places,
             defaults: Defaults::new(objects)?,
             cells: rules.cells.clone(),
             order: BTreeMap::new(),
         })
     }
 
-    /// All of them, in the order of names.
+    /// Converts all workloads, in the order of names.
     pub(super) fn all(&mut self, named: &Named<'_>, notes: &mut Notes<'_>) -> Result<Vec<Workload>, InputError> {
         let ids = named.iter().enumerate();
-        self.order = ids.map(|(at, (name, one))| (ranked_by(name, &one.object), WorkloadId::new(at))).collect();
+        self.order = ids
+            .map(|(index, (name, sourced))| (workload_order_key(name, &sourced.object), WorkloadId::new(index)))
+            .collect();
         let mut workloads = Vec::new();
-        for (name, one) in named {
-            workloads.push(self.read(name, &one.object, notes.texts).map_err(|error| one.locate(error))?);
-            notes.warnings.extend(self.problems(name, &one.object).map_err(|error| one.locate(error))?);
+        for (name, sourced) in named {
+            workloads.push(self.read(name, &sourced.object, notes.texts).map_err(|error| sourced.locate(error))?);
+            notes.warnings.extend(self.problems(name, &sourced.object).map_err(|error| sourced.locate(error))?);
         }
         notes.warnings.extend(self.not_evaluated_of(named));
-        for (at, id) in self.order.values().enumerate() {
-            workloads[id.index()].rank = nth_rank(at);
+        for (index, id) in self.order.values().enumerate() {
+            workloads[id.index()].rank = nth_rank(index);
         }
         Ok(workloads)
     }
 
-    /// One of them, except for its rank.
+    /// Converts a workload without its rank.
     pub fn read(
         &self,
         name: &NamespacedName,
@@ -119,27 +123,26 @@ impl WorkloadReader {
         workload.job = job.map(|job| TextId(texts.id(&job.name)));
         if workload.queue.is_none() && !object.spec.queue_name.is_empty() {
             let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
-            let to = self.locals.get(&local);
-            workload.queue = to.and_then(|queue| self.reading.queues.get(queue)).copied();
+            let cluster_queue = self.local_queues.get(&local);
+            workload.queue = cluster_queue.and_then(|queue| self.tree.cluster_queues.get(queue)).copied();
             if workload.queue.is_none() {
-                let problem = match to {
+                let problem = match cluster_queue {
                     None => format!("LocalQueue {local} is not in the input; add it, or name another"),
                     Some(queue) => {
-                        format!("LocalQueue {local} leads to ClusterQueue {queue:?}, which is not in the input")
+                        format!("LocalQueue {local} names ClusterQueue {queue:?}, which is not in the input; add it")
                     }
                 };
                 return Err(InputError::new(problem).field("spec.queueName"));
             }
-            let selector = workload.queue.map(|queue| &self.reading.nodes[queue.index()].namespace_selector);
-            workload.namespace_fits = selector.is_none_or(|one| self.reading.namespaces.fits(one, &name.namespace));
+            let selector = workload.queue.map(|queue| &self.tree.drafts[queue.index()].namespace_selector);
+            workload.namespace_fits = selector.is_none_or(|own| self.tree.namespaces.fits(own, &name.namespace));
         }
         if workload.admission.is_none() {
             for set in &object.spec.pod_sets {
                 let spec = set.template.spec.as_ref();
                 let runtime_class = spec.and_then(|spec| spec.runtime_class_name.as_deref());
                 self.defaults.check(&name.namespace, runtime_class).map_err(|error| {
-                    let broken = error.to_string();
-                    InputError::new(broken).field(format!("spec.podSets[{}].template", set.name))
+                    InputError::new(error.to_string()).field(format!("spec.podSets[{}].template", set.name))
                 })?;
             }
             let field = self.field_not_evaluated(name, object, workload.queue);
@@ -148,14 +151,14 @@ impl WorkloadReader {
         Ok(workload)
     }
 
-    /// The object and field on which the admission of a workload depends, and that no decision evaluates.
+    /// Returns the object and field on which the admission of a workload depends and that no decision evaluates.
     fn field_not_evaluated(
         &self,
         name: &NamespacedName,
         object: &KueueWorkload,
         queue: Option<QueueId>,
     ) -> Option<String> {
-        let own = field_of_workload(object, |spec| self.places.pods_of(spec));
+        let own = field_of_workload(object, |spec| self.placed_pods.include(spec));
         let local = NamespacedName::new(&name.namespace, &object.spec.queue_name);
         let (locals, queues) = &self.unsupported;
         own.map(|field| format!("Workload {name}: {field}"))
@@ -163,11 +166,11 @@ impl WorkloadReader {
             .or_else(|| queues.get(&queue?).cloned())
     }
 
-    /// Fields of workloads, admitted or pending, that no decision evaluates: one warning for each field.
+    /// Returns a warning for each field of workloads that no decision evaluates.
     fn not_evaluated_of(&self, named: &Named<'_>) -> Vec<String> {
         let mut by_field: BTreeMap<String, (&NamespacedName, usize)> = BTreeMap::new();
         for (name, workload) in named {
-            if let Some(field) = field_of_workload(&workload.object, |spec| self.places.pods_of(spec)) {
+            if let Some(field) = field_of_workload(&workload.object, |spec| self.placed_pods.include(spec)) {
                 by_field.entry(field).or_insert((name, 0)).1 += 1;
             }
         }
@@ -177,7 +180,7 @@ impl WorkloadReader {
         by_field.into_iter().map(warning).collect()
     }
 
-    /// Why Kueue does not admit a workload that asks for quota, whatever quota there is, and what is not counted of its requests.
+    /// Returns why Kueue would not admit a pending workload regardless of quota, and which of its requests are not counted.
     fn problems(&self, name: &NamespacedName, object: &KueueWorkload) -> Result<Vec<String>, InputError> {
         let mut problems = Vec::new();
         if object.status.as_ref().is_some_and(|status| status.admission.is_some()) {
@@ -187,23 +190,23 @@ impl WorkloadReader {
             let spec = self.spec_of(&name.namespace, set);
             if let Some(class) = self.defaults.missing_runtime_class(&spec) {
                 problems.push(format!(
-                    "Workload {name}: spec.podSets[{}].template.spec.runtimeClassName: RuntimeClass {class:?} is not in the input, so that \
-                     its overhead is not counted; add the output of kubectl get runtimeclasses -o yaml",
+                    "Workload {name}: spec.podSets[{}].template.spec.runtimeClassName: RuntimeClass {class:?} is not in the input, so its \
+                     overhead is not counted; add the output of kubectl get runtimeclasses -o yaml",
                     set.name
                 ));
             }
             for violation in self.violations(&name.namespace, set, &spec)? {
                 let field = format!("spec.podSets[{}].template.{violation}", set.name);
-                problems.push(format!("Workload {name}: {field}; Kueue does not admit it"));
+                problems.push(format!("Workload {name}: {field}; Kueue does not admit such a workload"));
             }
         }
         Ok(problems)
     }
 
-    /// The pods of a set as Kueue counts them.
+    /// Returns the pod spec of a pod set, completed as by Kueue.
     fn spec_of(&self, namespace: &str, set: &PodSetSpec) -> PodSpec {
         let mut spec = PodSpec::from(set.template.spec.clone().unwrap_or_default());
-        self.defaults.adjust(namespace, &mut spec);
+        self.defaults.complete_as_kueue(namespace, &mut spec);
         spec
     }
 
@@ -231,11 +234,11 @@ impl WorkloadReader {
             rank: 0,
             namespace_fits: true,
             invalid,
-            protected: self.reading.protected.contains(&namespace),
+            protected: self.tree.protected.contains(&namespace),
             active: object.spec.active != Some(false),
             waiting_since: waiting_since(&status.conditions),
             preempts_from: preempts_from(status),
-            priority: self.reading.classes.priority(&object.spec)?,
+            priority: self.tree.classes.priority(&object.spec)?,
             created: created.map_or(Timestamp(0), |created| timestamp(created.0)),
             pod_sets,
             milestones: milestones(object)?,
@@ -245,26 +248,26 @@ impl WorkloadReader {
         })
     }
 
-    /// The queue whose quota a workload holds.
+    /// Returns the queue whose quota a workload holds.
     fn queue_of(&self, admission: &AdmissionSpec) -> Result<QueueId, InputError> {
-        self.reading.queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
+        self.tree.cluster_queues.get(&admission.cluster_queue).copied().ok_or_else(|| {
             let problem = format!("ClusterQueue {:?} is not in the input; add it", admission.cluster_queue);
             InputError::new(problem).field("status.admission.clusterQueue")
         })
     }
 
-    /// The quota that a workload holds, and since when.
+    /// Reads the quota that a workload holds.
     fn admission(&self, admission: &AdmissionSpec, conditions: &[Condition]) -> Result<Admission, InputError> {
         let mut usage: BTreeMap<FlavorResourceId, i64> = BTreeMap::new();
         for set in &admission.pod_set_assignments {
             for (resource, used) in &set.resource_usage {
                 let Some(named) = set.flavors.get(resource) else { continue };
-                let Some((flavor, _)) = self.reading.flavors.get(named) else {
+                let Some((flavor, _)) = self.tree.flavors.get(named) else {
                     let problem = format!("ResourceFlavor {named:?} is not in the input; add it");
                     let field = format!("status.admission.podSetAssignments[{}].flavors.{resource}", set.name);
                     return Err(InputError::new(problem).field(field));
                 };
-                let of = self.reading.resources.get(resource);
+                let of = self.tree.resources.get(resource);
                 if let Some(cell) = of.and_then(|of| self.cells[flavor.index()][of.index()]) {
                     let field = || format!("status.admission.podSetAssignments.resourceUsage.{resource}");
                     *usage.entry(cell).or_default() +=
@@ -272,41 +275,45 @@ impl WorkloadReader {
                 }
             }
         }
-        let condition = |kind: &str| conditions.iter().find(|one| one.type_ == kind && one.status == "True");
-        let since = condition("QuotaReserved").map_or(Timestamp(0), |one| timestamp(one.last_transition_time.0));
-        Ok(Admission { usage: usage.into_iter().collect(), since, evicted: condition("Evicted").is_some() })
+        let condition = |type_: &str| conditions.iter().find(|own| own.type_ == type_ && own.status == "True");
+        let reserved = condition("QuotaReserved").map(|condition| timestamp(condition.last_transition_time.0));
+        let evicted = condition("Evicted").is_some();
+        Ok(Admission { usage: usage.into_iter().collect(), since: reserved.unwrap_or(Timestamp(0)), evicted })
     }
 
     fn pod_set(&self, set: &PodSetSpec, spec: PodSpec) -> Result<PodSet, InputError> {
         let wrong =
             |field: &str, problem| InputError::new(problem).field(format!("spec.podSets[{}].{field}", set.name));
         if set.count < 0 {
-            return Err(wrong("count", format!("{} is below 0", set.count)));
+            return Err(wrong("count", format!("{} is negative; write 0 or more", set.count)));
         }
-        if let Some(least) = set.min_count.filter(|least| !(0..=set.count).contains(least)) {
-            return Err(wrong("minCount", format!("{least} is not between 0 and the count of {}", set.count)));
+        if let Some(min) = set.min_count.filter(|min| !(0..=set.count).contains(min)) {
+            return Err(wrong(
+                "minCount",
+                format!("{min} is out of range; write 0 to {}, which is the count", set.count),
+            ));
         }
         let pod = Pod::new(ObjectMeta::default(), spec);
-        let spec = pod.spec.as_deref().expect("it was made of one");
+        let spec = pod.spec.as_deref().expect("Pod::new sets the spec");
         let amounts = requests::requests(&pod).map_err(|error| in_template(error, set))?;
         let mut requests = Vec::new();
         for (resource, amount) in amounts {
-            match self.reading.resources.get(&resource) {
+            match self.tree.resources.get(&resource) {
                 Some(&of) => requests.push((of, amount)),
-                // A resource that no queue covers has no number; asking for it is asking for what nobody has.
-                None if amount > 0 => requests.push((QuotaResourceId::new(self.reading.resources.len()), amount)),
+                // A resource that no queue covers gets an id for which no queue has quota.
+                None if amount > 0 => requests.push((QuotaResourceId::new(self.tree.resources.len()), amount)),
                 None => {}
             }
         }
-        let mut may_use = vec![false; self.reading.flavors.len()];
-        for (id, flavor) in self.reading.flavors.values() {
+        let mut may_use = vec![false; self.tree.flavors.len()];
+        for (id, flavor) in self.tree.flavors.values() {
             may_use[id.index()] = may_use_flavor(spec, flavor);
         }
         Ok(PodSet { count: set.count, min_count: set.min_count, requests, may_use, pods: Vec::new() })
     }
 }
 
-/// A warning about a field, with its object, that is not evaluated; so many other objects have it too.
+/// Returns a warning about an object's field that no decision evaluates; `others` is the number of other objects with the field.
 fn not_evaluated(field: &str, others: usize) -> String {
     match others {
         0 => format!("{field} is not evaluated"),
@@ -322,8 +329,8 @@ fn unsupported_locals(locals: &BTreeMap<NamespacedName, &Sourced<LocalQueue>>) -
     locals.iter().filter_map(field).collect()
 }
 
-/// By ClusterQueue: its own field, or that of a flavor of it.
-fn unsupported_queues(objects: &ObjectSet, reading: &QuotaTreeBuilder) -> BTreeMap<QueueId, String> {
+/// Returns for each ClusterQueue a field that no decision evaluates: its own, or that of one of its flavors.
+fn unsupported_queues(objects: &ObjectSet, tree: &QuotaTreeBuilder) -> BTreeMap<QueueId, String> {
     let mut unsupported = BTreeMap::new();
     for queue in objects.cluster_queues.iter().map(|queue| &*queue.object) {
         let name = queue.metadata.name.clone().unwrap_or_default();
@@ -331,29 +338,30 @@ fn unsupported_queues(objects: &ObjectSet, reading: &QuotaTreeBuilder) -> BTreeM
         let of_flavor = || {
             let names = queue.spec.resource_groups.iter().flat_map(|group| &group.flavors).map(|flavor| &flavor.name);
             names
-                .filter_map(|name| reading.flavors.get_key_value(name))
+                .filter_map(|name| tree.flavors.get_key_value(name))
                 .find_map(|(name, (_, flavor))| Some(format!("ResourceFlavor {name}: {}", field_of_flavor(flavor)?)))
         };
-        if let (Some(&at), Some(field)) = (reading.queues.get(&name), own.or_else(of_flavor)) {
-            unsupported.insert(at, field);
+        if let (Some(&index), Some(field)) = (tree.cluster_queues.get(&name), own.or_else(of_flavor)) {
+            unsupported.insert(index, field);
         }
     }
     unsupported
 }
 
-/// An error in a pod, with where the pod's template is.
+/// Prefixes the field of an error in a pod spec with the path of the pod set's template.
 fn in_template(error: InputError, set: &PodSetSpec) -> InputError {
     let field = error.field.clone().unwrap_or_default();
     error.field(format!("spec.podSets[{}].template.{field}", set.name))
 }
 
-/// Taints that the pods or the flavor itself do not tolerate close it; so do selectors, as far as they are about its labels.
+/// Whether pods may use a flavor: they, or the flavor's own tolerations, tolerate its taints, and their node selector and affinity match
+/// its labels, as far as these name keys of the flavor.
 fn may_use_flavor(spec: &PodSpec, flavor: &FlavorSpec) -> bool {
     let tolerations: Vec<&Toleration> = spec.tolerations.iter().flatten().chain(&flavor.tolerations).collect();
-    let closes = |taint: &&Taint| {
+    let repels = |taint: &Taint| {
         taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint))
     };
-    if flavor.node_taints.iter().any(|taint| closes(&taint)) {
+    if flavor.node_taints.iter().any(repels) {
         return false;
     }
     let labels = &flavor.node_labels;

@@ -50,7 +50,7 @@ pub(super) fn differs_only_in_wait_reason(before: Option<&Pod>, after: Option<&P
         let conditions = status.conditions.as_ref().unwrap_or(&none).iter();
         conditions.filter(|condition| condition.type_ != SCHEDULED)
     });
-    if !were.eq(are) || was.but_conditions() != is.but_conditions() {
+    if !were.eq(are) || was.without_conditions() != is.without_conditions() {
         return false;
     }
     let mut metadata = before.metadata.clone();
