@@ -338,7 +338,7 @@ fn unit_name(unit: &UnitReport) -> String {
 }
 
 /// The first few of a list, and how many more there are.
-fn first_n_and_more(names: &[String], shown: usize) -> String {
+pub fn first_n_and_more(names: &[String], shown: usize) -> String {
     if names.len() <= shown {
         return names.join(", ");
     }
