@@ -1,6 +1,6 @@
 //! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
 
-use reprieve::policies::{EvictionCost, PolicyResult, verdicts};
+use reprieve::compare::policies::{EvictionCost, PolicyResult, compare_policies};
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
@@ -136,7 +136,7 @@ fn objects(yaml: &str) -> ObjectSet {
 fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<PolicyResult>, InputError> {
     let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: "default".to_owned(), name: name.to_owned() };
     let now = Some("2026-01-01T01:00:00Z".to_owned());
-    verdicts(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
+    compare_policies(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
 }
 
 fn answers(yaml: &str, kind: &str, name: &str) -> Vec<(&'static str, Option<OutcomeName>, Vec<String>)> {
@@ -388,7 +388,8 @@ fn a_policy_answers_here_as_it_does_alone() {
     for file in reprieve::input::files(&folder).expect("there are cases") {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
         let spec = input.test.expect("it is a case").object.spec.clone();
-        let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let verdicts =
+            compare_policies(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
         let scheduler_name = spec.profile.scheduler_name.as_deref();
         let loaded = load_as(&input.objects, OnInvalid::Files, &policy, scheduler_name);

@@ -249,6 +249,9 @@ pub struct SparedReport {
     /// Whether the search evaluated the unit.
     #[serde(skip)]
     pub reached: bool,
+    /// Whether a law spares the unit; without one, `law` is the name of another reason.
+    #[serde(skip)]
+    pub is_lawful: bool,
 }
 
 impl SparedReport {

@@ -133,8 +133,8 @@ impl ReportBuilder<'_> {
             }
         };
         let equal_cost = matches!(spared, Spared::EqualCost(_));
-        let reached = !matches!(spared, Spared::NotReached);
-        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text, of_many, reached }
+        let (reached, is_lawful) = (!matches!(spared, Spared::NotReached), matches!(spared, Spared::Law(_)));
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text, of_many, reached, is_lawful }
     }
 
     /// Why a unit is spared that could be evicted instead of this victim at the same cost.
