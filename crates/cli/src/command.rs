@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 /// Chooses which pods to evict for a high-priority workload: the smallest and cheapest set that the policy allows, never part of a gang,
 /// and none at all unless the whole workload then fits. Explains every choice.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

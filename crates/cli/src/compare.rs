@@ -3,8 +3,6 @@
 pub mod html;
 pub mod policies;
 
-use std::fmt::Write as _;
-
 use clap::{Args, ValueEnum};
 use reprieve_api::fields;
 use reprieve_api::test_file::{PreemptorRef, TestSpec};
@@ -14,7 +12,7 @@ use self::policies::{PolicyResult, compare_policies};
 use crate::args::{QuestionArgs, attribute_to_flag, missing_preemptor};
 use crate::input::{Error, Input};
 use crate::output;
-use crate::render::{first_n_and_more, table};
+use crate::render::{document, first_n_and_more, table};
 
 /// The arguments of `reprieve compare`.
 #[derive(Debug, Args)]
@@ -91,15 +89,11 @@ fn as_table(preemptor: &PreemptorRef, results: &[PolicyResult], warnings: &[Stri
         ]
     });
     let table = table(["POLICY", "TOLERATIONS", "OUTCOME", "VICTIMS", "EVICTED", "DIFFERENCE"], rows, None);
-    let mut text = format!("preemptor: {} {}\n\n{table}\n", preemptor.kind, preemptor.full_name());
-    for result in results {
+    let violations = results.iter().flat_map(|result| {
         let tolerations = if result.tolerations { "" } else { " without tolerations" };
-        for violation in result.violations() {
-            let _ = write!(text, "\nwarning: {}{tolerations} {violation}\n", result.policy);
-        }
-    }
-    for warning in warnings {
-        let _ = write!(text, "\nwarning: {}\n", output::escaped(warning));
-    }
-    text
+        result.violations().map(move |violation| format!("{}{tolerations} {violation}", result.policy))
+    });
+    let warnings: Vec<String> = violations.chain(warnings.iter().cloned()).collect();
+    let first_line = format!("preemptor: {} {}", preemptor.kind, preemptor.full_name());
+    document(first_line, std::iter::empty(), [table], &warnings)
 }

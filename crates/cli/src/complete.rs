@@ -44,7 +44,7 @@ pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError
         kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
         let counts: Vec<String> = counts.into_iter().map(|(kind, n)| count(n, kind, &format!("{kind}s"))).collect();
         let problem = format!(
-            "PriorityClass {:?} is not in the input; {} name a PriorityClass, and the input has none; add the output \
+            "PriorityClass {:?} is not in the input; PriorityClasses are referenced by {}, and the input has none; add the output \
              of: {EXPORT_CLASSES}",
             first.class,
             counts.join(" and ")
@@ -123,12 +123,7 @@ fn add<'o>(
     class: Option<&'o String>,
 ) {
     if let Some(class) = class.filter(|class| !class.is_empty() && !BUILT_IN.contains(&class.as_str())) {
-        named.entry(class).or_default().push(ClassReference {
-            kind,
-            name: NamespacedName::from_meta(metadata),
-            source,
-            field,
-            class,
-        });
+        let name = NamespacedName::from_meta(metadata);
+        named.entry(class).or_default().push(ClassReference { kind, name, source, field, class });
     }
 }

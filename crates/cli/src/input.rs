@@ -58,7 +58,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
         match test {
             Some(test) if first => input.test = Some(test),
             Some(test) => {
-                let problem = "only the first document may be a PreemptionTest; put each into a file of its own";
+                let problem =
+                    "only the first document may be a PreemptionTest; move each PreemptionTest into its own file";
                 return Err(InputError::new(problem).at(&test.source).into());
             }
             None => {}

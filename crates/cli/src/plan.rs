@@ -13,13 +13,12 @@ use reprieve_api::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use reprieve_engine::Outcome;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::build::{Loaded, load_as};
+use reprieve_loader::build::load_as;
 use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::submit::submit;
 use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::report;
 use serde::Serialize;
 use serde_json::Value;
@@ -111,7 +110,17 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
     }
-    print(args.output, &report, &loaded, &objects, &spec)?;
+    if matches!(args.output, Output::Name | Output::Test) {
+        note_warnings(&report.warnings, &report.assumed);
+    }
+    match args.output {
+        Output::Name => print_names(report.answer.victims.iter())?,
+        Output::Test => {
+            let is_loaded = |pod: &NamespacedName| loaded.names.pod_id(pod).is_some();
+            output::print(&record(&objects, is_loaded, &spec, &report.answer, &report.assumed)?)?;
+        }
+        output => print_whole(output, &report, render::decision)?,
+    }
     Ok(match report.answer.outcome {
         OutcomeName::Schedule => 0,
         OutcomeName::Preempt => 2,
@@ -225,18 +234,14 @@ fn cycle(
 
 /// The smallest set of requirements that must be assumed so that Reprieve can decide, as a hint.
 fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String> {
-    let [volumes, claims, features] = Requirement::ALL;
-    let sets: [&[Requirement]; 7] = [
-        &[volumes],
-        &[claims],
-        &[features],
-        &[volumes, claims],
-        &[volumes, features],
-        &[claims, features],
-        &Requirement::ALL,
-    ];
+    let subset = |bits: usize| -> Vec<Requirement> {
+        let is_in = |(index, _): &(usize, Requirement)| (bits >> index) % 2 == 1;
+        Requirement::ALL.into_iter().enumerate().filter(is_in).map(|(_, requirement)| requirement).collect()
+    };
+    let mut sets: Vec<Vec<Requirement>> = (1..1 << Requirement::ALL.len()).map(subset).collect();
+    sets.sort_by_key(Vec::len);
     let policy = policy(&spec.profile).ok()?;
-    let can_decide = |set: &&[Requirement]| {
+    let can_decide = |set: &Vec<Requirement>| {
         let mut objects = objects.clone();
         assume(&mut objects, set);
         let loaded = load_as(&objects, args.asking.strictness(), &policy, spec.profile.scheduler_name.as_deref());
@@ -246,7 +251,7 @@ fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String>
         })
     };
     let set = sets.into_iter().find(can_decide)?;
-    let names: Vec<&str> = args.assume.iter().chain(set).map(|requirement| requirement.word()).collect();
+    let names: Vec<&str> = args.assume.iter().chain(&set).map(|requirement| requirement.word()).collect();
     Some(format!("add --assume {} to assume that every node satisfies the requirement", names.join(",")))
 }
 
@@ -264,32 +269,6 @@ fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
 
 fn skipped(objects: &ObjectSet) -> String {
     format!("skipped objects that no decision reads: {}", input::skipped(objects))
-}
-
-fn print(
-    output: Output,
-    report: &DecisionReport,
-    loaded: &Loaded,
-    objects: &ObjectSet,
-    spec: &TestSpec,
-) -> Result<(), Error> {
-    match output {
-        Output::Name => {
-            note_warnings(&report.warnings, &report.assumed);
-            print_names(report.answer.victims.iter())
-        }
-        Output::Test => {
-            note_warnings(&report.warnings, &report.assumed);
-            output::print(&record(
-                objects,
-                |pod| loaded.names.pod_id(pod).is_some(),
-                spec,
-                &report.answer,
-                &report.assumed,
-            )?)
-        }
-        output => print_whole(output, report, render::decision),
-    }
 }
 
 /// Prints a whole report.

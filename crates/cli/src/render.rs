@@ -38,12 +38,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    fn new<const N: usize>(
-        header: [&'static str; N],
-        rows: impl Iterator<Item = Vec<String>>,
-        colour: Option<Color>,
-    ) -> Self {
-        Self { header: header.into(), rows: rows.collect(), colour }
+    fn new(header: &[&'static str], rows: impl Iterator<Item = Vec<String>>, colour: Option<Color>) -> Self {
+        Self { header: header.to_vec(), rows: rows.collect(), colour }
     }
 
     /// Removes the last column.
@@ -56,17 +52,25 @@ impl Rows {
 
 /// The output of `plan`.
 pub fn decision(report: &DecisionReport, detail: Detail) -> String {
-    let mut text = headline(report);
-    text.push('\n');
-    for budget in &report.explanation.budgets {
-        let _ = writeln!(text, "{}", escaped(&budget.sentence("the plan")));
+    let parts = parts(report, detail).into_iter();
+    let tables = parts.map(|Rows { header, rows, colour }| table(header, rows.into_iter(), colour));
+    let violations = report.explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
+    document(headline(report), violations, tables, &report.warnings)
+}
+
+/// A first line, the violated budgets below it, the tables that are not empty, and the warnings.
+pub fn document(
+    first_line: String,
+    violations: impl Iterator<Item = String>,
+    tables: impl IntoIterator<Item = String>,
+    warnings: &[String],
+) -> String {
+    let mut text = first_line + "\n";
+    violations.for_each(|violation| text.extend([&*escaped(&violation), "\n"]));
+    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+        text.extend(["\n", &table, "\n"]);
     }
-    for Rows { header, rows, colour } in parts(report, detail) {
-        let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
-    }
-    for warning in &report.warnings {
-        let _ = write!(text, "\nwarning: {}\n", escaped(warning));
-    }
+    warnings.iter().for_each(|warning| text.extend(["\nwarning: ", &escaped(warning), "\n"]));
     text
 }
 
@@ -125,7 +129,7 @@ fn victims(report: &DecisionReport) -> Rows {
         }
         vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), running, reason]
     });
-    Rows::new(["VICTIM", "PRIORITY", where_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
+    Rows::new(&["VICTIM", "PRIORITY", where_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
 }
 
 /// The title of the column with [`place`].
@@ -150,7 +154,7 @@ fn placed(report: &DecisionReport, detail: Detail) -> Rows {
         rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
     }
     let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
-    Rows::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
+    Rows::new(&[title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
 fn actions(actions: &[ActionReport]) -> Rows {
@@ -158,7 +162,7 @@ fn actions(actions: &[ActionReport]) -> Rows {
         let named = [&action.pod, &action.workload, &action.group].into_iter().find(|name| !name.is_empty());
         vec![action.action.to_owned(), named.cloned().unwrap_or_default(), action.text.clone()]
     };
-    Rows::new(["ACTION", "OBJECT", "DETAIL"], actions.iter().map(row), None)
+    Rows::new(&["ACTION", "OBJECT", "DETAIL"], actions.iter().map(row), None)
 }
 
 fn flavors(flavors: &[FlavorReport]) -> Rows {
@@ -173,7 +177,7 @@ fn flavors(flavors: &[FlavorReport]) -> Rows {
             short.collect::<Vec<_>>().join(", "),
         ]
     });
-    let part = Rows::new(["FLAVOR", "POD SET", "MODE", "BORROWING LEVEL", "CHOSEN", "SHORT OF"], rows, None);
+    let part = Rows::new(&["FLAVOR", "POD SET", "MODE", "BORROWING LEVEL", "CHOSEN", "SHORT OF"], rows, None);
     if flavors.iter().all(|flavor| flavor.short.is_empty()) { part.without_last() } else { part }
 }
 
@@ -190,7 +194,7 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
         });
         let last = not_reached.map(|(units, law, reason)| vec![units, String::new(), String::new(), law, reason]);
         let place_title = where_title(spared.iter().map(|spared| &spared.unit));
-        return Rows::new(["SPARED", "PRIORITY", place_title, "LAW", "REASON"], rows.chain(last), None);
+        return Rows::new(&["SPARED", "PRIORITY", place_title, "LAW", "REASON"], rows.chain(last), None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -207,7 +211,7 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
         vec![first_n_and_more(&names, 3), law.to_owned(), reason]
     });
     let last = not_reached.map(|(units, law, reason)| vec![units, law, reason]);
-    Rows::new(["SPARED", "LAW", "REASON"], rows.chain(last), None)
+    Rows::new(&["SPARED", "LAW", "REASON"], rows.chain(last), None)
 }
 
 fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec<Rows> {
@@ -222,8 +226,8 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
         };
         let members = places.iter().flat_map(|place| &place.nodes);
         return vec![
-            Rows::new([kind, "RESULT", "FILTER", "REASON", "VICTIMS"], places.iter().map(row), None),
-            Rows::new(["NODE", "MISSING"], members.map(|(node, missing)| vec![node.clone(), missing.clone()]), None),
+            Rows::new(&[kind, "RESULT", "FILTER", "REASON", "VICTIMS"], places.iter().map(row), None),
+            Rows::new(&["NODE", "MISSING"], members.map(|(node, missing)| vec![node.clone(), missing.clone()]), None),
         ];
     }
     let mut folded: BTreeMap<(String, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
@@ -238,7 +242,7 @@ fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec
         }
         vec![first_n_and_more(&names, 3), result, filter.unwrap_or_default().to_owned(), reason]
     });
-    vec![Rows::new([kind, "RESULT", "FILTER", "REASON"], rows, None)]
+    vec![Rows::new(&[kind, "RESULT", "FILTER", "REASON"], rows, None)]
 }
 
 /// The queue tree with a bar for each resource: usage before and after, with a mark at the guarantee.
@@ -267,7 +271,7 @@ fn queue_tree(queues: &[QueueReport]) -> Rows {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    Rows::new(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    Rows::new(&["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
 }
 
 /// The Kueue quota tree: bars have a mark at the nominal quota; usage beyond the mark is borrowed.
@@ -299,7 +303,8 @@ fn quota_tree(queues: &[CohortReport]) -> Rows {
         };
         queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    let part = Rows::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+    let part =
+        Rows::new(&["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE (‰)"], rows, None);
     if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 

@@ -1,20 +1,18 @@
 //! Prints a Kueue cycle: a table of the heads in the order of the decisions.
 
-use std::fmt::Write as _;
-
 use comfy_table::Color;
 use reprieve_api::kueue::AdmissionSpec;
 use reprieve_report::cycle::{CycleReport, HeadReport, HeadResult};
 use reprieve_report::plural::count;
 
-use crate::render::{Detail, assumed, first_n_and_more, table};
+use crate::render::{Detail, assumed, document, first_n_and_more, table};
 
 /// The output of `plan --cycle`.
 pub fn cycle(report: &CycleReport, detail: Detail) -> String {
     let of = |result| report.heads.iter().filter(|head| head.verdict == result).count();
     let workloads = count(report.heads.len(), "workload", "workloads");
     let victims: usize = report.heads.iter().map(|head| head.victims.len()).sum();
-    let mut text = match (report.heads.len(), of(HeadResult::Preempt)) {
+    let first_line = match (report.heads.len(), of(HeadResult::Preempt)) {
         (0, _) => "no pending workload".to_owned(),
         (_, 0) => format!("{} of {workloads} can be admitted now", of(HeadResult::Schedule)),
         (_, preempting) => format!(
@@ -23,24 +21,10 @@ pub fn cycle(report: &CycleReport, detail: Detail) -> String {
             count(victims, "workload", "workloads")
         ),
     };
-    text.push_str(&assumed(&report.assumed));
-    text.push('\n');
-    for budget in &report.budgets {
-        let _ = writeln!(text, "{}", budget.sentence("the cycle"));
-    }
-    let mut part = |table: String| {
-        if !table.is_empty() {
-            let _ = write!(text, "\n{table}\n");
-        }
-    };
-    part(heads(report, detail));
-    if detail == Detail::Wide {
-        part(admissions(report));
-    }
-    for warning in &report.warnings {
-        part(format!("warning: {}", crate::output::escaped(warning)));
-    }
-    text
+    let violations = report.budgets.iter().map(|budget| budget.sentence("the cycle"));
+    let admissions = (detail == Detail::Wide).then(|| admissions(report));
+    let tables = std::iter::once(heads(report, detail)).chain(admissions);
+    document(first_line + &assumed(&report.assumed), violations, tables, &report.warnings)
 }
 
 fn heads(report: &CycleReport, detail: Detail) -> String {

@@ -287,10 +287,10 @@ fn an_empty_folder() {
     let folder = Folder::new();
     let test = reprieve(&["test"], folder.0.path());
     assert_eq!(test.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&test.stderr).contains("there is no PreemptionTest file"));
+    assert!(String::from_utf8_lossy(&test.stderr).contains("no PreemptionTest file"));
     let plan = reprieve(&["plan", "--for", "pod/x", "-f"], folder.0.path());
     assert_eq!(plan.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&plan.stderr).contains("there is no .yaml, .yml or .json file"));
+    assert!(String::from_utf8_lossy(&plan.stderr).contains("no .yaml, .yml or .json file"));
 }
 
 #[test]

@@ -245,8 +245,8 @@ fn whoever_is_taken_only_here_is_named_with_the_law_that_spares_it_there() {
     for words in [YuniKorn, Koordinator, Kueue] {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
         let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(verdicts[2].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
-        assert_eq!(verdicts[4].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
+        assert_eq!(verdicts[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
+        assert_eq!(verdicts[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
     }
 }
 
@@ -425,7 +425,7 @@ fn what_a_toleration_changes_is_seen_against_the_same_policy() {
         for policy in ["Kubernetes", "kube-scheduler"] {
             let spared = vec!["Toleration spares 1 pod".to_owned()];
             assert_eq!(shown(policy, true), (Some(Unschedulable), Vec::new(), spared), "{words:?}");
-            let taken = vec!["takes default/b-1, which Toleration spares with tolerations on".to_owned()];
+            let taken = vec!["evicts default/b-1, spared by Toleration with tolerations on".to_owned()];
             assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{words:?}");
         }
     }

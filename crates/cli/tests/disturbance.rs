@@ -47,7 +47,7 @@ fn run(objects: &str, output: &str) -> Output {
 fn who_is_preempted_is_queued_again_or_is_over_as_it_says() {
     let output = plan("", "  onPreemption: Terminate", "json");
     let decision: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let actions: Vec<(&str, &str)> = decision["explanation"]["carryOut"]
+    let actions: Vec<(&str, &str)> = decision["explanation"]["actions"]
         .as_array()
         .into_iter()
         .flatten()

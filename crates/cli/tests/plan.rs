@@ -96,7 +96,7 @@ fn the_json_has_the_words_of_a_test() {
     assert_eq!(json["nominated"], serde_json::json!({ "default/urgent": "node-1" }));
     assert_eq!(json["explanation"]["victims"][0]["filter"], "Resources");
     assert_eq!(json["explanation"]["spared"][0]["law"], "Reprieved");
-    assert_eq!(json["warnings"][0], "skipped what no decision reads: 1 example.com/v1 Foreign");
+    assert_eq!(json["warnings"][0], "skipped objects that no decision reads: 1 example.com/v1 Foreign");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn yaml_and_json_say_the_same() {
 fn names_are_one_a_line() {
     let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"], CLUSTER);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "default/low-2\n");
-    let warning = "warning: skipped what no decision reads: 1 example.com/v1 Foreign\n";
+    let warning = "warning: skipped objects that no decision reads: 1 example.com/v1 Foreign\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), warning);
 }
 
@@ -216,13 +216,13 @@ fn the_demo_takes_a_whole_gang_and_spares_the_tolerant_and_ends_with_a_page() {
         .expect("reprieve runs");
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output);
-    let (decision, day) = text.split_once("A day of such decisions").expect("a day follows");
+    let (decision, day) = text.split_once("A simulated day").expect("a day follows");
     for part in ["PREEMPT", "ml/finetune (2 pods)", "Toleration", "Priority", "GPUs before"] {
         assert!(decision.contains(part), "{part} is missing in {decision}");
     }
     assert!(decision.lines().count() <= 45, "it is one screen");
     let page =
-        day.lines().find_map(|line| line.strip_prefix("The day as a page, with plots and every decision's reasons: "));
+        day.lines().find_map(|line| line.strip_prefix("Report with plots and the explanation of every decision: "));
     let page = std::fs::read_to_string(page.expect("the page is named")).expect("the page is there");
     assert!(page.contains("<h1>Simulation of day</h1>"));
 }
@@ -300,7 +300,7 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
     assert!(
         line.contains("ExceedsGuaranteeHeadroom")
-            && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
+            && line.ends_with("larger than the guarantee left to queue root.a: 3 cpu"),
         "{text}"
     );
 }

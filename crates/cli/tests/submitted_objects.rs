@@ -173,7 +173,7 @@ fn a_limit_that_cannot_be_read_is_named_as_it_is_written() {
 
 #[test]
 fn input_without_a_running_pod_comes_with_a_warning() {
-    let warning = "there is no running Pod in the input";
+    let warning = "no running Pod in the input";
     let nodes = CLUSTER.split("---").next().expect("a node");
     assert!(json(nodes, &job("name: new"), &[])["warnings"].to_string().contains(warning));
     assert!(!json(CLUSTER, &job("name: new"), &[])["warnings"].to_string().contains(warning));

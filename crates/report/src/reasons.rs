@@ -66,7 +66,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),
         Law::NotOverGuarantee { queue, left } => yunikorn::not_over_guarantee(*queue, *left, names),
         Law::WouldBreakGuarantee { queue, resource, guarantee, after } => {
-            yunikorn::would_break_guarantee(*queue, *resource, *guarantee, *after, names)
+            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], names)
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),

@@ -33,12 +33,18 @@ impl UnitRef {
 
     /// The kind and the name of the object.
     pub fn key(&self) -> ObjectKey {
+        let (kind, _, name) = self.parts();
+        ObjectKey::new(kind, name.clone())
+    }
+
+    /// The kind, its name in text, and the name of the object.
+    fn parts(&self) -> (Kind, &'static str, &NamespacedName) {
         match self {
-            Self::Pod(name) => ObjectKey::new(Kind::Pod, name.clone()),
-            Self::Group(name) => ObjectKey::new(Kind::PodGroup, name.clone()),
-            Self::Job(name) => ObjectKey::new(Kind::KoordinatorPodGroup, name.clone()),
-            Self::Workload(name) => ObjectKey::new(Kind::KueueWorkload, name.clone()),
-            Self::BatchJob(name) => ObjectKey::new(Kind::Job, name.clone()),
+            Self::Pod(name) => (Kind::Pod, "Pod", name),
+            Self::Group(name) => (Kind::PodGroup, "PodGroup", name),
+            Self::Job(name) => (Kind::KoordinatorPodGroup, "Job", name),
+            Self::Workload(name) => (Kind::KueueWorkload, "Workload", name),
+            Self::BatchJob(name) => (Kind::Job, "BatchJob", name),
         }
     }
 
@@ -61,12 +67,7 @@ impl UnitRef {
 
 impl fmt::Display for UnitRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pod(name) => write!(f, "Pod {name}"),
-            Self::Group(name) => write!(f, "PodGroup {name}"),
-            Self::Job(name) => write!(f, "Job {name}"),
-            Self::Workload(name) => write!(f, "Workload {name}"),
-            Self::BatchJob(name) => write!(f, "BatchJob {name}"),
-        }
+        let (_, kind, name) = self.parts();
+        write!(f, "{kind} {name}")
     }
 }

@@ -191,12 +191,8 @@ impl ComparedCluster {
             preemptor: self.preemptor(variant, &asked.preemptor, &mapped),
             expect: None,
         };
-        let mut loaded = load_as(
-            &mapped.objects,
-            OnInvalid::Files,
-            &policy(&spec.profile)?,
-            spec.profile.scheduler_name.as_deref(),
-        )?;
+        let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
+        let mut loaded = load_as(&mapped.objects, OnInvalid::Files, &policy, scheduler_name)?;
         let question = Question::new(&spec, &loaded)?;
         let report = report(&question, &mut loaded);
         let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();

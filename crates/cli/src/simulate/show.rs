@@ -53,7 +53,7 @@ pub fn headline(input: &SimulationInput) -> String {
     let length = SignedDuration::from_micros(input.end.0 - input.start.0);
     let (nodes, jobs) = (count(nodes, "node", "nodes"), count(input.submissions.len(), "job", "jobs"));
     format!(
-        "{}: {} on {nodes}, {jobs} of {}, seed {}\n\n",
+        "{}: {} on {nodes}, {jobs} with {}, seed {}\n\n",
         input.name,
         format_duration(length),
         count(pods, "pod", "pods"),

@@ -12,9 +12,10 @@ use reprieve_api::read::documents;
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::{Expectation, PreemptionTest, VictimRef};
 use reprieve_checker::{self as checker, Claim};
+use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::PreemptorId;
-use reprieve_engine::node_plans;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::{NodeId, node_plans};
 use reprieve_loader::build::{Loaded, OnInvalid, load_as};
 use reprieve_loader::policy::{Question, policy};
 use reprieve_loader::time::time;
@@ -219,22 +220,18 @@ fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut
         return Vec::new();
     };
     let plans = node_plans(&mut loaded.snapshot, &question.policy, pod, question.now);
-    let decided: BTreeMap<String, Vec<String>> = plans
-        .into_iter()
-        .map(|(node, plan)| {
-            let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
-            let mut names: Vec<String> = pods.map(|&pod| loaded.names.pod(pod).to_string()).collect();
-            names.sort_unstable();
-            (loaded.names.node(node).to_owned(), names)
-        })
-        .collect();
-    let sorted = |names: &[String]| {
-        let mut names = names.to_vec();
+    let sorted = |node: &str, names: &mut dyn Iterator<Item = String>| {
+        let mut names: Vec<String> = names.collect();
         names.sort_unstable();
-        names
+        (node.to_owned(), names)
     };
+    let victims = |(node, plan): (NodeId, Plan)| {
+        let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+        sorted(loaded.names.node(node), &mut pods.map(|&pod| loaded.names.pod(pod).to_string()))
+    };
+    let decided: BTreeMap<String, Vec<String>> = plans.into_iter().map(victims).collect();
     let expected: BTreeMap<String, Vec<String>> =
-        expected.iter().map(|(node, names)| (node.clone(), sorted(names))).collect();
+        expected.iter().map(|(node, names)| sorted(node, &mut names.iter().cloned())).collect();
     if expected == decided {
         return Vec::new();
     }

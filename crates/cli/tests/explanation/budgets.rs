@@ -22,7 +22,7 @@ fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &[]);
     let sentence =
-        "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+        "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(sentence), "{}", decision.table);
     assert!(decision.line("default/low").ends_with("; violates PodDisruptionBudget default/web"), "{}", decision.table);
     assert!(decision.table.trim_end().ends_with(&format!("warning: {sentence}")), "{}", decision.table);
@@ -65,7 +65,7 @@ fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
         pending("urgent-1", 100, "cpu: 2", "", &of("urgent")),
     ];
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
-    let line = "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 3 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 3 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     assert_eq!(decision.victim("default/gang-0")["violates"], json!(["default/web"]));
     let row = decision.line("default/gang (3 pods)");
@@ -94,8 +94,8 @@ fn of_two_budgets_each_victim_names_its_own() {
     let decision = Decision::new(&cluster(1), "pod/urgent", &[]);
     let lines: Vec<&str> = decision.table.lines().skip(1).take(3).collect();
     let expected = [
-        "violates PodDisruptionBudget default/api: it allows 0 more disruptions, the plan evicts 1 of its pods",
-        "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 2 of its pods",
+        "violates PodDisruptionBudget default/api: 0 more disruptions allowed, the plan evicts 1 of its pods",
+        "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 2 of its pods",
         "",
     ];
     assert_eq!(lines, expected, "{}", decision.table);
@@ -141,14 +141,14 @@ fn yunikorn_names_budgets_and_shortages() {
         pending("urgent", 5, small, &queue("a"), ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
-    let line = "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     let victim = &decision.explanation()["victims"][0];
     assert_eq!(victim["violates"], json!(["default/web"]));
     assert_eq!(victim["short"], json!({ "cpu": "2", "memory": "2Gi", "example.com/license": "1" }));
     let node = decision.node("node-2");
     assert_eq!(node["short"], json!({ "cpu": "1", "memory": "1Gi", "example.com/license": "1" }));
-    let beyond = "(asks for more than the whole node has)";
+    let beyond = "(requests more than the whole node has)";
     let text = format!("short of 1 cpu {beyond}, 1Gi memory {beyond} and 1 example.com/license {beyond}");
     assert_eq!(node["text"], text);
 }
@@ -163,7 +163,7 @@ fn koordinator_names_budgets_and_shortages() {
         pending("urgent", 10, "cpu: 2, memory: 1Gi", IN_QUOTA, ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "Koordinator"]);
-    let line = "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     let victim = decision.victim("default/low");
     assert_eq!(victim["violates"], json!(["default/web"]));
@@ -191,10 +191,10 @@ fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
     }
 
     let table = text(&reprieve(&["plan", "--cycle", "-f", "-"], &input));
-    let line = "violates PodDisruptionBudget default/web: it allows 1 more disruption, the cycle evicts 2 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the cycle evicts 2 of its pods";
     assert_eq!(table.lines().nth(1), Some(line), "{table}");
     assert!(table.trim_end().ends_with(&format!("warning: {line}")), "{table}");
-    assert!(table.contains("once its victims are gone; violates PodDisruptionBudget default/web\n"), "{table}");
+    assert!(table.contains("after the victims are evicted; violates PodDisruptionBudget default/web\n"), "{table}");
     let output = reprieve(&["plan", "--cycle", "-f", "-", "-o", "json"], &input);
     let cycle: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!((&cycle["budgets"], &cycle["warnings"]), (&budgets, &json!([line])));
@@ -229,12 +229,11 @@ fn kueue_names_violated_budgets_with_quota_alone() {
         assert_eq!((&victim["workload"], &victim["violates"]), (&"default/spread".into(), &json!(["default/web"])));
         assert_eq!(victim["pods"], json!([]), "with quota alone a workload is no set of pods");
         let table = text(&reprieve(&["plan", "-f", "-"], &input));
-        let line =
-            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 2 of its pods";
+        let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 2 of its pods";
         assert_eq!(table.lines().nth(1), Some(line), "{table}");
         let table = text(&reprieve(&["plan", "--cycle", "-f", "-"], &input));
         let line =
-            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the cycle evicts 2 of its pods";
+            "violates PodDisruptionBudget default/web: 1 more disruption allowed, the cycle evicts 2 of its pods";
         assert_eq!(table.lines().nth(1), Some(line), "{table}");
 
         let input = format!("{case}\n---\n{}", budget("web", "app: web", 2));

@@ -28,7 +28,7 @@ fn yunikorn_says_what_is_too_large_after_others_were_taken() {
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
     assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
     let newer = decision.entry("default/newer");
-    let text = "it is larger than what queue root.a has left of its guarantee: 2Gi memory";
+    let text = "larger than the guarantee left to queue root.a: 2Gi memory";
     assert_eq!(
         (&newer["law"], &newer["text"]),
         (&"ExceedsGuaranteeHeadroom".into(), &text.into()),
@@ -110,6 +110,6 @@ fn actions_say_why_and_leave_out_what_is_done() {
     ];
     let decision = Decision::new(&cluster, "pod/daemon", &["--policy", "YuniKorn"]);
     let actions = decision.explanation()["actions"].to_string();
-    assert!(actions.contains("a pod of a DaemonSet needs its node"), "{}", decision.table);
-    assert!(!actions.contains("is guaranteed"), "{actions}");
+    assert!(actions.contains("a DaemonSet pod needs the node"), "{}", decision.table);
+    assert!(!actions.contains("guarantee"), "{actions}");
 }

@@ -41,11 +41,14 @@ pub fn filter_failure(failure: &FilterFailure, shortages: &[Shortage], names: &N
         FilterFailure::Affinity => reason_text("Affinity", "no running pod satisfies the required pod affinity"),
         FilterFailure::AntiAffinity(topology) => {
             let label = names.topology(topology);
-            reason_text("AntiAffinity", format!("required anti-affinity to a pod in the same {label}"))
+            reason_text("AntiAffinity", format!("required anti-affinity to a pod on a node with the same {label}"))
         }
         FilterFailure::OthersAntiAffinity(topology) => {
             let label = names.topology(topology);
-            reason_text("OthersAntiAffinity", format!("a pod in the same {label} has required anti-affinity to it"))
+            reason_text(
+                "OthersAntiAffinity",
+                format!("a pod on a node with the same {label} has required anti-affinity to this pod"),
+            )
         }
     }
 }

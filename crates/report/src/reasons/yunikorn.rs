@@ -32,15 +32,10 @@ pub fn not_over_guarantee(queue: QueueId, left: Option<(ResourceId, i64)>, names
         .of_many("the queues are not over their guarantees")
 }
 
-pub fn would_break_guarantee(
-    queue: QueueId,
-    resource: ResourceId,
-    guarantee: i64,
-    after: i64,
-    names: &Names,
-) -> ReasonText {
+/// `amounts` are the guarantee and what would be left of it.
+pub fn would_break_guarantee(queue: QueueId, resource: ResourceId, amounts: [i64; 2], names: &Names) -> ReasonText {
     let (queue, name) = (names.queue(queue), names.resource(resource));
-    let (after, guarantee) = (format(name, after), format(name, guarantee));
+    let [guarantee, after] = amounts.map(|amount| format(name, amount));
     let text = format!("queue {queue} would be left with {after} of its guaranteed {guarantee} {}", unit(name));
     reason_text("WouldBreakGuarantee", text).of_many("the queues would be left with less than their guarantees")
 }
