@@ -71,7 +71,7 @@ const ALL: &str =
     "kubectl get nodes,namespaces,priorityclasses,limitranges,runtimeclasses,poddisruptionbudgets,pods -A -o yaml";
 
 #[test]
-fn a_file_without_any_object_is_an_error_that_names_it() {
+fn file_without_any_object_is_an_error_with_its_name() {
     let folder = Folder::with(&[
         ("cluster.yaml", NODE),
         ("empty.yaml", ""),
@@ -98,7 +98,7 @@ fn a_file_without_any_object_is_an_error_that_names_it() {
 }
 
 #[test]
-fn an_empty_file_in_a_folder_with_others_is_passed_over() {
+fn empty_file_in_a_folder_with_others_is_ignored() {
     let folder = Folder::with(&[
         ("all/node.yaml", NODE),
         ("all/empty.yaml", ""),
@@ -154,7 +154,7 @@ fn a_class_that_is_missing_among_others_is_a_warning() {
 }
 
 #[test]
-fn what_is_submitted_must_be_complete_with_the_cluster() {
+fn submitted_objects_must_be_complete_with_the_cluster() {
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job}\n\
                spec: {parallelism: 2, template: {spec: {priority: 5, priorityClassName: gold, containers: [{name: c}]}}}\n";
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", job.trim_end().replace('\n', "\n  "));
@@ -185,7 +185,7 @@ fn what_is_submitted_must_be_complete_with_the_cluster() {
 }
 
 #[test]
-fn quota_alone_needs_neither_nodes_nor_classes() {
+fn quota_only_decision_needs_neither_nodes_nor_priority_classes() {
     let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/kueue-cycle.yaml");
     let text = std::fs::read_to_string(example).expect("the example is there");
     assert!(!text.contains("kind: Node\n"), "it has no nodes");

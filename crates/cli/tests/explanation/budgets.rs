@@ -13,7 +13,7 @@ fn no_budget_is_mentioned(decision: &Decision) {
 }
 
 #[test]
-fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
+fn violated_budget_is_shown_below_the_first_line_in_the_row_of_the_victim_and_as_a_warning() {
     let cluster = [
         node("node-1", "cpu: 2, pods: 9"),
         running("low", "node-1", 10, "cpu: 2", WEB, ""),
@@ -43,7 +43,7 @@ fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
 }
 
 #[test]
-fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
+fn gang_violates_a_budget_with_all_pods_except_terminating_ones() {
     let group = |name: &str, priority: i32, more: &str| {
         format!(
             "{{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {{namespace: default, name: {name}}}, \
@@ -80,7 +80,7 @@ fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
 }
 
 #[test]
-fn of_two_budgets_each_victim_names_its_own() {
+fn each_victim_lists_its_own_violated_budget() {
     let cluster = |first: i32| {
         [
             node("node-1", "cpu: 4, pods: 9"),
@@ -174,7 +174,7 @@ fn koordinator_names_budgets_and_shortages() {
 
 /// A workload yields with all its pods, on whichever node they are, and so does the budget count them.
 #[test]
-fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
+fn kueue_counts_known_pods_of_workloads_for_budgets() {
     let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
     let case = std::fs::read_to_string(case).expect("the case is there");
@@ -208,7 +208,7 @@ fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
 
 /// With quota alone a decision does not read pods, but the report counts the pods of its victims against their budgets.
 #[test]
-fn kueue_names_violated_budgets_with_quota_alone() {
+fn kueue_reports_violated_budgets_without_placement() {
     let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
     let case = std::fs::read_to_string(case).expect("the case is there");

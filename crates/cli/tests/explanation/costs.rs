@@ -1,9 +1,9 @@
-//! What other places would cost.
+//! The cost of the nodes and domains that are not chosen.
 
 use super::*;
 
 #[test]
-fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
+fn yunikorn_reports_why_a_node_costs_more_or_the_same() {
     let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
     let out = "annotations: {yunikorn.apache.org/allow-preemption: \"false\"}";
     let created = "creationTimestamp: \"2026-01-01T00:30:00Z\"";
@@ -38,7 +38,7 @@ fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
 }
 
 #[test]
-fn equal_cost_on_two_nodes_is_said_as_such() {
+fn nodes_of_equal_cost_are_reported_as_such() {
     let cluster = [
         node("node-1", "cpu: 2, pods: 9"),
         node("node-2", "cpu: 2, pods: 9"),
@@ -70,7 +70,7 @@ fn equal_cost_on_two_nodes_is_said_as_such() {
 const FITS: &str = "the preemptor fits without evicting it";
 
 #[test]
-fn koordinator_says_that_a_spared_pod_on_another_node_costs_the_same() {
+fn koordinator_reports_equal_cost_of_a_spared_pod_on_another_node() {
     let cluster = [
         quota("cpu: 8", "cpu: 80"),
         node("node-1", "cpu: 2, pods: 9"),
@@ -93,7 +93,7 @@ fn koordinator_says_that_a_spared_pod_on_another_node_costs_the_same() {
 }
 
 #[test]
-fn a_group_says_that_a_spared_pod_on_another_node_costs_the_same() {
+fn group_reports_equal_cost_of_a_spared_pod_on_another_node() {
     let group = "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {namespace: default, name: urgent}, \
                  spec: {schedulingPolicy: {gang: {minCount: 2}}, priority: 100}}";
     let member = |name: &str| pending(name, 100, "cpu: 2", "", "schedulingGroup: {podGroupName: urgent},");
@@ -121,7 +121,7 @@ fn a_group_says_that_a_spared_pod_on_another_node_costs_the_same() {
 }
 
 #[test]
-fn kueue_says_that_a_spared_workload_costs_the_same() {
+fn kueue_reports_equal_cost_of_a_spared_workload() {
     let cluster = [
         flavor("f"),
         cluster_queue("q", &[("f", 8, 8)]),
@@ -173,7 +173,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
             ],
         ),
         (
-            "sum of the priorities of 2 pods instead of 1",
+            "sum of priorities over 2 pods instead of 1",
             "2 pods of priority up to 0",
             vec![victim("a", "node-1", 0, 2), victim("b", "node-1", 0, 2), victim("c", "node-2", 0, 4)],
         ),

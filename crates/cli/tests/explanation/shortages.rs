@@ -1,9 +1,9 @@
-//! Every resource that is short.
+//! Lists of the resources that are short.
 
 use super::*;
 
 #[test]
-fn yunikorn_names_every_resource_of_which_too_little_is_left_of_a_guarantee() {
+fn yunikorn_lists_every_resource_with_too_little_guarantee_left() {
     let queues = QUEUES.replace("{vcore: 1}", "{vcore: 2, memory: 8Gi, nvidia.com/gpu: 2}");
     let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
     let cluster = [
@@ -22,7 +22,7 @@ fn yunikorn_names_every_resource_of_which_too_little_is_left_of_a_guarantee() {
 
 /// Only the queue's maximum is short: any node with room does, and the same pods must go.
 #[test]
-fn yunikorn_says_so_where_only_quota_is_short() {
+fn yunikorn_reports_that_only_quota_is_short() {
     let queues = r#"
 apiVersion: v1
 kind: ConfigMap
@@ -107,7 +107,7 @@ fn kueue_names_every_resource_that_is_short_in_a_flavor() {
 }
 
 #[test]
-fn resources_that_are_short_are_named_where_a_host_port_is_taken() {
+fn short_resources_are_listed_with_a_host_port_in_use() {
     let port = "containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}], resources: {requests: {cpu: 3, memory: 3Gi}}}]";
     let with_port = |name: &str, node: &str, priority: i64| {
         format!(
@@ -135,14 +135,14 @@ fn resources_that_are_short_are_named_where_a_host_port_is_taken() {
 const BEYOND: &str = "(requests more than the whole node has)";
 
 #[test]
-fn every_resource_that_is_short_is_named_before_and_after_candidates_are_gone() {
+fn every_short_resource_is_listed_with_and_without_candidates() {
     let gpu_node = |name: &str| node(name, "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9");
     let cluster = [
         node("a-closed", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
         node("b-cleared", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
         node("c-small", "cpu: 8, memory: 2Gi, nvidia.com/gpu: 4, pods: 9"),
         gpu_node("d-chosen"),
-        // Nobody on a-closed may be taken.
+        // No pod on a-closed may be evicted.
         running("peer", "a-closed", 100, "cpu: 4, memory: 4Gi, nvidia.com/gpu: 6", "", ""),
         // With `low` gone, b-cleared lacks 2 cpu and 8 GPUs less the 6 that `low` held; before it lacks memory, too.
         running("kept", "b-cleared", 100, "cpu: 2, nvidia.com/gpu: 2", "", ""),
@@ -195,7 +195,7 @@ fn what_a_nominated_pod_holds_is_short_too() {
 }
 
 #[test]
-fn a_domain_names_every_resource_that_each_node_lacks() {
+fn infeasible_domain_lists_every_missing_resource_of_each_node() {
     let in_zone = |name: &str, zone: &str, allocatable: &str| {
         format!(
             "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {zone}}}}}, \
