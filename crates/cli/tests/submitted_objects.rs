@@ -102,7 +102,7 @@ fn warnings_go_to_standard_error_where_the_output_has_no_place_for_them() {
     for form in ["name", "test"] {
         let output = plan(CLUSTER, &submitted, &["--assume", "volumes,claims", "-o", form]);
         let text = stderr(&output);
-        assert!(text.contains("warning: this assumes that the preemptor's claims and volumes are satisfied"), "{text}");
+        assert!(text.contains("warning: the preemptor's claims and volumes are assumed to be satisfied"), "{text}");
         assert!(text.contains("warning: Job default/new: spec.template.spec.toleration: unknown field"), "{text}");
         let recorded = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(recorded.contains("reprieve.dev/assumed: claims,volumes"), form == "test", "{recorded}");

@@ -194,7 +194,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
             vec![victim("a", "node-1", 10, 2), victim("b", "node-1", lowest, 2), victim("c", "node-2", 10, 4)],
         ),
         (
-            "earliest start of its victims of priority 10 2026-01-01T00:00:00Z instead of 2026-01-01T00:30:00Z",
+            "earliest start of a victim of priority 10: 2026-01-01T00:00:00Z instead of 2026-01-01T00:30:00Z",
             "1 pod of priority up to 10",
             vec![victim("a", "node-1", 10, 4), late("b", "node-2")],
         ),

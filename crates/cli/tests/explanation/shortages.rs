@@ -53,7 +53,7 @@ data:
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
     assert_eq!(decision.node("node-1")["text"], "equal cost, first by name", "{}", decision.table);
     assert!(decision.other("node-2").starts_with("equal cost, but node-1 is first by name; would evict 1 pod"));
-    assert!(decision.other("node-4").ends_with("; node-1 has room, and only quota is short"), "{}", decision.table);
+    assert!(decision.other("node-4").ends_with("; node-1 has room, only quota is short"), "{}", decision.table);
     let why = decision.explanation()["victims"][0]["text"].as_str().unwrap_or_default();
     let over = "queue root.top would exceed its maximum by 2 cpu and 2Gi memory";
     assert!(why.ends_with(over), "{why}");
