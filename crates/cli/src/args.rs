@@ -1,4 +1,4 @@
-//! What a question about one preemptor begins with, whichever command asks it: the files, who asks, and when.
+//! Arguments that `plan` and `compare` share: the input, the preemptor and the time.
 
 use std::path::PathBuf;
 
@@ -15,47 +15,47 @@ use reprieve_loader::build::OnInvalid;
 
 use crate::input::{self, Error, Input};
 
-/// The files, who asks, and when.
+/// The input, the preemptor and the time.
 #[derive(Debug, Args)]
 pub struct QuestionArgs {
-    /// Files and folders with Kubernetes objects, as kubectl get -o yaml prints them; - is standard input. Without it the cluster of
-    /// the kubeconfig is read
+    /// Files and folders with Kubernetes objects, as printed by kubectl get -o yaml; - is standard input [default: read the cluster of
+    /// the kubeconfig]
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     pub filename: Vec<PathBuf>,
-    /// Which cluster.
+    /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
-    /// Who asks: a pending pod, pod group or workload of the input
+    /// The preemptor: a pending Pod, PodGroup or Workload in the input
     #[arg(long = "for", value_name = "pod/NAME|podgroup/NAME|workload/NAME")]
     pub preemptor: Option<String>,
-    /// The namespace of the one who asks, and of submitted objects that name none [default: default]
+    /// Namespace of the preemptor, and of submitted objects without one [default: default]
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// The decision's clock; the present where nothing is said
+    /// Time of the decision (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
 }
 
-/// Which cluster.
+/// The cluster to connect to.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// The kubeconfig file of the cluster; KUBECONFIG or ~/.kube/config where nothing is said
+    /// Kubeconfig file of the cluster [default: KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }
 
 impl ClusterArgs {
-    /// The way to it.
+    /// The connection settings.
     pub fn cluster(&self) -> Cluster {
         Cluster { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
 }
 
 impl QuestionArgs {
-    /// The files, or the cluster as it is now, which is only read.
+    /// Reads the files, or the current state of the cluster.
     pub fn read(&self) -> Result<Input, Error> {
         if !self.filename.is_empty() {
             return input::read(&self.filename);
@@ -67,13 +67,13 @@ impl QuestionArgs {
         Ok(Input { objects, test: None })
     }
 
-    /// How strictly what was read is judged: whoever asks a cluster that lives takes it as it is.
+    /// Invalid objects are errors in files and warnings in a live cluster.
     pub fn strictness(&self) -> OnInvalid {
         if self.filename.is_empty() { OnInvalid::Live } else { OnInvalid::Files }
     }
 
-    /// Refuses files that lack what the policy needs, or any policy where none is given; the warnings are about what else is missing. A
-    /// live cluster is complete, and so is a PreemptionTest.
+    /// Refuses files without the objects that the policy needs (any policy, if none is given), and warns about others that are missing. A
+    /// live cluster and a PreemptionTest are complete.
     pub fn check(
         &self,
         objects: &ObjectSet,
@@ -87,7 +87,7 @@ impl QuestionArgs {
         Ok(complete::check(objects, &input::names(&self.filename))?)
     }
 
-    /// Who asks, as `--for` names it.
+    /// The preemptor that `--for` names.
     pub fn named(&self) -> Result<Option<PreemptorRef>, Error> {
         self.preemptor
             .as_deref()
@@ -95,13 +95,13 @@ impl QuestionArgs {
             .transpose()
     }
 
-    /// What the flag says, else what the input itself says, else the present.
+    /// The time from the flag, else from the PreemptionTest in the input, else now.
     pub fn clock(&self, recorded: Option<&TestSpec>) -> Option<String> {
         let recorded = || recorded.map_or_else(|| Some(Timestamp::now().to_string()), |spec| spec.now.clone());
         self.now.clone().or_else(recorded)
     }
 
-    /// The fields of a question for which a flag stands, with the flag.
+    /// The fields of a question that a flag sets, with the name of the flag.
     pub fn flags(&self) -> Vec<(String, String)> {
         let known = [(&self.preemptor, "preemptor", "--for"), (&self.now, "spec.now", "--now")];
         let given = known.iter().filter(|(value, ..)| value.is_some());
@@ -109,7 +109,13 @@ impl QuestionArgs {
     }
 }
 
-/// A question that cannot be asked, with whatever asked it: the flag that stands for the field, else the file.
+/// The usage error for a command without a preemptor; `or_else` names another way to give one.
+pub fn missing_preemptor(or_else: &str) -> Error {
+    let advice = "name a pending pod, pod group or workload with --for";
+    Error::Usage(format!("no preemptor given: {advice}{or_else}"))
+}
+
+/// Replaces the field of an error by the flag that sets it; without such a flag, adds the location of the PreemptionTest.
 pub fn attribute_to_flag(error: InputError, flags: &[(String, String)], test: Option<&Source>) -> InputError {
     let flag = flags.iter().find(|(field, _)| error.field.as_ref() == Some(field));
     match (flag, test) {
@@ -120,7 +126,8 @@ pub fn attribute_to_flag(error: InputError, flags: &[(String, String)], test: Op
 }
 
 fn preemptor_ref(name: &str, namespace: &str) -> Result<PreemptorRef, Error> {
-    let wrong = || Error::Usage(format!("--for {name}: write pod/NAME, podgroup/NAME or workload/NAME"));
+    let wrong =
+        || Error::Usage(format!("--for {name}: not a preemptor; write pod/NAME, podgroup/NAME or workload/NAME"));
     let (kind, name) = name.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
     let kind = match kind.to_ascii_lowercase().as_str() {
         "pod" | "pods" | "po" => "Pod",

@@ -1,4 +1,4 @@
-//! The command line: what `reprieve` can be told, and what comes of it.
+//! The command line: parses the arguments, runs a command, and reports its error and exit status.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -7,10 +7,10 @@ use crate::input::Error;
 use crate::{compare, demo, output, plan, run, simulate, test};
 use clap::{Parser, Subcommand};
 
-/// Decides who must yield so that an urgent job can run: the smallest, cheapest, lawful set, never half a gang, and nothing at all
-/// unless the whole preemptor fits. It says why.
+/// Chooses which pods to evict for a high-priority workload: the smallest and cheapest set that the policy allows, never part of a gang,
+/// and none at all unless the whole workload then fits. Explains every choice.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -18,45 +18,44 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Who is preempted if this is submitted now, and why; changes nothing
+    /// Show the victims, the placement and the reasons for one preemptor (read-only)
     ///
-    /// Exit status: 0 fits without victims, 2 would preempt, 3 would wait, 4 unschedulable, 1 error; with --cycle 2 where anybody
-    /// would be preempted, else 0.
+    /// Exit status: 0 fits without victims, 2 preempts, 3 waits, 4 unschedulable, 1 error. With --cycle: 2 if there are victims, else 0.
     Plan(plan::PlanArgs),
-    /// Runs PreemptionTest files: unit tests for a preemption policy
+    /// Run PreemptionTest files: unit tests of a preemption policy
     ///
-    /// Exit status: 0 all pass, 1 some fail or the result cannot be written, 2 bad input.
+    /// Exit status: 0 all pass, 1 some fail or the result cannot be written, 2 invalid input.
     Test(test::TestArgs),
-    /// Every policy's verdict on one cluster and one preemptor, side by side
+    /// Compare the decisions of all policies for one preemptor (read-only)
     ///
-    /// Exit status: 0 done, 1 error.
+    /// Exit status: 0 success, 1 error.
     Compare(compare::CompareArgs),
-    /// Lets a scenario or a trace run in virtual time under several policies, and compares them
+    /// Simulate a scenario or a trace in virtual time and compare policies
     ///
-    /// Exit status: 0 done, 1 an invariant was violated or the result cannot be written, 2 bad input.
+    /// Exit status: 0 success, 1 an invariant is violated or the result cannot be written, 2 invalid input.
     Simulate(simulate::SimulateArgs),
-    /// The scheduler of a real cluster: of all pods that name one of its profiles
+    /// Schedule the pods of a cluster whose schedulerName is one of the configured profiles
     ///
     /// Exit status: 0 stopped by a signal, 1 error.
     Run(run::RunArgs),
-    /// An urgent gang arrives in a built-in cluster, and a day of such decisions under two policies
+    /// Show one decision on a built-in cluster and a simulated day under two policies
     ///
-    /// Exit status: 0 done, 1 error.
+    /// Exit status: 0 success, 1 error.
     Demo,
 }
 
-/// Does what the command line says.
+/// Runs the command of the process arguments.
 pub fn main() -> ExitCode {
-    let checks = std::env::args().nth(1).is_some_and(|command| command == "test" || command == "simulate");
-    let bad_input = if checks { 2 } else { 1 };
+    let has_own_status = std::env::args().nth(1).is_some_and(|command| command == "test" || command == "simulate");
+    let input_error_status = if has_own_status { 2 } else { 1 };
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let printed = error.print();
             return match (error.use_stderr(), printed) {
-                (true, _) => ExitCode::from(bad_input),
+                (true, _) => ExitCode::from(input_error_status),
                 (false, Ok(())) => ExitCode::SUCCESS,
-                (false, Err(error)) => fail(&Error::Output(error), bad_input),
+                (false, Err(error)) => fail(&Error::Output(error), input_error_status),
             };
         }
     };
@@ -68,19 +67,19 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Demo => demo::run(),
     };
-    done.map_or_else(|error| fail(&error, bad_input), ExitCode::from)
+    done.map_or_else(|error| fail(&error, input_error_status), ExitCode::from)
 }
 
-/// Reports an error. One that concerns writing has status 1 under every command; a reader that closed the pipe, as `head` does, knows
-/// why, so nothing is printed then.
-fn fail(error: &Error, bad_input: u8) -> ExitCode {
+/// Reports an error. An error of writing has status 1 under every command. Nothing is printed if the reader closed the pipe, as `head`
+/// does.
+fn fail(error: &Error, input_error_status: u8) -> ExitCode {
     if !matches!(error, Error::Output(error) if error.kind() == ErrorKind::BrokenPipe) {
         let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
         let text = error.to_string();
-        // The text of an input error has names from the input; others may have several lines.
+        // The text of an input error contains names from the input; other errors may have several lines.
         let text = if matches!(error, Error::Input(_)) { output::escaped(&text) } else { text.as_str().into() };
         output::note(&format!("{style}error{style:#}: {text}"));
     }
-    let writing = matches!(error, Error::Output(_) | Error::Write { .. });
-    ExitCode::from(if writing { 1 } else { bad_input })
+    let is_output_error = matches!(error, Error::Output(_) | Error::Write { .. });
+    ExitCode::from(if is_output_error { 1 } else { input_error_status })
 }

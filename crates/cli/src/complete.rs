@@ -1,5 +1,5 @@
-//! Input that lacks what a decision needs, because not everything was exported from the cluster. A PreemptionTest is complete by
-//! definition, and so is a live cluster.
+//! Checks that the input files contain the objects that a decision needs: an export from a cluster may lack some. A PreemptionTest and a
+//! live cluster are complete.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use reprieve_api::pod::Pod;
 use reprieve_api::source::{InputError, ObjectRef, Source};
 use reprieve_report::plural::count;
 
-/// The command that exports all that a decision under policy Kubernetes reads and every cluster serves.
+/// The command that exports all objects that a decision under policy Kubernetes reads and every cluster serves.
 pub fn export_all() -> String {
     let resources = Kind::STORED.iter().map(|kind| kind.resource());
     let served = resources.filter(|resource| resource.reader == Reader::All || resource.need == Need::Completes);
@@ -26,16 +26,16 @@ const EXPORT_CLASSES: &str = "kubectl get priorityclasses -o yaml";
 /// The classes that every cluster has.
 const BUILT_IN: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
 
-/// Refuses input without nodes, and input whose objects name PriorityClasses if it has none. The warnings are about single classes that
-/// are missing. `files` names the input.
+/// Refuses input without nodes, and input without any PriorityClass whose objects name one. Returns warnings about single missing classes.
+/// `files` is the name of the input.
 pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError> {
     if objects.nodes.is_empty() {
-        let problem = format!("{files}: there is no Node in the input; add the output of: {EXPORT_NODES}");
+        let problem = format!("{files}: no Node in the input; add the output of: {EXPORT_NODES}");
         return Err(InputError::new(problem));
     }
     let named = named_classes(objects);
     let has =
-        |class: &str| objects.priority_classes.iter().any(|one| one.object.metadata.name.as_deref() == Some(class));
+        |class: &str| objects.priority_classes.iter().any(|known| known.object.metadata.name.as_deref() == Some(class));
     if objects.priority_classes.is_empty()
         && let Some(first) = named.values().flatten().min_by_key(|naming| naming.source)
     {
@@ -44,7 +44,7 @@ pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError
         kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
         let counts: Vec<String> = counts.into_iter().map(|(kind, n)| count(n, kind, &format!("{kind}s"))).collect();
         let problem = format!(
-            "PriorityClass {:?} is not in the input; PriorityClasses are named by {}, and the input has none; add the output \
+            "PriorityClass {:?} is not in the input; PriorityClasses are referenced by {}, and the input has none; add the output \
              of: {EXPORT_CLASSES}",
             first.class,
             counts.join(" and ")
@@ -54,9 +54,7 @@ pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError
     }
     let mut warnings = Vec::new();
     if !objects.pods.iter().any(|pod| is_running(&pod.object)) {
-        warnings.push(format!(
-            "there is no running Pod in the input; if the cluster runs any, add the output of: {EXPORT_PODS}"
-        ));
+        warnings.push(format!("no running Pod in the input; if the cluster has any, add the output of: {EXPORT_PODS}"));
     }
     for (class, naming) in named.iter().filter(|(class, _)| !has(class)) {
         let Some(first) = naming.iter().min_by_key(|naming| (naming.kind.resource().kind, &naming.name)) else {
@@ -73,13 +71,13 @@ pub fn check(objects: &ObjectSet, files: &str) -> Result<Vec<String>, InputError
     Ok(warnings)
 }
 
-/// Whether the pod is on a node and has not ended.
+/// Whether the pod is on a node and not finished.
 fn is_running(pod: &Pod) -> bool {
     pod.node_name.as_deref().is_some_and(|node| !node.is_empty()) && !pod.is_finished()
 }
 
-/// An object that names a class.
-struct Naming<'o> {
+/// An object that names a PriorityClass.
+struct ClassReference<'o> {
     kind: Kind,
     name: NamespacedName,
     source: &'o Source,
@@ -87,9 +85,9 @@ struct Naming<'o> {
     class: &'o str,
 }
 
-/// By class: the objects that name it. Pods that have ended no longer count.
-fn named_classes(objects: &ObjectSet) -> BTreeMap<&str, Vec<Naming<'_>>> {
-    let mut named: BTreeMap<&str, Vec<Naming<'_>>> = BTreeMap::new();
+/// The objects that name a PriorityClass, by class. Finished pods do not count.
+fn named_classes(objects: &ObjectSet) -> BTreeMap<&str, Vec<ClassReference<'_>>> {
+    let mut named: BTreeMap<&str, Vec<ClassReference<'_>>> = BTreeMap::new();
     let own = "spec.priorityClassName";
     for pod in objects.pods.iter().filter(|pod| !pod.object.is_finished()) {
         let class = pod.object.spec.as_ref().and_then(|spec| spec.priority_class_name.as_ref());
@@ -101,8 +99,8 @@ fn named_classes(objects: &ObjectSet) -> BTreeMap<&str, Vec<Naming<'_>>> {
     }
     for workload in &objects.workloads {
         let (metadata, spec) = (&workload.object.metadata, &workload.object.spec);
-        let yielding = ("spec.preemptionPriorityClassName", &spec.preemption_priority_class_name);
-        for (field, class) in [(own, &spec.priority_class_name), yielding] {
+        let as_victim = ("spec.preemptionPriorityClassName", &spec.preemption_priority_class_name);
+        for (field, class) in [(own, &spec.priority_class_name), as_victim] {
             add(&mut named, Kind::Workload, metadata, &workload.source, field, class.as_ref());
         }
     }
@@ -117,7 +115,7 @@ fn named_classes(objects: &ObjectSet) -> BTreeMap<&str, Vec<Naming<'_>>> {
 
 /// Adds an object that names a class, unless every cluster has the class.
 fn add<'o>(
-    named: &mut BTreeMap<&'o str, Vec<Naming<'o>>>,
+    named: &mut BTreeMap<&'o str, Vec<ClassReference<'o>>>,
     kind: Kind,
     metadata: &ObjectMeta,
     source: &'o Source,
@@ -125,12 +123,7 @@ fn add<'o>(
     class: Option<&'o String>,
 ) {
     if let Some(class) = class.filter(|class| !class.is_empty() && !BUILT_IN.contains(&class.as_str())) {
-        named.entry(class).or_default().push(Naming {
-            kind,
-            name: NamespacedName::from_meta(metadata),
-            source,
-            field,
-            class,
-        });
+        let name = NamespacedName::from_meta(metadata);
+        named.entry(class).or_default().push(ClassReference { kind, name, source, field, class });
     }
 }

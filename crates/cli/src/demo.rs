@@ -1,5 +1,5 @@
-//! `reprieve demo`: an urgent gang arrives in a built-in cluster; then a day of such decisions in a larger one, under two policies. The
-//! files are embedded, the decisions are the engine's.
+//! `reprieve demo`: one decision for a high-priority gang on a built-in cluster, then a simulated day on a larger one under two policies.
+//! The input files are embedded in the program.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -19,35 +19,35 @@ use crate::input::Error;
 use crate::node_diagram::NodeDiagram;
 use crate::output;
 use crate::render::{self, Detail};
-use crate::simulate::{Output, page, show, simulate};
+use crate::simulate::{Output, html, show, simulate};
 
 const CLUSTER: &str = include_str!("../demo/cluster.yaml");
 const URGENT: &str = include_str!("../demo/urgent.yaml");
 const DAY: &str = include_str!("../demo/day.yaml");
 
-/// Shows one decision, then what a day of them comes to.
+/// Shows one decision, then the comparison of two policies over a day.
 pub fn run() -> Result<u8, Error> {
     one_decision()?;
-    output::line("\nA day of such decisions in a larger cluster, under two policies:\n")?;
+    output::line("\nA simulated day on a larger cluster under two policies:\n")?;
     let scenario = Scenario::read("day.yaml", DAY)?;
-    let blueprint = scenario.input(0);
-    let simulated = simulate(&blueprint, scenario.profiles(), true)?;
-    show(&blueprint, &SkippedLines::default(), &simulated, Output::Table)?;
+    let input = scenario.input(0);
+    let results = simulate(&input, scenario.profiles(), true)?;
+    show(&input, &SkippedLines::default(), &results, Output::Table)?;
     let path = std::env::temp_dir().join(format!("reprieve-demo-{}.html", std::process::id()));
-    write_new(&path, &page(&blueprint, &SkippedLines::default(), &simulated, "reprieve demo"))
+    write_new(&path, &html::page(&input, &SkippedLines::default(), &results, "reprieve demo"))
         .map_err(|error| Error::Write { path: path.clone(), error })?;
-    output::note(&format!("The day as a page, with plots and every decision's reasons: {}", path.display()));
-    output::line("\nAsk about your own cluster: reprieve plan -f FILES --for podgroup/NAME")?;
-    output::line("Let your own day run:       reprieve simulate FILE")?;
+    output::note(&format!("Report with plots and the explanation of every decision: {}", path.display()));
+    output::line("\nPlan for your own cluster:   reprieve plan -f FILES --for podgroup/NAME")?;
+    output::line("Simulate your own workload:  reprieve simulate FILE")?;
     Ok(0)
 }
 
-/// Never writes over what another left there.
+/// Fails if the file exists: the folder for temporary files is shared with other users.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     File::create_new(path)?.write_all(text.as_bytes())
 }
 
-/// Shows the cluster before, the plan with its reasons, and the cluster after.
+/// Shows the cluster before and after, and the explained decision.
 fn one_decision() -> Result<(), Error> {
     let mut objects = ObjectSet::default();
     for (file, text) in [("cluster.yaml", CLUSTER), ("urgent.yaml", URGENT)] {
@@ -62,7 +62,7 @@ fn one_decision() -> Result<(), Error> {
     let question = Question::new(&spec, &loaded)?;
     let (decision, explanation) = question.decide_and_explain(&mut loaded);
     let report = explained(&question, &loaded, &decision, &explanation);
-    let (gone, placed) = match &decision.outcome {
+    let (evicted, placed) = match &decision.outcome {
         Outcome::Preempt(plan) => {
             let pods = plan.victims.iter().flat_map(|&unit| loaded.snapshot.unit(unit).pods.iter().copied());
             (pods.collect::<Vec<PodId>>(), plan.placement.clone())
@@ -71,11 +71,11 @@ fn one_decision() -> Result<(), Error> {
         Outcome::Wait(_) | Outcome::Unschedulable(_) => (Vec::new(), Vec::new()),
     };
     output::line(
-        "An urgent gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. It works whole or not at all.\n",
+        "A high-priority gang arrives: ml/incident, 3 pods with 4 GPUs each, priority 500. All 3 pods must fit.\n",
     )?;
-    if let Some(picture) = NodeDiagram::new(&loaded, "nvidia.com/gpu") {
-        let (before, after) = (picture.rows(&[], &[]), picture.rows(&gone, &placed));
-        let mut legend = picture.legend().into_iter();
+    if let Some(diagram) = NodeDiagram::new(&loaded, "nvidia.com/gpu") {
+        let (before, after) = (diagram.rows(&[], &[]), diagram.rows(&evicted, &placed));
+        let mut legend = diagram.legend().into_iter();
         output::line("GPUs before               GPUs after")?;
         for (before, after) in before.iter().zip(&after) {
             output::line(&format!("{before}         {after}      {}", legend.next().unwrap_or_default()))?;

@@ -1,4 +1,4 @@
-//! Files, folders and standard input become objects. A bar shows how far it is when that takes long and somebody is watching.
+//! Reads objects from files, folders and standard input, with a progress bar for large files.
 
 use std::fs;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use reprieve_api::test_file::PreemptionTest;
 
 use crate::progress;
 
-/// Why nothing came of a command.
+/// The error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read.
@@ -26,39 +26,40 @@ pub enum Error {
     /// The result could not be printed.
     #[error("standard output: cannot write the result: {0}")]
     Output(io::Error),
-    /// The input is wrong.
+    /// The input is invalid.
     #[error("{0}")]
     Input(#[from] InputError),
-    /// The cluster cannot be read, or its scheduler cannot go on.
+    /// The cluster cannot be read, or the scheduler cannot continue.
     #[error("{0}")]
     Cluster(#[from] reprieve_cluster::Error),
-    /// The command is wrong.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
 }
 
-/// What was read.
+/// The objects of the input, and its question.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// The cluster.
+    /// The objects.
     pub objects: ObjectSet,
-    /// The question, if the input begins with one.
+    /// The PreemptionTest, if the input begins with one.
     pub test: Option<Sourced<PreemptionTest>>,
 }
 
-/// Reads files, all YAML and JSON files below folders, and `-` for standard input. One that holds no object is an error, and so is input
-/// in which a decision has nothing to read.
+/// Reads files, all YAML and JSON files below folders, and `-` for standard input. A path without an object is an error, and so is input
+/// without any object that a decision reads.
 pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     let mut input = Input::default();
     let mut first = true;
-    each_document(paths, &format!("put there the output of: {}", export_all()), |document| {
-        let before = all(&input.objects);
+    each_document(paths, &format!("write the output of this command into it: {}", export_all()), |document| {
+        let before = total(&input.objects);
         let test = document.read(&mut input.objects)?;
-        let holds_object = test.is_some() || all(&input.objects) > before;
+        let holds_object = test.is_some() || total(&input.objects) > before;
         match test {
             Some(test) if first => input.test = Some(test),
             Some(test) => {
-                let problem = "only the first document may be a PreemptionTest; put each into a file of its own";
+                let problem =
+                    "only the first document may be a PreemptionTest; move each PreemptionTest into its own file";
                 return Err(InputError::new(problem).at(&test.source).into());
             }
             None => {}
@@ -68,43 +69,43 @@ pub fn read(paths: &[PathBuf]) -> Result<Input, Error> {
     })?;
     if input.test.is_none() && input.objects.is_empty() {
         let (files, kinds) = (names(paths), skipped(&input.objects));
-        let problem = format!("{files}: there is no object that a decision reads, only {kinds}");
+        let problem = format!("{files}: no object that a decision reads, only {kinds}");
         let problem = format!("{problem}; add the output of: {}", export_all());
         return Err(InputError::new(problem).into());
     }
     Ok(input)
 }
 
-/// Reads objects that are to be submitted.
+/// Reads the objects of `--submit`.
 pub fn read_submitted(path: &Path, namespace: Option<&str>) -> Result<(ObjectSet, Vec<Sourced<PodController>>), Error> {
     let (mut objects, mut controlled) = (ObjectSet::default(), Vec::new());
-    let advice = "put there a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
+    let advice = "add a Pod, a PodGroup with its pods, a Job, a Deployment, a ReplicaSet or a StatefulSet";
     each_document(&[path.to_owned()], advice, |document| {
-        let before = all(&objects) + controlled.len();
+        let before = total(&objects) + controlled.len();
         document.read_submitted(&mut objects, &mut controlled, namespace)?;
-        Ok(all(&objects) + controlled.len() > before)
+        Ok(total(&objects) + controlled.len() > before)
     })?;
     Ok((objects, controlled))
 }
 
-/// The kinds that no decision reads, with how many objects of each were in the input.
+/// The kinds that no decision reads, with the number of objects in the input.
 pub fn skipped(objects: &ObjectSet) -> String {
     let kinds: Vec<String> = objects.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     kinds.join(", ")
 }
 
-/// The files by name, in one text.
+/// The names of the files, separated by commas.
 pub fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| name(path)).collect::<Vec<_>>().join(", ")
 }
 
-/// The file by name.
+/// The name of the file.
 pub fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// How many objects were read, those that no decision reads among them.
-fn all(objects: &ObjectSet) -> usize {
+/// The number of objects read so far, including those that no decision reads.
+fn total(objects: &ObjectSet) -> usize {
     objects.len() + objects.skipped.values().sum::<usize>()
 }
 
@@ -140,12 +141,13 @@ pub fn text_of(path: &Path) -> Result<String, Error> {
         fs::read(path).map_err(failed)?
     };
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        InputError::new(format!("{}: byte {at} is not UTF-8; save the file as UTF-8", path.display())).into()
+        let index = error.utf8_error().valid_up_to();
+        InputError::new(format!("{}: byte {index} is not UTF-8; save the file as UTF-8", path.display())).into()
     })
 }
 
-/// Hands over each document; `take` says whether it held an object. A path without any object is an error that gives the advice.
+/// Calls `take` with each document; it returns whether the document contains an object. A path without any object is an error that ends
+/// with the advice.
 fn each_document(
     paths: &[PathBuf],
     advice: &str,
@@ -159,14 +161,17 @@ fn each_document(
         }
         let found = files(path)?;
         if found.is_empty() {
-            let problem = format!("{}: there is no .yaml, .yml or .json file in this folder", path.display());
+            let problem = format!(
+                "{}: no .yaml, .yml or .json file in this folder; name another folder or a file",
+                path.display()
+            );
             return Err(InputError::new(problem).into());
         }
         all.push((path, found));
     }
     for (path, found) in all {
         let mut holds_object = false;
-        let mut why = "no file in this folder has one";
+        let mut why = "no file in this folder contains one";
         let is_folder = found.len() > 1 || found.first() != Some(path);
         for path in found {
             let text = text_of(&path)?;
@@ -182,23 +187,23 @@ fn each_document(
             bar.finish_and_clear();
         }
         if !holds_object {
-            let problem = format!("{}: there is no object: {why}; {advice}", name(path));
+            let problem = format!("{}: no object: {why}; {advice}", name(path));
             return Err(InputError::new(problem).into());
         }
     }
     Ok(())
 }
 
-/// Why a text holds no object.
+/// Why a text contains no object.
 fn without_object(text: &str, documents: &[Document<'_>]) -> &'static str {
     match documents {
-        [] if text.trim().is_empty() => "it is empty",
-        [] => "it has only comments",
-        _ => "its list has no items",
+        [] if text.trim().is_empty() => "the input is empty",
+        [] => "the input has only comments",
+        _ => "the list has no items",
     }
 }
 
-/// Shown only once it takes longer than a blink.
+/// A progress bar for files of at least 1 MiB.
 fn reading(bytes: u64, path: &Path) -> ProgressBar {
     if bytes < 1 << 20 {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! The cluster as a picture in text: a row for each node, a cell for each unit of one resource, a letter for each owner.
+//! A text diagram of the nodes: a row for each node, a cell for each unit of one resource, a letter for each owner.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,11 +10,11 @@ use reprieve_loader::build::Loaded;
 const COLOURS: [AnsiColor; 6] =
     [AnsiColor::Blue, AnsiColor::Magenta, AnsiColor::Cyan, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::Red];
 
-/// A picture of one resource.
+/// A diagram of one resource.
 pub struct NodeDiagram<'a> {
     loaded: &'a Loaded,
     resource: usize,
-    /// Owners in the order of their names; an owner is a group, or pods whose names differ in their last part.
+    /// Owners by name; an owner is a group, or the pods whose names differ only in their last part.
     owners: BTreeMap<String, DiagramOwner>,
 }
 
@@ -25,20 +25,20 @@ struct DiagramOwner {
 }
 
 impl<'a> NodeDiagram<'a> {
-    /// `None` where no node offers the resource.
+    /// `None` if no node has the resource.
     pub fn new(loaded: &'a Loaded, resource: &str) -> Option<Self> {
         let resource = loaded.snapshot.resource_ids().find(|&id| loaded.names.resource(id) == resource)?.index();
-        let mut picture = Self { loaded, resource, owners: BTreeMap::new() };
+        let mut diagram = Self { loaded, resource, owners: BTreeMap::new() };
         let mut owners: BTreeMap<String, i32> = BTreeMap::new();
         for pod in loaded.names.pod_ids() {
-            owners.insert(picture.owner(pod), loaded.snapshot.pod(pod).priority.0);
+            owners.insert(diagram.owner(pod), loaded.snapshot.pod(pod).priority.0);
         }
-        for (at, (owner, priority)) in owners.into_iter().enumerate() {
-            let letter = char::from(b'A' + (at % 26) as u8);
-            let style = Style::new().fg_color(Some(COLOURS[at % COLOURS.len()].into())).bold();
-            picture.owners.insert(owner, DiagramOwner { letter, style, priority });
+        for (index, (owner, priority)) in owners.into_iter().enumerate() {
+            let letter = char::from(b'A' + (index % 26) as u8);
+            let style = Style::new().fg_color(Some(COLOURS[index % COLOURS.len()].into())).bold();
+            diagram.owners.insert(owner, DiagramOwner { letter, style, priority });
         }
-        Some(picture)
+        Some(diagram)
     }
 
     fn owner(&self, pod: PodId) -> String {
@@ -51,18 +51,18 @@ impl<'a> NodeDiagram<'a> {
         }
     }
 
-    /// The rows of nodes, with these pods gone and those placed.
-    pub fn rows(&self, gone: &[PodId], placed: &[(PodId, NodeId)]) -> Vec<String> {
+    /// The rows of nodes, without the evicted pods and with the placed ones.
+    pub fn rows(&self, evicted: &[PodId], placed: &[(PodId, NodeId)]) -> Vec<String> {
         let snapshot = &self.loaded.snapshot;
         let width = snapshot.node_ids().map(|node| self.loaded.names.node(node).len()).max().unwrap_or_default();
         snapshot
             .node_ids()
             .map(|node| {
-                let stays = snapshot.pods_on(node).filter(|pod| !gone.contains(pod));
-                let comes = placed.iter().filter(|(_, at)| *at == node).map(|(pod, _)| *pod);
+                let kept = snapshot.pods_on(node).filter(|pod| !evicted.contains(pod));
+                let added = placed.iter().filter(|(_, target)| *target == node).map(|(pod, _)| *pod);
                 let mut cells = String::new();
                 let mut free = snapshot.allocatable(node)[self.resource];
-                for pod in stays.chain(comes) {
+                for pod in kept.chain(added) {
                     let amount = snapshot.requests(snapshot.pod(pod).shape)[self.resource];
                     let DiagramOwner { letter, style, .. } = &self.owners[&self.owner(pod)];
                     let _ = write!(cells, "{style}{}{style:#}", letter.to_string().repeat(amount as usize));
@@ -74,7 +74,7 @@ impl<'a> NodeDiagram<'a> {
             .collect()
     }
 
-    /// What each letter stands for.
+    /// The owner and the priority of each letter.
     pub fn legend(&self) -> Vec<String> {
         let line = |(name, DiagramOwner { letter, style, priority }): (&String, &DiagramOwner)| {
             format!("{style}{letter}{style:#} {name} (priority {priority})")

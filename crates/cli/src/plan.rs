@@ -1,4 +1,4 @@
-//! `reprieve plan`: if this were submitted now, who would yield, and why? Nothing is changed.
+//! `reprieve plan`: decides for one preemptor, or for one Kueue cycle, and explains the decision. The command is read-only.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,105 +13,114 @@ use reprieve_api::test_file::{OutcomeName, Profile, TestSpec, VictimRef};
 use reprieve_engine::Outcome;
 use reprieve_engine::laws::Law;
 use reprieve_engine::policy::Policy;
-use reprieve_loader::build::{Loaded, load_as};
+use reprieve_loader::build::load_as;
 use reprieve_loader::policy::{DEFAULT_NOW, Question, policy};
 use reprieve_loader::submit::submit;
 use reprieve_loader::time::{parse_time, timestamp};
 use reprieve_loader::unsupported::{Requirement, assume};
 use reprieve_report::cycle::cycle_report;
-use reprieve_report::decision::DecisionReport;
 use reprieve_report::report::report;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{QuestionArgs, attribute_to_flag};
+use crate::args::{QuestionArgs, attribute_to_flag, missing_preemptor};
 use crate::input::{self, Error, Input};
 use crate::render::{self, Detail};
 use crate::{output, render_cycle};
 
-/// What `reprieve plan` is told.
+/// The arguments of `reprieve plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// The question.
+    /// The input and the preemptor.
     #[command(flatten)]
     pub asking: QuestionArgs,
-    /// Who asks, from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
+    /// Take the preemptor from a file: a Pod, a PodGroup with its pods, a Job, or a new pod of a Deployment, ReplicaSet or StatefulSet
     #[arg(long, value_name = "FILE")]
     pub submit: Option<PathBuf>,
-    /// Every ClusterQueue's head at once, as policy Kueue decides a cycle, in place of one who asks
+    /// Decide one Kueue cycle: the head of every ClusterQueue, instead of a single preemptor
     #[arg(long, conflicts_with_all = ["preemptor", "submit"])]
     pub cycle: bool,
-    /// Under which policy
+    /// Policy: Kubernetes, YuniKorn, Koordinator or Kueue [default: Kubernetes, or Kueue with --cycle]
     #[arg(long)]
     pub policy: Option<String>,
-    /// A setting of the policy
+    /// Argument of the policy; may be repeated
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub args: Vec<String>,
-    /// Requirements of the preemptor that are taken for met, where Reprieve does not evaluate them: volumes, claims (devices of
+    /// Requirements of the preemptor that Reprieve does not evaluate and should assume to be satisfied: volumes, claims (devices of
     /// spec.resourceClaims), features (of the kubelet)
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = requirement)]
+    #[arg(long, value_name = "REQUIREMENT", value_delimiter = ',', value_parser = requirement)]
     pub assume: Vec<Requirement>,
-    /// The scheduler that decides: members of a gang that name another scheduler are not placed [default: the one that the gang's
+    /// Name of the deciding scheduler; members of a gang that name another scheduler are not placed [default: the scheduler that the
     /// members name]
     #[arg(long, value_name = "NAME")]
     pub scheduler_name: Option<String>,
-    /// How the answer is printed; test prints a PreemptionTest file with question and answer
+    /// Output format; test prints a PreemptionTest file with the input and the decision
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
 
-/// How the answer is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A short table
     Table,
-    /// A table with everything
+    /// Tables with all rows, actions and queues
     Wide,
     /// One JSON object
     Json,
-    /// The same as YAML
+    /// The same object as YAML
     Yaml,
-    /// The victims' names, one a line
+    /// The names of the victims, one per line
     Name,
     /// A PreemptionTest file
     Test,
 }
 
-fn requirement(word: &str) -> Result<Requirement, String> {
-    let known = Requirement::ALL.into_iter().find(|requirement| requirement.word() == word);
-    known.ok_or_else(|| format!("write {}", Requirement::ALL.map(Requirement::word).join(", ")))
+fn requirement(name: &str) -> Result<Requirement, String> {
+    let known = Requirement::ALL.into_iter().find(|requirement| requirement.word() == name);
+    known.ok_or_else(|| format!("unknown requirement; write {}", Requirement::ALL.map(Requirement::word).join(", ")))
 }
 
-/// Prints the plan; the status says what it is.
+/// Prints the decision and returns the exit status, which depends on the outcome.
 pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     if args.asking.filename.is_empty() && args.asking.preemptor.is_none() && args.submit.is_none() && !args.cycle {
-        return Err(missing_preemptor());
+        return Err(missing_preemptor(", or submit one with --submit"));
     }
     let Input { mut objects, test } = args.asking.read()?;
     let (recorded, source) = test.map(|test| (test.object.spec.clone(), test.source)).unzip();
-    let blamed = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
+    let blame = |error| attribute_to_flag(error, &question_flags(args), source.as_ref());
     if args.cycle {
         assume(&mut objects, &args.assume);
-        return cycle(args, recorded.as_ref(), &objects, blamed);
+        return cycle(args, recorded.as_ref(), &objects, blame);
     }
     let mut warnings = Vec::new();
     let spec = question(args, recorded.as_ref(), &mut objects, &mut warnings)?;
     assume(&mut objects, &args.assume);
-    let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blamed)?, spec.profile.scheduler_name.as_deref());
+    let (policy, scheduler_name) = (policy(&spec.profile).map_err(&blame)?, spec.profile.scheduler_name.as_deref());
     warnings.extend(fields::warnings_about(&spec.preemptor, &objects, matches!(policy, Policy::Koordinator(_))));
     warnings.extend(args.asking.check(&objects, recorded.as_ref(), Some(&policy))?);
     let mut loaded = load_as(&objects, args.asking.strictness(), &policy, scheduler_name)?;
-    let question = Question::new(&spec, &loaded).map_err(blamed)?;
+    let question = Question::new(&spec, &loaded).map_err(blame)?;
     let mut report = report(&question, &mut loaded);
     report.warnings.extend(warnings);
     report.assumed = assumed(&args.assume);
-    if report.explanation.law.as_ref().is_some_and(|law| law.name == "Unsupported") {
+    if report.explanation.law.as_ref().is_some_and(|law| law.field.is_some()) {
         report.warnings.extend(hint(args, &objects, &spec));
     }
     if !objects.skipped.is_empty() && args.output != Output::Test {
         report.warnings.push(skipped(&objects));
     }
-    print(args.output, &report, &loaded, &objects, &spec)?;
+    if matches!(args.output, Output::Name | Output::Test) {
+        note_warnings(&report.warnings, &report.assumed);
+    }
+    match args.output {
+        Output::Name => print_names(report.answer.victims.iter())?,
+        Output::Test => {
+            let is_loaded = |pod: &NamespacedName| loaded.names.pod_id(pod).is_some();
+            output::print(&record(&objects, is_loaded, &spec, &report.answer, &report.assumed)?)?;
+        }
+        output => print_whole(output, &report, render::decision)?,
+    }
     Ok(match report.answer.outcome {
         OutcomeName::Schedule => 0,
         OutcomeName::Preempt => 2,
@@ -120,7 +129,7 @@ pub fn run(args: &PlanArgs) -> Result<u8, Error> {
     })
 }
 
-/// The question: what the flags say, else what the input itself asks. What is wrong with a submitted object goes into `warnings`.
+/// The question: from the flags, else from the PreemptionTest in the input. Problems of submitted objects go into `warnings`.
 fn question(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
@@ -141,33 +150,26 @@ fn question(
                 None => InputError { problem: error.problem.clone() + &kinds, ..error.field(flag) },
             };
             let submitted = submit(objects, new, controlled, named.as_ref()).map_err(located)?;
-            if !profile.policy.eq_ignore_ascii_case("Kueue") {
-                warnings
-                    .extend(submitted.queued_jobs.iter().map(|(job, queue)| not_queued(job, queue, &profile.policy)));
-            }
+            let queued_jobs = submitted.queued_jobs.iter().filter(|_| !profile.policy.eq_ignore_ascii_case("Kueue"));
+            warnings.extend(queued_jobs.map(|(job, queue)| not_queued(job, queue, &profile.policy)));
             warnings.extend(submitted.warnings);
             Some(submitted.preemptor)
         }
         None => None,
     };
-    let asked = recorded.map(|spec| spec.preemptor.clone());
-    let Some(preemptor) = named.or(submitted).or(asked) else {
-        return Err(missing_preemptor());
+    let Some(preemptor) = named.or(submitted).or(recorded.map(|spec| spec.preemptor.clone())) else {
+        return Err(missing_preemptor(", or submit one with --submit"));
     };
     let now = args.asking.clock(recorded);
     Ok(TestSpec { now, profile, preemptor, expect: None })
 }
 
-/// A Job in a queue of Kueue makes pods only once Kueue admits it.
+/// The warning about a Job with a Kueue queue under another policy: its pods exist only after Kueue has admitted the Job.
 fn not_queued(job: &NamespacedName, queue: &str, policy: &str) -> String {
     format!(
-        "Job {job}: its queue {queue:?} is not evaluated under policy {policy}, as if Kueue had admitted the Job; to ask about the queue, \
-         add the Job's Workload to the input: --policy Kueue --for workload/NAME"
+        "Job {job}: queue {queue:?} is not evaluated under policy {policy}, which assumes that Kueue has admitted the Job; to evaluate \
+         the queue, add the Workload of the Job to the input and use --policy Kueue --for workload/NAME"
     )
-}
-
-fn missing_preemptor() -> Error {
-    Error::Usage("nobody asks: name a pending pod or group with --for, or submit one with --submit".to_owned())
 }
 
 fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Result<Profile, Error> {
@@ -180,7 +182,7 @@ fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Re
     }
     for arg in &args.args {
         let Some((key, value)) = arg.split_once('=') else {
-            return Err(Error::Usage(format!("--arg {arg}: write KEY=VALUE, as in priorityCut=false")));
+            return Err(Error::Usage(format!("--arg {arg}: write KEY=VALUE, for example priorityCut=false")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         profile.args.insert(key.to_owned(), value);
@@ -188,27 +190,29 @@ fn profile(args: &PlanArgs, recorded: Option<&TestSpec>, default: Profile) -> Re
     Ok(profile)
 }
 
-/// Prints a whole cycle; the status says whether anybody would be preempted.
+/// Prints a Kueue cycle and returns the exit status: 2 if there are victims, else 0.
 fn cycle(
     args: &PlanArgs,
     recorded: Option<&TestSpec>,
     objects: &ObjectSet,
-    blamed: impl Fn(InputError) -> InputError,
+    blame: impl Fn(InputError) -> InputError,
 ) -> Result<u8, Error> {
     let profile = profile(args, recorded, Profile::of_policy("Kueue"))?;
-    let policy = policy(&profile).map_err(&blamed)?;
+    let policy = policy(&profile).map_err(&blame)?;
     let Policy::Kueue(kueue) = policy else {
-        return Err(Error::Usage("--cycle: only policy Kueue decides in cycles".to_owned()));
+        return Err(Error::Usage(
+            "--cycle: only policy Kueue decides in cycles; omit --policy or write --policy Kueue".to_owned(),
+        ));
     };
     let now = parse_time(args.asking.clock(recorded).as_deref().unwrap_or(DEFAULT_NOW));
-    let now = now.map_err(|error| blamed(error.field("spec.now")))?;
+    let now = now.map_err(|error| blame(error.field("spec.now")))?;
     let missing = args.asking.check(objects, recorded, Some(&policy))?;
     let loaded = load_as(objects, args.asking.strictness(), &policy, profile.scheduler_name.as_deref())?;
     let mut report = cycle_report(&loaded, &kueue, timestamp(now));
     let heads: BTreeSet<&str> = report.heads.iter().map(|head| head.workload.as_str()).collect();
     let of_heads = |unknown: &&UnknownField| unknown.kind == "Workload" && heads.contains(&*unknown.name.to_string());
-    let odd = fields::warnings(objects.unknown_fields.iter().filter(of_heads));
-    report.warnings.extend(odd.into_iter().chain(missing));
+    let unknown = fields::warnings(objects.unknown_fields.iter().filter(of_heads));
+    report.warnings.extend(unknown.into_iter().chain(missing));
     report.assumed = assumed(&args.assume);
     if !objects.skipped.is_empty() {
         report.warnings.push(skipped(objects));
@@ -228,20 +232,16 @@ fn cycle(
     Ok(if preempts { 2 } else { 0 })
 }
 
-/// Which requirements would have to be taken for met so that there is a plan, or a reason why there is none.
+/// The smallest set of requirements that must be assumed so that Reprieve can decide, as a hint.
 fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String> {
-    let [volumes, claims, features] = Requirement::ALL;
-    let sets: [&[Requirement]; 7] = [
-        &[volumes],
-        &[claims],
-        &[features],
-        &[volumes, claims],
-        &[volumes, features],
-        &[claims, features],
-        &Requirement::ALL,
-    ];
+    let subset = |bits: usize| -> Vec<Requirement> {
+        let is_in = |(index, _): &(usize, Requirement)| (bits >> index) % 2 == 1;
+        Requirement::ALL.into_iter().enumerate().filter(is_in).map(|(_, requirement)| requirement).collect()
+    };
+    let mut sets: Vec<Vec<Requirement>> = (1..1 << Requirement::ALL.len()).map(subset).collect();
+    sets.sort_by_key(Vec::len);
     let policy = policy(&spec.profile).ok()?;
-    let is_planned = |set: &&[Requirement]| {
+    let can_decide = |set: &Vec<Requirement>| {
         let mut objects = objects.clone();
         assume(&mut objects, set);
         let loaded = load_as(&objects, args.asking.strictness(), &policy, spec.profile.scheduler_name.as_deref());
@@ -250,14 +250,13 @@ fn hint(args: &PlanArgs, objects: &ObjectSet, spec: &TestSpec) -> Option<String>
             !matches!(outcome, Err(_) | Ok(Outcome::Unschedulable(Some(Law::Unsupported { .. }))))
         })
     };
-    let set = sets.into_iter().find(is_planned)?;
-    let words: Vec<&str> = args.assume.iter().chain(set).map(|requirement| requirement.word()).collect();
-    Some(format!("add --assume {} to plan as if every node met it", words.join(",")))
+    let set = sets.into_iter().find(can_decide)?;
+    let names: Vec<&str> = args.assume.iter().chain(&set).map(|requirement| requirement.word()).collect();
+    Some(format!("add --assume {} to assume that every node satisfies the requirement", names.join(",")))
 }
 
 fn assumed(assumed: &[Requirement]) -> Vec<&'static str> {
-    let words: BTreeSet<&str> = assumed.iter().map(|requirement| requirement.word()).collect();
-    words.into_iter().collect()
+    assumed.iter().map(|requirement| requirement.word()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
@@ -269,36 +268,10 @@ fn question_flags(args: &PlanArgs) -> Vec<(String, String)> {
 }
 
 fn skipped(objects: &ObjectSet) -> String {
-    format!("skipped what no decision reads: {}", input::skipped(objects))
+    format!("skipped objects that no decision reads: {}", input::skipped(objects))
 }
 
-fn print(
-    output: Output,
-    report: &DecisionReport,
-    loaded: &Loaded,
-    objects: &ObjectSet,
-    spec: &TestSpec,
-) -> Result<(), Error> {
-    match output {
-        Output::Name => {
-            note_warnings(&report.warnings, &report.assumed);
-            print_names(report.answer.victims.iter())
-        }
-        Output::Test => {
-            note_warnings(&report.warnings, &report.assumed);
-            output::print(&record(
-                objects,
-                |pod| loaded.names.pod_id(pod).is_some(),
-                spec,
-                &report.answer,
-                &report.assumed,
-            )?)
-        }
-        output => print_whole(output, report, render::decision),
-    }
-}
-
-/// Prints all that a report says.
+/// Prints a whole report.
 fn print_whole<R: Serialize>(output: Output, report: &R, table: fn(&R, Detail) -> String) -> Result<(), Error> {
     match output {
         Output::Json => output::line(&serde_json::to_string_pretty(report).map_err(unprintable)?),
@@ -308,10 +281,10 @@ fn print_whole<R: Serialize>(output: Output, report: &R, table: fn(&R, Detail) -
     }
 }
 
-/// Prints to standard error what the output itself has no place for.
+/// Prints to standard error the warnings that the output format has no field for.
 fn note_warnings(warnings: &[String], assumed: &[&str]) {
     if !assumed.is_empty() {
-        output::note(&format!("warning: this assumes that the preemptor's {} are satisfied", assumed.join(" and ")));
+        output::note(&format!("warning: the preemptor's {} are assumed to be satisfied", assumed.join(" and ")));
     }
     for warning in warnings {
         output::note(&format!("warning: {}", output::escaped(warning)));
@@ -324,5 +297,5 @@ fn print_names<'a>(victims: impl Iterator<Item = &'a VictimRef>) -> Result<(), E
 }
 
 fn unprintable(error: impl std::fmt::Display) -> Error {
-    InputError::new(format!("the answer cannot be printed: {error}")).into()
+    InputError::new(format!("the result cannot be printed: {error}")).into()
 }

@@ -1,11 +1,11 @@
-//! How far a command is that takes long.
+//! Progress bars of long commands.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar that shows how far it is, where somebody is watching.
+/// A progress bar on standard error; hidden if that is not a terminal.
 pub fn bar(length: u64, template: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

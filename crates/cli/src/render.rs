@@ -1,4 +1,5 @@
-//! A decision as a short table: what happens, to whom, and why. Long lists are folded by law and by filter; `wide` unfolds them.
+//! Tables of a decision, for the terminal and for HTML pages. The short form folds long lists by law and by filter; the wide form has a
+//! row for each unit and node, the actions and the queues.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,35 +18,31 @@ use reprieve_report::quota_report::{CohortReport, FlavorQuotaReport};
 
 use crate::output::escaped;
 
-/// How much is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Lists are folded.
+    /// Long lists are folded.
     Short,
-    /// Everything.
+    /// All rows.
     Wide,
 }
 
-/// A table of a decision, before it is drawn in a terminal or on a page.
+/// A table before it is rendered for a terminal or a page.
 pub struct Rows {
-    /// What the columns are.
+    /// The titles of the columns.
     pub header: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// What the first column is shown in.
+    /// The colour of the first column.
     colour: Option<Color>,
 }
 
 impl Rows {
-    fn new<const N: usize>(
-        header: [&'static str; N],
-        rows: impl Iterator<Item = Vec<String>>,
-        colour: Option<Color>,
-    ) -> Self {
-        Self { header: header.into(), rows: rows.collect(), colour }
+    fn new(header: &[&'static str], rows: impl Iterator<Item = Vec<String>>, colour: Option<Color>) -> Self {
+        Self { header: header.to_vec(), rows: rows.collect(), colour }
     }
 
-    /// The same without the last column, where no row has anything in it.
+    /// Removes the last column.
     fn without_last(mut self) -> Self {
         self.header.pop();
         self.rows.iter_mut().for_each(|row| drop(row.pop()));
@@ -53,23 +50,31 @@ impl Rows {
     }
 }
 
-/// The whole decision.
+/// The output of `plan`.
 pub fn decision(report: &DecisionReport, detail: Detail) -> String {
-    let mut text = headline(report);
-    text.push('\n');
-    for budget in &report.explanation.budgets {
-        let _ = writeln!(text, "{}", escaped(&budget.sentence("the plan")));
+    let parts = parts(report, detail).into_iter();
+    let tables = parts.map(|Rows { header, rows, colour }| table(header, rows.into_iter(), colour));
+    let violations = report.explanation.budgets.iter().map(|budget| budget.sentence("the plan"));
+    document(headline(report), violations, tables, &report.warnings)
+}
+
+/// A first line, the violated budgets below it, the tables that are not empty, and the warnings.
+pub fn document(
+    first_line: String,
+    violations: impl Iterator<Item = String>,
+    tables: impl IntoIterator<Item = String>,
+    warnings: &[String],
+) -> String {
+    let mut text = first_line + "\n";
+    violations.for_each(|violation| text.extend([&*escaped(&violation), "\n"]));
+    for table in tables.into_iter().filter(|table| !table.is_empty()) {
+        text.extend(["\n", &table, "\n"]);
     }
-    for Rows { header, rows, colour } in parts(report, detail) {
-        let _ = write!(text, "\n{}\n", table(header, rows.into_iter(), colour));
-    }
-    for warning in &report.warnings {
-        let _ = write!(text, "\nwarning: {}\n", escaped(warning));
-    }
+    warnings.iter().for_each(|warning| text.extend(["\nwarning: ", &escaped(warning), "\n"]));
     text
 }
 
-/// The tables of a decision that have rows.
+/// The tables of a decision, without empty ones.
 pub fn parts(report: &DecisionReport, detail: Detail) -> Vec<Rows> {
     let explanation = &report.explanation;
     let mut parts = vec![victims(report), placed(report, detail), flavors(&explanation.flavors)];
@@ -96,11 +101,11 @@ pub fn headline(report: &DecisionReport) -> String {
     format!("{style}{}{style:#}  {summary}{assumed}", format!("{outcome:?}").to_uppercase())
 }
 
-/// What was taken for met, at the end of a first line.
-pub fn assumed(words: &[&str]) -> String {
-    match words {
+/// The assumptions, for the end of the first line.
+pub fn assumed(requirements: &[&str]) -> String {
+    match requirements {
         [] => String::new(),
-        words => format!(" (assuming that its {} are satisfied)", words.join(" and ")),
+        requirements => format!(" (assuming that {} are satisfied)", requirements.join(" and ")),
     }
 }
 
@@ -114,19 +119,25 @@ fn colour(outcome: OutcomeName) -> anstyle::AnsiColor {
 }
 
 fn victims(report: &DecisionReport) -> Rows {
+    let units = report.explanation.victims.iter().map(|victim| &victim.unit);
     let rows = report.explanation.victims.iter().map(|victim| {
-        let ran_for = |start: Timestamp| format_duration(report.now.duration_since(start));
-        let ran = victim.unit.started.map_or_else(|| "not started".to_owned(), ran_for);
-        let mut why = victim.text.clone();
+        let running_for = |start: Timestamp| format_duration(report.now.duration_since(start));
+        let running = victim.unit.started.map_or_else(|| "not started".to_owned(), running_for);
+        let mut reason = victim.text.clone();
         if !victim.violates.is_empty() {
-            let _ = write!(why, "; {}", violates(&victim.violates));
+            let _ = write!(reason, "; {}", violates(&victim.violates));
         }
-        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), ran, why]
+        vec![unit_name(&victim.unit), victim.unit.priority.to_string(), place(&victim.unit), running, reason]
     });
-    Rows::new(["VICTIM", "PRIORITY", "WHERE", "RAN FOR", "WHY IT CANNOT STAY"], rows, Some(Color::Red))
+    Rows::new(&["VICTIM", "PRIORITY", where_title(units), "RUNNING FOR", "REASON"], rows, Some(Color::Red))
 }
 
-/// The nodes of a unit; a workload's queue.
+/// The title of the column with [`place`].
+fn where_title<'u>(mut units: impl Iterator<Item = &'u UnitReport>) -> &'static str {
+    if units.any(|unit| unit.workload.is_some()) { "QUEUE" } else { "NODE" }
+}
+
+/// The nodes of a unit, or the queue of a workload.
 fn place(unit: &UnitReport) -> String {
     match (&unit.workload, &unit.queue) {
         (Some(_), Some(queue)) => queue.clone(),
@@ -143,16 +154,15 @@ fn placed(report: &DecisionReport, detail: Detail) -> Rows {
         rows.push(vec![format!("… {} more", nominated.len() - shown), String::new()]);
     }
     let title = if report.answer.outcome == OutcomeName::Wait { "NOMINATED" } else { "PLACED" };
-    Rows::new([title, "NODE"], rows.into_iter(), Some(Color::Green))
+    Rows::new(&[title, "NODE"], rows.into_iter(), Some(Color::Green))
 }
 
 fn actions(actions: &[ActionReport]) -> Rows {
     let row = |action: &ActionReport| {
         let named = [&action.pod, &action.workload, &action.group].into_iter().find(|name| !name.is_empty());
-        let whom = named.cloned().unwrap_or_default();
-        vec![action.action.to_owned(), whom, action.text.clone()]
+        vec![action.action.to_owned(), named.cloned().unwrap_or_default(), action.text.clone()]
     };
-    Rows::new(["TO DO", "TO WHOM", ""], actions.iter().map(row), None)
+    Rows::new(&["ACTION", "OBJECT", "DETAIL"], actions.iter().map(row), None)
 }
 
 fn flavors(flavors: &[FlavorReport]) -> Rows {
@@ -163,17 +173,17 @@ fn flavors(flavors: &[FlavorReport]) -> Rows {
             flavor.pod_set.to_string(),
             flavor.mode.clone(),
             flavor.borrowing_level.to_string(),
-            if flavor.chosen { "taken" } else { "" }.to_owned(),
+            if flavor.chosen { "yes" } else { "" }.to_owned(),
             short.collect::<Vec<_>>().join(", "),
         ]
     });
-    let part = Rows::new(["FLAVOR", "POD SET", "MODE", "BORROWS UP", "", "SHORT OF"], rows, None);
+    let part = Rows::new(&["FLAVOR", "POD SET", "MODE", "BORROWING LEVEL", "CHOSEN", "SHORT OF"], rows, None);
     if flavors.iter().all(|flavor| flavor.short.is_empty()) { part.without_last() } else { part }
 }
 
 fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     let (spared, not_reached): (Vec<_>, Vec<_>) = spared.iter().partition(|spared| spared.reached);
-    // Where the search looked at no unit at all, a table of units says nothing.
+    // If the search evaluated no unit, there is no table.
     let not_reached = not_reached.first().filter(|_| !spared.is_empty()).map(|first| {
         (count(not_reached.len(), "unit", "units"), first.law.to_owned(), first.text_of_many().to_owned())
     });
@@ -182,8 +192,9 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
             let unit = &spared.unit;
             vec![unit_name(unit), unit.priority.to_string(), place(unit), spared.law.to_owned(), spared.text.clone()]
         });
-        let last = not_reached.map(|(units, law, why)| vec![units, String::new(), String::new(), law, why]);
-        return Rows::new(["SPARED", "PRIORITY", "WHERE", "LAW", "WHY"], rows.chain(last), None);
+        let last = not_reached.map(|(units, law, reason)| vec![units, String::new(), String::new(), law, reason]);
+        let place_title = where_title(spared.iter().map(|spared| &spared.unit));
+        return Rows::new(&["SPARED", "PRIORITY", place_title, "LAW", "REASON"], rows.chain(last), None);
     }
     let mut by_law: BTreeMap<&str, Vec<&SparedReport>> = BTreeMap::new();
     for spared in spared {
@@ -191,61 +202,50 @@ fn spared(spared: &[SparedReport], detail: Detail) -> Rows {
     }
     let rows = by_law.into_iter().map(|(law, spared)| {
         let names: Vec<String> = spared.iter().map(|spared| unit_name(&spared.unit)).collect();
-        let why = match spared.as_slice() {
-            [one] => one.text.clone(),
-            many => match many.iter().filter(|spared| spared.equal_cost).count() {
-                0 => many[0].text_of_many().to_owned(),
-                equal => format!("{}; equal cost for {equal} of them", many[0].text_of_many()),
-            },
+        let equal_cost = spared.iter().filter(|spared| spared.equal_cost).count();
+        let reason = match (spared.as_slice(), equal_cost) {
+            ([single], _) => single.text.clone(),
+            (many, 0) => many[0].text_of_many().to_owned(),
+            (many, equal) => format!("{}; equal cost for {equal} of them", many[0].text_of_many()),
         };
-        vec![first_n_and_more(&names, 3), law.to_owned(), why]
+        vec![first_n_and_more(&names, 3), law.to_owned(), reason]
     });
-    let last = not_reached.map(|(units, law, why)| vec![units, law, why]);
-    Rows::new(["SPARED", "LAW", "WHY"], rows.chain(last), None)
-}
-
-fn verdict(place: &PlacementReport) -> &'static str {
-    match place.verdict {
-        PlaceResult::Chosen => "Chosen",
-        PlaceResult::HigherCost => "HigherCost",
-        PlaceResult::EqualCost => "EqualCost",
-        PlaceResult::Infeasible => "Infeasible",
-    }
+    let last = not_reached.map(|(units, law, reason)| vec![units, law, reason]);
+    Rows::new(&["SPARED", "LAW", "REASON"], rows.chain(last), None)
 }
 
 fn places(kind: &'static str, places: &[PlacementReport], detail: Detail) -> Vec<Rows> {
-    let trivial = places.len() == 1 && places[0].verdict == PlaceResult::Chosen;
-    if trivial {
+    if places.len() == 1 && places[0].verdict == PlaceResult::Chosen {
         return Vec::new();
     }
     if detail == Detail::Wide {
         let row = |place: &PlacementReport| {
             let filter = place.filter.unwrap_or_default().to_owned();
             let victims = place.victims.join(", ");
-            vec![place.name.clone(), verdict(place).to_owned(), filter, place.text.clone(), victims]
+            vec![place.name.clone(), format!("{:?}", place.verdict), filter, place.text.clone(), victims]
         };
         let members = places.iter().flat_map(|place| &place.nodes);
         return vec![
-            Rows::new([kind, "VERDICT", "FILTER", "WHY", "WOULD TAKE"], places.iter().map(row), None),
-            Rows::new(["NODE", "WHAT IT LACKS"], members.map(|(node, why)| vec![node.clone(), why.clone()]), None),
+            Rows::new(&[kind, "RESULT", "FILTER", "REASON", "VICTIMS"], places.iter().map(row), None),
+            Rows::new(&["NODE", "MISSING"], members.map(|(node, missing)| vec![node.clone(), missing.clone()]), None),
         ];
     }
-    let mut folded_places: BTreeMap<(&str, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
+    let mut folded: BTreeMap<(String, Option<&str>), Vec<&PlacementReport>> = BTreeMap::new();
     for place in places {
-        folded_places.entry((verdict(place), place.filter)).or_default().push(place);
+        folded.entry((format!("{:?}", place.verdict), place.filter)).or_default().push(place);
     }
-    let rows = folded_places.into_iter().map(|((verdict, filter), places)| {
+    let rows = folded.into_iter().map(|((result, filter), places)| {
         let names: Vec<String> = places.iter().map(|place| place.name.clone()).collect();
-        let mut why = places[0].text.clone();
-        if places.iter().any(|place| place.text != why) {
-            why = format!("e.g. {why}");
+        let mut reason = places[0].text.clone();
+        if places.iter().any(|place| place.text != reason) {
+            reason = format!("e.g. {reason}");
         }
-        vec![first_n_and_more(&names, 3), verdict.to_owned(), filter.unwrap_or_default().to_owned(), why]
+        vec![first_n_and_more(&names, 3), result, filter.unwrap_or_default().to_owned(), reason]
     });
-    vec![Rows::new([kind, "VERDICT", "FILTER", "WHY"], rows, None)]
+    vec![Rows::new(&[kind, "RESULT", "FILTER", "REASON"], rows, None)]
 }
 
-/// The tree with a bar for each resource: what is used before and after, up to the guarantee and beyond it.
+/// The queue tree with a bar for each resource: usage before and after, with a mark at the guarantee.
 fn queue_tree(queues: &[QueueReport]) -> Rows {
     let rows = queues.iter().flat_map(|queue| {
         let leaf = queue.name.rsplit('.').next().unwrap_or_default();
@@ -253,8 +253,8 @@ fn queue_tree(queues: &[QueueReport]) -> Rows {
         let text = |amount: &Option<FormattedAmount>| {
             amount.as_ref().map_or_else(|| "-".to_owned(), |amount| amount.text.clone())
         };
-        let row = move |(at, (resource, amounts)): (usize, (&String, &QueueAmounts))| {
-            let name = if at == 0 { name.clone() } else { String::new() };
+        let row = move |(index, (resource, amounts)): (usize, (&String, &QueueAmounts))| {
+            let name = if index == 0 { name.clone() } else { String::new() };
             let QueueAmounts { guarantee, maximum, used, after } = amounts;
             let numbers = [used, after].into_iter().chain(guarantee).chain(maximum).map(|amount| amount.number);
             let scale = numbers.max().unwrap_or(1).max(1);
@@ -271,14 +271,14 @@ fn queue_tree(queues: &[QueueReport]) -> Rows {
         };
         queue.resources.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    Rows::new(["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
+    Rows::new(&["QUEUE", "RESOURCE", "GUARANTEED", "MAXIMUM", "BEFORE", "AFTER"], rows, None)
 }
 
-/// The same for quotas that are lent: the bar ends where the queue's own does, and whatever is beyond is borrowed.
+/// The Kueue quota tree: bars have a mark at the nominal quota; usage beyond the mark is borrowed.
 fn quota_tree(queues: &[CohortReport]) -> Rows {
     let rows = queues.iter().flat_map(|queue| {
         let name = format!("{}{}", "  ".repeat(queue.depth), queue.name);
-        let row = move |(at, cell): (usize, &FlavorQuotaReport)| {
+        let row = move |(index, cell): (usize, &FlavorQuotaReport)| {
             let scale = [&cell.nominal, &cell.used, &cell.after].map(|amount| amount.number).into_iter().max();
             let bar =
                 |amount: &FormattedAmount| bar(amount.number, Some(cell.nominal.number), scale.unwrap_or(1).max(1));
@@ -291,23 +291,24 @@ fn quota_tree(queues: &[CohortReport]) -> Rows {
                 (share, _) => share.clone().unwrap_or_default(),
             };
             vec![
-                if at == 0 { name.clone() } else { String::new() },
+                if index == 0 { name.clone() } else { String::new() },
                 format!("{} of {}", cell.resource, cell.flavor),
                 cell.nominal.text.clone(),
                 change(&cell.borrowed, &cell.borrowed_after),
                 change(&cell.lent, &cell.lent_after),
                 format!("{} {}", bar(&cell.used), cell.used.text),
                 format!("{} {}", bar(&cell.after), cell.after.text),
-                if at == 0 { share } else { String::new() },
+                if index == 0 { share } else { String::new() },
             ]
         };
         queue.quota.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    let part = Rows::new(["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE"], rows, None);
+    let part =
+        Rows::new(&["QUEUE", "QUOTA", "NOMINAL", "BORROWED", "LENT", "BEFORE", "AFTER", "SHARE (‰)"], rows, None);
     if queues.iter().all(|queue| queue.share.is_none()) { part.without_last() } else { part }
 }
 
-/// `####|##..`: what is used, with a stroke where the guarantee ends.
+/// `####|##..`: usage, with a mark at the guarantee.
 fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
     const WIDTH: i64 = 16;
     let cells = |amount: i64| (i128::from(amount.clamp(0, scale)) * i128::from(WIDTH) / i128::from(scale)) as i64;
@@ -322,7 +323,7 @@ fn bar(used: i64, guarantee: Option<i64>, scale: i64) -> String {
         }
     }
     if mark.is_none() {
-        bar.push(' '); // so that all bars are of one length
+        bar.push(' '); // All bars have the same length.
     }
     bar
 }
@@ -337,8 +338,8 @@ fn unit_name(unit: &UnitReport) -> String {
     }
 }
 
-/// The first few of a list, and how many more there are.
-fn first_n_and_more(names: &[String], shown: usize) -> String {
+/// The first names of a list, and the number of the others.
+pub fn first_n_and_more(names: &[String], shown: usize) -> String {
     if names.len() <= shown {
         return names.join(", ");
     }
@@ -359,7 +360,7 @@ pub fn format_duration(duration: SignedDuration) -> String {
     }
 }
 
-/// A table without lines, as kubectl prints them; empty where there are no rows.
+/// A table without borders, as kubectl prints it; empty if there are no rows.
 pub fn table<'t>(
     header: impl IntoIterator<Item = &'t str>,
     rows: impl Iterator<Item = Vec<String>>,
@@ -381,8 +382,8 @@ pub fn table<'t>(
     if table.row_iter().next().is_none() {
         return String::new();
     }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if at == 0 { 0 } else { 1 }, 2));
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { 0 } else { 1 }, 2));
     }
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")

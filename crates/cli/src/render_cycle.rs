@@ -1,72 +1,53 @@
-//! A cycle as a table: the heads in the order in which they were considered.
-
-use std::fmt::Write as _;
+//! Prints a Kueue cycle: a table of the heads in the order of the decisions.
 
 use comfy_table::Color;
 use reprieve_api::kueue::AdmissionSpec;
-use reprieve_report::cycle::{CycleReport, HeadReport};
+use reprieve_report::cycle::{CycleReport, HeadReport, HeadResult};
 use reprieve_report::plural::count;
 
-use crate::render::{Detail, assumed, table};
+use crate::render::{Detail, assumed, document, first_n_and_more, table};
 
-/// The whole cycle.
+/// The output of `plan --cycle`.
 pub fn cycle(report: &CycleReport, detail: Detail) -> String {
-    let of = |verdict: &str| report.heads.iter().filter(|head| head.verdict == verdict).count();
-    let (admitted, preempting) = (of("Schedule"), of("Preempt"));
+    let of = |result| report.heads.iter().filter(|head| head.verdict == result).count();
+    let workloads = count(report.heads.len(), "workload", "workloads");
     let victims: usize = report.heads.iter().map(|head| head.victims.len()).sum();
-    let mut text = match (report.heads.len(), preempting) {
-        (0, _) => "nobody asks for quota".to_owned(),
-        (heads, 0) => format!("quota now for {admitted} of {}", count(heads, "workload", "workloads")),
-        (heads, _) => format!(
-            "quota now for {admitted} of {}; for {preempting} more once {} gone",
-            count(heads, "workload", "workloads"),
-            count(victims, "workload is", "workloads are")
+    let first_line = match (report.heads.len(), of(HeadResult::Preempt)) {
+        (0, _) => "no pending workload".to_owned(),
+        (_, 0) => format!("{} of {workloads} can be admitted now", of(HeadResult::Schedule)),
+        (_, preempting) => format!(
+            "{} of {workloads} can be admitted now, {preempting} more after evicting {}",
+            of(HeadResult::Schedule),
+            count(victims, "workload", "workloads")
         ),
     };
-    text.push_str(&assumed(&report.assumed));
-    text.push('\n');
-    for budget in &report.budgets {
-        let _ = writeln!(text, "{}", budget.sentence("the cycle"));
-    }
-    let mut part = |table: String| {
-        if !table.is_empty() {
-            let _ = write!(text, "\n{table}\n");
-        }
-    };
-    part(heads(report, detail));
-    if detail == Detail::Wide {
-        part(given(report));
-    }
-    for warning in &report.warnings {
-        part(format!("warning: {}", crate::output::escaped(warning)));
-    }
-    text
+    let violations = report.budgets.iter().map(|budget| budget.sentence("the cycle"));
+    let admissions = (detail == Detail::Wide).then(|| admissions(report));
+    let tables = std::iter::once(heads(report, detail)).chain(admissions);
+    document(first_line + &assumed(&report.assumed), violations, tables, &report.warnings)
 }
 
 fn heads(report: &CycleReport, detail: Detail) -> String {
-    let row = |(at, head): (usize, &HeadReport)| {
-        let names: Vec<&str> = head.victims.iter().filter_map(|victim| victim.workload.as_deref()).collect();
-        let victims = match (detail, names.as_slice()) {
-            (Detail::Wide, names) | (Detail::Short, names @ [_, _] | names @ [_] | names @ []) => names.join(", "),
-            (Detail::Short, [first, second, rest @ ..]) => format!("{first}, {second} and {} more", rest.len()),
-        };
-        let verdict = head.reason.map_or_else(|| head.verdict.clone(), |reason| format!("{} {reason}", head.verdict));
+    let shown = if detail == Detail::Wide { usize::MAX } else { 2 };
+    let row = |(index, head): (usize, &HeadReport)| {
+        let victims: Vec<String> = head.victims.iter().filter_map(|victim| victim.workload.clone()).collect();
+        let reason = head.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
         vec![
-            (at + 1).to_string(),
+            (index + 1).to_string(),
             head.workload.clone(),
             head.queue.clone(),
             head.priority.to_string(),
-            verdict,
-            victims,
+            format!("{:?}{reason}", head.verdict),
+            first_n_and_more(&victims, shown),
             head.text.clone(),
         ]
     };
     let rows = report.heads.iter().enumerate().map(row);
-    table(["", "WORKLOAD", "QUEUE", "PRIORITY", "VERDICT", "VICTIMS", "WHY"], rows, None)
+    table(["#", "WORKLOAD", "QUEUE", "PRIORITY", "RESULT", "VICTIMS", "REASON"], rows, None)
 }
 
-/// What each gets of which flavor.
-fn given(report: &CycleReport) -> String {
+/// The quota that each workload gets, by pod set and flavor.
+fn admissions(report: &CycleReport) -> String {
     let rows = report.heads.iter().filter_map(|head| Some((head, head.admission.as_ref()?)));
     let rows = rows.flat_map(|(head, admission): (&HeadReport, &AdmissionSpec)| {
         let sets = admission.pod_set_assignments.iter().map(|set| {
@@ -80,5 +61,5 @@ fn given(report: &CycleReport) -> String {
         });
         sets.collect::<Vec<_>>()
     });
-    table(["GIVEN", "POD SET", "PODS", "QUOTA"], rows, Some(Color::Green))
+    table(["ADMISSION", "POD SET", "PODS", "QUOTA"], rows, Some(Color::Green))
 }

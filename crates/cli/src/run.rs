@@ -1,4 +1,4 @@
-//! `reprieve run`: the scheduler of a real cluster.
+//! `reprieve run`: the scheduler of a cluster.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use reprieve_cluster::config::Configuration;
 use crate::args::ClusterArgs;
 use crate::input::Error;
 
-/// What `reprieve run` is told.
+/// The arguments of `reprieve run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The configuration, of kind Configuration
+    /// Configuration file (kind Configuration)
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Decides, logs and records events, and touches nothing
+    /// Decide, log and record events, but do not bind, evict or change any object
     #[arg(long)]
     pub dry_run: bool,
-    /// Which cluster.
+    /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
 }
 
-/// Schedules until a signal comes.
+/// Runs the scheduler until the process receives a signal.
 pub fn run(args: &RunArgs) -> Result<u8, Error> {
     let config = Configuration::read(&args.config)?;
     reprieve_cluster::run::run(&config, &args.cluster.cluster(), args.dry_run)?;

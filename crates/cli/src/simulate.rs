@@ -1,10 +1,10 @@
-//! `reprieve simulate`: a scenario or a trace in virtual time under several policies, side by side.
+//! `reprieve simulate`: runs a scenario or a trace in virtual time under several policies and compares them.
 
 mod args;
 mod check;
-mod page;
+pub mod html;
+pub mod policy_run;
 mod show;
-mod simulated;
 
 use reprieve_api::source::InputError;
 use reprieve_api::test_file::Profile;
@@ -17,38 +17,33 @@ use self::args::Format;
 use crate::input::{self, Error, name};
 
 pub use self::args::{Output, SimulateArgs};
-pub use self::page::page;
+pub use self::policy_run::simulate;
 pub use self::show::show;
-pub use self::simulated::simulate;
 
-/// The policies that are compared where nobody says which.
-const POLICIES: [&str; 3] = ["Kubernetes", "YuniKorn", "Koordinator"];
-/// Where openb's pods have their nodes.
+/// The policies that are compared by default.
+const DEFAULT_POLICIES: [&str; 3] = ["Kubernetes", "YuniKorn", "Koordinator"];
+/// The node list of the openb trace, in the folder of its pod list.
 const OPENB_NODES: &str = "openb_node_list_all_node.csv";
 
-/// Prints the comparison, or what the campaign found.
+/// Prints the comparison, or with `--check` the result of the campaign.
 pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     if args.campaign.check {
         return check::run(args);
     }
-    let (mut blueprint, profiles, broken) = read(args)?;
+    let (mut input, profiles, skipped) = read(args)?;
     if let Some(until) = &args.until {
-        let end =
-            moment(until, blueprint.start).map_err(|problem| Error::Usage(format!("--until {until}: {problem}")))?;
-        if end <= blueprint.start {
-            return Err(Error::Usage(format!(
-                "--until {until}: is not after the start; write a later time, as in 24h"
-            )));
+        let wrong = |problem: String| Error::Usage(format!("--until {until}: {problem}"));
+        input.end = moment(until, input.start).map_err(wrong)?;
+        if input.end <= input.start {
+            return Err(wrong("is not after the start; write a later time, for example 24h".to_owned()));
         }
-        blueprint.end = end;
     }
-    let chosen = chosen(&args.policy, &profiles)?;
-    let simulated = simulate(&blueprint, &chosen, args.report.is_some())?;
+    let results = simulate(&input, &chosen(&args.policy, &profiles)?, args.report.is_some())?;
     if let Some(path) = &args.report {
-        let page = page::page(&blueprint, &broken, &simulated, &page::command(std::env::args().skip(1)));
+        let page = html::page(&input, &skipped, &results, &html::command(std::env::args().skip(1)));
         std::fs::write(path, page).map_err(|error| Error::Write { path: path.clone(), error })?;
     }
-    show(&blueprint, &broken, &simulated, args.output)?;
+    show(&input, &skipped, &results, args.output)?;
     Ok(0)
 }
 
@@ -57,38 +52,37 @@ fn read(args: &SimulateArgs) -> Result<(SimulationInput, Vec<Profile>, SkippedLi
         let scenario = Scenario::read(&name(path), &input::text_of(path)?)?;
         return Ok((scenario.input(args.seed), scenario.profiles().to_vec(), SkippedLines::default()));
     }
-    let path = args.trace.as_ref().expect("a file or a trace is required");
+    let path = args.trace.as_ref().expect("clap requires a file or a trace");
     let text = input::text_of(path)?;
     let file = name(path);
     let list = Text { file: &file, text: &text };
-    let on_broken = if args.skip_broken { OnInvalidLine::Skip } else { OnInvalidLine::Stop };
-    let beside = path.with_file_name(OPENB_NODES);
+    let on_invalid = if args.skip_broken { OnInvalidLine::Skip } else { OnInvalidLine::Stop };
+    let default_nodes = path.with_file_name(OPENB_NODES);
     let nodes = match args.format {
-        Some(Format::Openb) => Some(args.nodes.as_ref().unwrap_or(&beside)),
+        Some(Format::Openb) => Some(args.nodes.as_ref().unwrap_or(&default_nodes)),
         _ => args.nodes.as_ref(),
     };
     let nodes = nodes.map(|path| Ok::<_, Error>((name(path), input::text_of(path)?))).transpose()?;
     let nodes = nodes.as_ref().map(|(file, text)| Text { file, text });
-    let (blueprint, broken) = match (args.format, nodes) {
-        (Some(Format::Openb), Some(nodes)) => trace::openb(list, nodes, on_broken)?,
-        _ => trace::jobs(list, nodes, on_broken, args.seed)?,
+    let (input, skipped) = match (args.format, nodes) {
+        (Some(Format::Openb), Some(nodes)) => trace::openb(list, nodes, on_invalid)?,
+        _ => trace::jobs(list, nodes, on_invalid, args.seed)?,
     };
-    Ok((blueprint, Vec::new(), broken))
+    Ok((input, Vec::new(), skipped))
 }
 
-/// The policies by name, with the settings that the scenario has for them.
+/// The policies with the settings that the scenario has for them.
 fn chosen(names: &[String], profiles: &[Profile]) -> Result<Vec<Profile>, Error> {
-    let plain = Profile::of_policy;
     let chosen: Vec<Profile> = if names.is_empty() {
         match profiles {
-            [] => POLICIES.map(plain).into(),
+            [] => DEFAULT_POLICIES.map(Profile::of_policy).into(),
             profiles => profiles.to_vec(),
         }
     } else {
         let with_settings = |name: &String| {
-            let alike = profiles.iter().filter(|profile| profile.policy.eq_ignore_ascii_case(name));
-            let alike: Vec<Profile> = alike.cloned().collect();
-            if alike.is_empty() { vec![plain(name)] } else { alike }
+            let same_policy = profiles.iter().filter(|profile| profile.policy.eq_ignore_ascii_case(name));
+            let found: Vec<Profile> = same_policy.cloned().collect();
+            if found.is_empty() { vec![Profile::of_policy(name)] } else { found }
         };
         names.iter().flat_map(with_settings).collect()
     };

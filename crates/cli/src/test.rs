@@ -12,42 +12,42 @@ use self::run_file::{Case, Found, TestResult, run_file};
 use crate::input::{self, Error};
 use crate::output;
 
-/// What `reprieve test` is told.
+/// The arguments of `reprieve test`.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Files and folders with PreemptionTests; folders are walked, files of another kind passed over
+    /// Files and folders with PreemptionTests; folders are searched recursively, files of other kinds are ignored
     #[arg(value_name = "PATH", default_value = ".")]
     pub paths: Vec<PathBuf>,
-    /// Run only the tests whose name matches
+    /// Run only tests whose name matches
     #[arg(long, value_name = "GLOB")]
     pub run: Option<String>,
-    /// How the result is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// Stop at the first test that fails
+    /// Stop at the first failed test
     #[arg(long)]
     pub fail_fast: bool,
 }
 
-/// How the result is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// What failed, and a count
+    /// The failed tests and a count
     Table,
     /// One JSON object
     Json,
-    /// A JUnit file
+    /// JUnit XML
     Junit,
 }
 
-/// Runs the tests; 0 all pass, 1 some fail, 2 bad input.
+/// Runs the tests and returns the exit status: 0 all pass, 1 some fail, 2 invalid input.
 pub fn run(args: &TestArgs) -> Result<u8, Error> {
-    let wanted = args.run.as_deref().map(glob).transpose()?;
+    let filter = args.run.as_deref().map(glob).transpose()?;
     let mut cases = Vec::new();
     let mut found = 0;
     'all: for path in &args.paths {
         for file in input::files(path)? {
-            match run_file(&file, wanted.as_ref()) {
+            match run_file(&file, filter.as_ref()) {
                 Found::Nothing => {}
                 Found::OtherName => found += 1,
                 Found::Case(case) => {
@@ -65,18 +65,24 @@ pub fn run(args: &TestArgs) -> Result<u8, Error> {
         let places: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
         let places = places.join(", ");
         let problem = match (found, &args.run) {
-            (0, _) | (_, None) => format!("there is no PreemptionTest file in {places}"),
-            (found, Some(glob)) => format!("none of the {found} tests in {places} is called {glob}"),
+            (0, _) | (_, None) => format!("no PreemptionTest file in {places}"),
+            (found, Some(glob)) => format!("--run {glob}: matches none of the {found} tests in {places}"),
         };
         return Err(Error::Usage(problem));
     }
     print(args.output, &cases)?;
-    let any = |verdict| cases.iter().any(|case| case.verdict == verdict);
-    Ok(if any(TestResult::BadInput) { 2 } else { u8::from(any(TestResult::Failed)) })
+    Ok(match count(&cases, TestResult::BadInput) {
+        0 => u8::from(count(&cases, TestResult::Failed) > 0),
+        _ => 2,
+    })
+}
+
+fn count(cases: &[Case], result: TestResult) -> usize {
+    cases.iter().filter(|case| case.verdict == result).count()
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, Error> {
-    let glob = Glob::new(pattern).map_err(|error| Error::Usage(format!("--run: {error}")))?;
+    let glob = Glob::new(pattern).map_err(|error| Error::Usage(format!("--run {pattern}: {error}")))?;
     Ok(glob.compile_matcher())
 }
 
@@ -84,13 +90,12 @@ fn print(output: Output, cases: &[Case]) -> Result<(), Error> {
     match output {
         Output::Table => print_table(cases),
         Output::Json => {
-            let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
             let result = serde_json::json!({
                 "apiVersion": "reprieve.dev/v1alpha1",
                 "kind": "TestResult",
-                "passed": of(TestResult::Passed),
-                "failed": of(TestResult::Failed),
-                "badInput": of(TestResult::BadInput),
+                "passed": count(cases, TestResult::Passed),
+                "failed": count(cases, TestResult::Failed),
+                "badInput": count(cases, TestResult::BadInput),
                 "tests": cases,
             });
             output::line(&format!("{result:#}"))
@@ -103,8 +108,8 @@ fn print_table(cases: &[Case]) -> Result<(), Error> {
     let style = |colour: anstyle::AnsiColor| anstyle::Style::new().bold().fg_color(Some(colour.into()));
     let (red, green) = (style(anstyle::AnsiColor::Red), style(anstyle::AnsiColor::Green));
     for case in cases.iter().filter(|case| case.verdict != TestResult::Passed) {
-        let word = if case.verdict == TestResult::Failed { "FAIL" } else { "BAD INPUT" };
-        output::line(&format!("{red}{word}{red:#}  {}  ({})", case.name, case.file.display()))?;
+        let title = if case.verdict == TestResult::Failed { "FAIL" } else { "BAD INPUT" };
+        output::line(&format!("{red}{title}{red:#}  {}  ({})", case.name, case.file.display()))?;
         for problem in &case.problems {
             output::line(&format!("  {problem}"))?;
         }
@@ -113,9 +118,9 @@ fn print_table(cases: &[Case]) -> Result<(), Error> {
         }
         output::line("")?;
     }
-    let of = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
-    let (passed, failed, bad) = (of(TestResult::Passed), of(TestResult::Failed), of(TestResult::BadInput));
-    let colour = if failed + bad == 0 { green } else { red };
-    let bad = if bad > 0 { format!(", {bad} could not be read") } else { String::new() };
-    output::line(&format!("{colour}{passed} passed, {failed} failed{colour:#}{bad}"))
+    let (passed, failed) = (count(cases, TestResult::Passed), count(cases, TestResult::Failed));
+    let invalid = cases.len() - passed - failed;
+    let colour = if passed == cases.len() { green } else { red };
+    let invalid = if invalid > 0 { format!(", {invalid} with bad input") } else { String::new() };
+    output::line(&format!("{colour}{passed} passed, {failed} failed{colour:#}{invalid}"))
 }

@@ -1,11 +1,11 @@
-//! What the HTML pages share: one style sheet and one frame. Pages are written with `html!`, which escapes whatever is not markup.
+//! The frame and the style sheet of all HTML pages. Pages are written with `html!`, which escapes all text.
 
 use maud::{Markup, PreEscaped, html};
 
-/// Light and dark; on a narrow screen every row of a table is a card, and each cell says what it is.
+/// Light and dark; on a narrow screen every row of a table is a card, and each cell has the title of its column.
 const STYLE: &str = include_str!("web/style.css");
 
-/// A whole page with no outside resources: the browser itself refuses to load any.
+/// A page with no outside resources: its content security policy forbids the browser to load any.
 pub fn page(title: &str, style: &str, script: Option<Script>, body: Markup) -> String {
     let allowed = script.map_or_else(String::new, |script| format!(";script-src 'sha256-{}'", script.sha256));
     let policy = format!("default-src 'none';style-src 'unsafe-inline'{allowed}");
@@ -32,12 +32,12 @@ pub fn page(title: &str, style: &str, script: Option<Script>, body: Markup) -> S
     page.into_string()
 }
 
-/// A script, and the digest by which a browser knows it: no other one is run.
+/// A script and its digest: the content security policy allows only this script.
 #[derive(Clone, Copy)]
 pub struct Script {
-    /// What it does.
+    /// The source of the script.
     pub text: &'static str,
-    /// Its digest in base64, as the browser's complaint about a wrong one shows it.
+    /// The SHA-256 digest in base64; a browser prints the expected one in its error about a wrong one.
     pub sha256: &'static str,
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_text_in_elements_and_attributes() {
+    fn text_is_escaped_in_elements_and_attributes() {
         for (text, safe) in [
             ("team-a/train-0", "team-a/train-0"),
             ("<script>", "&lt;script&gt;"),

@@ -93,7 +93,7 @@ fn refused_with(part: &str, changed: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_case_itself_is_fine() {
+fn unchanged_case_is_accepted() {
     let [(test, said), (plan, _)] = asked(CASE);
     assert_eq!(test, Some(0), "{said}");
     assert_eq!(plan, Some(2));

@@ -87,7 +87,7 @@ fn refused(documents: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn the_documents_themselves_are_fine() {
+fn unchanged_documents_are_accepted() {
     let folder = Folder::new();
     let file = folder.file(&[&question(), NODE, LOW, URGENT]);
     assert_eq!(reprieve(&["test"], &file).status.code(), Some(0));
@@ -158,7 +158,7 @@ fn a_field_of_the_wrong_type() {
 }
 
 #[test]
-fn an_object_that_does_not_say_what_it_is() {
+fn object_without_kind_is_refused() {
     refused(&[&question(), NODE, "metadata: {name: x}"], &["document 3", "kind", "missing"]);
 }
 
@@ -243,7 +243,7 @@ fn a_priority_class_that_nothing_defines() {
 }
 
 #[test]
-fn a_cycle_of_aliases() {
+fn cyclic_yaml_aliases_are_refused() {
     refused(
         &[&question(), NODE, "apiVersion: v1\nkind: Pod\nmetadata: &m\n  name: x\n  labels: *m\n"],
         &["document 3"],
@@ -251,7 +251,7 @@ fn a_cycle_of_aliases() {
 }
 
 #[test]
-fn a_bomb_of_aliases() {
+fn exponential_yaml_aliases_are_refused() {
     let mut bomb =
         String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nl0: &l0 [a, a, a, a, a, a, a, a, a, a]\n");
     for level in 1..12 {
@@ -262,7 +262,7 @@ fn a_bomb_of_aliases() {
 }
 
 #[test]
-fn a_string_of_a_gibibyte() {
+fn very_long_string_is_refused() {
     let folder = Folder::new();
     let path = folder.path("case.yaml");
     let mut file = File::create(&path).expect("the file is made");
@@ -287,14 +287,14 @@ fn an_empty_folder() {
     let folder = Folder::new();
     let test = reprieve(&["test"], folder.0.path());
     assert_eq!(test.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&test.stderr).contains("there is no PreemptionTest file"));
+    assert!(String::from_utf8_lossy(&test.stderr).contains("no PreemptionTest file"));
     let plan = reprieve(&["plan", "--for", "pod/x", "-f"], folder.0.path());
     assert_eq!(plan.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&plan.stderr).contains("there is no .yaml, .yml or .json file"));
+    assert!(String::from_utf8_lossy(&plan.stderr).contains("no .yaml, .yml or .json file"));
 }
 
 #[test]
-fn a_file_that_is_missing_or_no_text() {
+fn missing_and_binary_files_are_errors() {
     let folder = Folder::new();
     let missing = reprieve(&["plan", "--for", "pod/x", "-f"], &folder.path("no.yaml"));
     assert_eq!(missing.status.code(), Some(1));

@@ -86,7 +86,7 @@ fn with_properties(properties: &str) -> String {
 }
 
 #[test]
-fn the_documents_themselves_are_fine() {
+fn unchanged_documents_are_accepted() {
     let (output, _folder) = run(&["test"], &config(QUEUES), "root.parent.prod");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 }
@@ -148,7 +148,7 @@ fn two_queues_of_one_name() {
 }
 
 #[test]
-fn a_name_that_no_queue_may_have() {
+fn invalid_queue_name_is_refused() {
     for name in ["\"\"", "pr.od", "pr od"] {
         let queues = QUEUES.replace("name: prod", &format!("name: {name}"));
         refused(&config(&queues), "root.parent.test", &["is not a queue's name", "64"]);
@@ -169,7 +169,7 @@ fn a_pod_in_a_queue_that_is_a_parent() {
 }
 
 #[test]
-fn properties_that_are_not_understood_fall_back_as_in_yunikorn() {
+fn invalid_queue_properties_have_the_defaults_of_yunikorn() {
     for (properties, parts) in [
         ("preemption.speed: fast", ["root.parent.prod", "preemption.speed", "means nothing"]),
         ("preemption.policy: fenced", ["preemption.policy", "fenced", "default is used"]),
@@ -192,7 +192,7 @@ fn zero_of_everything_counts_as_none() {
 }
 
 #[test]
-fn limits_of_the_root_count_for_nothing() {
+fn limits_of_the_root_queue_are_ignored() {
     let text = config(QUEUES).replace("- name: root\n", "- name: root\n        resources: {max: {vcore: \"1\"}}\n");
     warned(&text, &["queue root", "max", "the root has none of its own"]);
 }

@@ -107,7 +107,7 @@ fn refused_with(document: &str, changed: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_documents_themselves_are_fine() {
+fn unchanged_documents_are_accepted() {
     let [(test, said), (plan, _), (compare, _)] = asked(&[&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT]);
     assert_eq!(test, Some(0), "{said}");
     assert_eq!((plan, compare), (Some(2), Some(0)));
@@ -201,7 +201,7 @@ fn an_argument_that_is_unknown_or_of_the_wrong_type() {
 }
 
 #[test]
-fn a_bad_flag_is_named_and_not_the_file() {
+fn error_about_a_flag_names_the_flag_and_not_the_file() {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("case.yaml");
     let documents = [&question("{}"), NODE, TEAM, CHILD, LOW, JOB, URGENT];

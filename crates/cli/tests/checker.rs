@@ -1,12 +1,12 @@
-//! The checker accepts every decision of the conformance cases and of made-up clusters, and objects to each wrong answer
-//! that is made from a right one.
+//! The checker accepts every decision of the conformance cases and of random clusters, and rejects each wrong answer
+//! derived from a right one.
 
 #[path = "checker/case.rs"]
 mod case;
-#[path = "checker/made_up.rs"]
-mod made_up;
 #[path = "checker/properties.rs"]
 mod properties;
+#[path = "checker/random_cluster.rs"]
+mod random_cluster;
 #[path = "checker/wrong.rs"]
 mod wrong;
 

@@ -1,6 +1,6 @@
-//! One cluster in the words of each policy. Whatever the words, every policy says the same of it.
+//! One cluster with the queues of each policy in turn: every policy decides the same whichever policy's objects describe the queues.
 
-use reprieve::policies::{EvictionCost, PolicyResult, verdicts};
+use reprieve::compare::policies::{EvictionCost, PolicyResult, compare_policies};
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
 use reprieve_api::source::InputError;
@@ -136,7 +136,7 @@ fn objects(yaml: &str) -> ObjectSet {
 fn ask(yaml: &str, kind: &str, name: &str) -> Result<Vec<PolicyResult>, InputError> {
     let preemptor = PreemptorRef { kind: kind.to_owned(), namespace: "default".to_owned(), name: name.to_owned() };
     let now = Some("2026-01-01T01:00:00Z".to_owned());
-    verdicts(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
+    compare_policies(&objects(yaml), &TestSpec { now, profile: Profile::default(), preemptor, expect: None })
 }
 
 fn answers(yaml: &str, kind: &str, name: &str) -> Vec<(&'static str, Option<OutcomeName>, Vec<String>)> {
@@ -147,10 +147,10 @@ fn answers(yaml: &str, kind: &str, name: &str) -> Vec<(&'static str, Option<Outc
 /// What comes of it, and who goes.
 type Answer = (OutcomeName, &'static [&'static str]);
 
-const NOBODY: Answer = (Unschedulable, &[]);
+const UNSCHEDULABLE: Answer = (Unschedulable, &[]);
 
-/// In the words of each policy, `urgent` gets these answers: of Kubernetes with and without the cut, YuniKorn, Koordinator, Kueue.
-fn all_say(pods: &[Pod], expected: [Answer; 5]) {
+/// With the objects of each policy, `urgent` gets these decisions: Kubernetes with and without the priority cut, YuniKorn, Koordinator, Kueue.
+fn assert_decisions(pods: &[Pod], expected: [Answer; 5]) {
     for words in [YuniKorn, Koordinator, Kueue] {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
         let found = answers(&yaml, "Pod", "urgent");
@@ -166,7 +166,7 @@ fn all_say(pods: &[Pod], expected: [Answer; 5]) {
 }
 
 #[test]
-fn a_guarantee_is_a_guarantee_in_all_words() {
+fn guarantee_is_translated_to_every_policy() {
     let pods = [
         pod("b-1", "b", 2, 5, Some(10)),
         pod("b-2", "b", 2, 5, Some(20)),
@@ -175,11 +175,11 @@ fn a_guarantee_is_a_guarantee_in_all_words() {
         pod("a-1", "a", 2, 5, Some(50)),
         pod("urgent", "a", 2, 5, None),
     ];
-    all_say(&pods, [NOBODY, NOBODY, (Preempt, &["b-3"]), NOBODY, (Preempt, &["b-3"])]);
+    assert_decisions(&pods, [UNSCHEDULABLE, UNSCHEDULABLE, (Preempt, &["b-3"]), UNSCHEDULABLE, (Preempt, &["b-3"])]);
 }
 
 #[test]
-fn beyond_its_guarantee_only_priority_takes() {
+fn above_its_guarantee_only_a_higher_priority_preempts() {
     let pods = [
         pod("b-1", "b", 3, 1, Some(10)),
         pod("b-2", "b", 3, 1, Some(20)),
@@ -187,24 +187,24 @@ fn beyond_its_guarantee_only_priority_takes() {
         pod("urgent", "a", 2, 9, None),
     ];
     let youngest: Answer = (Preempt, &["b-2"]);
-    all_say(&pods, [youngest, youngest, NOBODY, youngest, NOBODY]);
+    assert_decisions(&pods, [youngest, youngest, UNSCHEDULABLE, youngest, UNSCHEDULABLE]);
 }
 
 #[test]
-fn a_ceiling_is_a_ceiling_in_all_words() {
+fn limit_is_translated_to_every_policy() {
     let pods = [pod("a-1", "a", 8, 5, Some(10)), pod("urgent", "a", 2, 5, None)];
     let fits: Answer = (Schedule, &[]);
-    all_say(&pods, [fits, fits, NOBODY, NOBODY, NOBODY]);
+    assert_decisions(&pods, [fits, fits, UNSCHEDULABLE, UNSCHEDULABLE, UNSCHEDULABLE]);
 }
 
 #[test]
-fn below_its_ceiling_a_team_uses_what_others_leave() {
+fn queue_below_its_limit_uses_free_capacity_of_others() {
     let pods = [pod("a-1", "a", 6, 5, Some(10)), pod("urgent", "a", 2, 5, None)];
-    all_say(&pods, [(Schedule, &[]); 5]);
+    assert_decisions(&pods, [(Schedule, &[]); 5]);
 }
 
 #[test]
-fn a_parents_ceiling_holds_for_its_children_together() {
+fn limit_of_a_parent_holds_for_the_sum_of_its_children() {
     let node = "{apiVersion: v1, kind: Node, metadata: {name: more}, status: {allocatable: {cpu: 10, nvidia.com/gpu: 8, pods: 99}}}";
     let pods = [pod("a-1", "a", 4, 5, Some(10)), pod("b-1", "b", 6, 5, Some(20)), pod("urgent", "b", 2, 5, None)];
     for words in [YuniKorn, Koordinator, Kueue] {
@@ -240,13 +240,13 @@ fn what_is_lost_is_added_up_over_the_pods_that_go() {
 }
 
 #[test]
-fn whoever_is_taken_only_here_is_named_with_the_law_that_spares_it_there() {
+fn victim_of_one_policy_is_listed_with_the_law_that_spares_it_under_the_other() {
     let pods = [pod("b-1", "b", 2, 5, Some(10)), pod("b-2", "b", 8, 5, Some(5)), pod("urgent", "a", 2, 5, None)];
     for words in [YuniKorn, Koordinator, Kueue] {
         let yaml = queues(words) + &pods.iter().map(|pod| pod.written(words)).collect::<String>();
         let verdicts = ask(&yaml, "Pod", "urgent").expect("it is a question");
-        assert_eq!(verdicts[2].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
-        assert_eq!(verdicts[4].difference, ["takes default/b-1, which Priority spares under Kubernetes"], "{words:?}");
+        assert_eq!(verdicts[2].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
+        assert_eq!(verdicts[4].difference, ["evicts default/b-1, spared by Priority under Kubernetes"], "{words:?}");
     }
 }
 
@@ -287,13 +287,17 @@ status: {phase: Pending}
 "#;
 
 #[test]
-fn a_job_asks_as_a_gang_and_as_a_workload() {
+fn job_is_compared_as_a_gang_and_as_a_workload() {
     let both = || vec!["default/low-1".to_owned(), "default/low-2".to_owned()];
     for (kind, name) in [("Pod", "w-1"), ("PodGroup", "job")] {
         let found = answers(JOBS, kind, name);
         for (policy, outcome, victims) in found {
             if policy == "YuniKorn" {
-                assert_eq!((outcome, victims), (Some(Unschedulable), Vec::new()), "its own queue yields nobody");
+                assert_eq!(
+                    (outcome, victims),
+                    (Some(Unschedulable), Vec::new()),
+                    "preemption within the queue is not allowed"
+                );
             } else {
                 assert_eq!((outcome, victims), (Some(Preempt), both()), "{policy}");
             }
@@ -337,7 +341,7 @@ spec:
 "#;
 
 #[test]
-fn a_workload_is_a_gang_that_yields_whole_where_gangs_do() {
+fn workload_is_evicted_whole_under_policies_with_gangs() {
     let verdicts = ask(WORKLOADS, "Workload", "urgent").expect("it is a question");
     let whole = ["default/gang-0", "default/gang-1"];
     for (policy, victims, pods) in [("Kubernetes", &whole[..], 2), ("Koordinator", &[], 0), ("Kueue", &whole, 2)] {
@@ -350,7 +354,7 @@ fn a_workload_is_a_gang_that_yields_whole_where_gangs_do() {
 }
 
 #[test]
-fn a_queue_in_no_cohort_borrows_from_nobody() {
+fn queue_without_cohort_cannot_borrow() {
     let larger = WORKLOADS.replace("count: 1,", "count: 3,").replace("withinClusterQueue: LowerPriority", "");
     let node = "{apiVersion: v1, kind: Node, metadata: {name: big}, status: {allocatable: {cpu: 64, pods: 99}}}";
     let verdicts = ask(&format!("{node}\n---{larger}"), "Workload", "urgent").expect("it is a question");
@@ -364,7 +368,7 @@ fn a_queue_in_no_cohort_borrows_from_nobody() {
 }
 
 #[test]
-fn queues_of_one_name_in_two_places_stay_two() {
+fn queues_of_one_name_below_different_parents_stay_separate() {
     let tree = queues(YuniKorn).replace(
         "          - {name: b, resources: {guaranteed: {vcore: 4}}}",
         "          - {name: b, resources: {guaranteed: {vcore: 4}}}\n        - {name: b, parent: true, queues: [{name: a}]}",
@@ -377,18 +381,19 @@ fn queues_of_one_name_in_two_places_stay_two() {
 }
 
 #[test]
-fn who_is_not_there_is_an_error() {
-    let error = ask(JOBS, "Pod", "ghost").expect_err("nobody has this name");
+fn unknown_preemptor_is_an_error() {
+    let error = ask(JOBS, "Pod", "ghost").expect_err("no pod has this name");
     assert!(error.to_string().contains("there is no pod default/ghost"), "{error}");
 }
 
 #[test]
-fn a_policy_answers_here_as_it_does_alone() {
+fn comparison_and_plan_decide_the_same_under_each_policy() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     for file in reprieve::input::files(&folder).expect("there are cases") {
         let input = reprieve::input::read(std::slice::from_ref(&file)).expect("cases can be read");
         let spec = input.test.expect("it is a case").object.spec.clone();
-        let verdicts = verdicts(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let verdicts =
+            compare_policies(&input.objects, &spec).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let policy = policy(&spec.profile).expect("cases have a policy");
         let scheduler_name = spec.profile.scheduler_name.as_deref();
         let loaded = load_as(&input.objects, OnInvalid::Files, &policy, scheduler_name);
@@ -409,7 +414,7 @@ fn a_policy_answers_here_as_it_does_alone() {
 }
 
 #[test]
-fn what_a_toleration_changes_is_seen_against_the_same_policy() {
+fn effect_of_a_toleration_is_shown_against_the_same_policy() {
     let class = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: tolerant, annotations: {preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: \"100\", preemption-toleration.scheduling.x-k8s.io/toleration-seconds: \"-1\"}}, value: 1}";
     for words in [YuniKorn, Koordinator, Kueue] {
         let low = pod("b-1", "b", 10, 1, Some(10)).written(words);
@@ -424,14 +429,14 @@ fn what_a_toleration_changes_is_seen_against_the_same_policy() {
         for policy in ["Kubernetes", "kube-scheduler"] {
             let spared = vec!["Toleration spares 1 pod".to_owned()];
             assert_eq!(shown(policy, true), (Some(Unschedulable), Vec::new(), spared), "{words:?}");
-            let taken = vec!["takes default/b-1, which Toleration spares with tolerations on".to_owned()];
+            let taken = vec!["evicts default/b-1, spared by Toleration with tolerations on".to_owned()];
             assert_eq!(shown(policy, false), (Some(Preempt), vec!["default/b-1".to_owned()], taken), "{words:?}");
         }
     }
 }
 
 #[test]
-fn quotas_that_cannot_be_added_up_stay_as_large_as_can_be() {
+fn overflowing_sum_of_quotas_saturates() {
     let flavor = "{name: f, resources: [{name: cpu, nominalQuota: 4}]}";
     let huge = "{name: f, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
     let more = "{name: g, resources: [{name: cpu, nominalQuota: 9223372036854775}]}";
@@ -444,7 +449,7 @@ fn quotas_that_cannot_be_added_up_stay_as_large_as_can_be() {
 }
 
 #[test]
-fn a_workload_that_names_a_class_has_its_priority_everywhere() {
+fn priority_class_of_a_workload_counts_under_every_policy() {
     let yaml = WORKLOADS.replace(
         "  priority: 9\n",
         "  priorityClassRef: {group: kueue.x-k8s.io, kind: WorkloadPriorityClass, name: high}\n",

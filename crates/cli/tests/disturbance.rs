@@ -1,4 +1,4 @@
-//! What a workload and its queue say of being preempted: how it is carried out, and what is refused.
+//! Preemption options of Kueue workloads and queues: their effect on the actions, and the values that are refused.
 
 use std::io::Write;
 use std::path::Path;
@@ -44,10 +44,10 @@ fn run(objects: &str, output: &str) -> Output {
 }
 
 #[test]
-fn who_is_preempted_is_queued_again_or_is_over_as_it_says() {
+fn victim_is_requeued_or_terminated_as_on_preemption_says() {
     let output = plan("", "  onPreemption: Terminate", "json");
     let decision: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let actions: Vec<(&str, &str)> = decision["explanation"]["carryOut"]
+    let actions: Vec<(&str, &str)> = decision["explanation"]["actions"]
         .as_array()
         .into_iter()
         .flatten()
@@ -103,7 +103,7 @@ fn what_cannot_be_meant_is_refused_by_name() {
 }
 
 #[test]
-fn a_pod_set_has_no_fewer_pods_than_none_and_no_more_than_its_count() {
+fn pod_set_count_is_between_zero_and_its_count() {
     for (count, field, problem) in
         [("-1", "count", "-1 is negative"), ("2, minCount: 3", "minCount", "3 is out of range; write 0 to 2")]
     {

@@ -71,7 +71,7 @@ const ALL: &str =
     "kubectl get nodes,namespaces,priorityclasses,limitranges,runtimeclasses,poddisruptionbudgets,pods -A -o yaml";
 
 #[test]
-fn a_file_without_any_object_is_an_error_that_names_it() {
+fn file_without_any_object_is_an_error_with_its_name() {
     let folder = Folder::with(&[
         ("cluster.yaml", NODE),
         ("empty.yaml", ""),
@@ -82,23 +82,23 @@ fn a_file_without_any_object_is_an_error_that_names_it() {
         ("folder/empty.yaml", ""),
         ("folder/comments.yaml", "# nothing\n"),
     ]);
-    let rest = format!("put there the output of: {ALL}");
+    let rest = format!("write the output of this command into it: {ALL}");
     for (file, why) in [
-        ("empty.yaml", "it is empty"),
-        ("blank.json", "it is empty"),
-        ("comments.yaml", "it has only comments"),
-        ("list.yaml", "its list has no items"),
-        ("list.json", "its list has no items"),
-        ("folder", "no file in this folder has one"),
+        ("empty.yaml", "the input is empty"),
+        ("blank.json", "the input is empty"),
+        ("comments.yaml", "the input has only comments"),
+        ("list.yaml", "the list has no items"),
+        ("list.json", "the list has no items"),
+        ("folder", "no file in this folder contains one"),
     ] {
-        folder.refused(&[file], &format!("{file}: there is no object: {why}; {rest}"));
-        folder.refused(&["cluster.yaml", file], &format!("{file}: there is no object: {why}; {rest}"));
+        folder.refused(&[file], &format!("{file}: no object: {why}; {rest}"));
+        folder.refused(&["cluster.yaml", file], &format!("{file}: no object: {why}; {rest}"));
     }
-    folder.refused(&["-"], &format!("standard input: there is no object: it is empty; {rest}"));
+    folder.refused(&["-"], &format!("standard input: no object: the input is empty; {rest}"));
 }
 
 #[test]
-fn an_empty_file_in_a_folder_with_others_is_passed_over() {
+fn empty_file_in_a_folder_with_others_is_ignored() {
     let folder = Folder::with(&[
         ("all/node.yaml", NODE),
         ("all/empty.yaml", ""),
@@ -112,14 +112,14 @@ fn an_empty_file_in_a_folder_with_others_is_passed_over() {
 #[test]
 fn files_without_an_object_that_a_decision_reads_are_an_error_that_lists_what_they_have() {
     let folder = Folder::with(&[("services.yaml", SERVICES)]);
-    let error = "services.yaml: there is no object that a decision reads, only 2 v1 Service; add the output of:";
+    let error = "services.yaml: no object that a decision reads, only 2 v1 Service; add the output of:";
     folder.refused(&["services.yaml"], &format!("{error} {ALL}"));
 }
 
 #[test]
 fn files_without_nodes_are_an_error() {
     let folder = Folder::with(&[("pods.yaml", PODS), ("class.yaml", CLASS)]);
-    let error = "there is no Node in the input; add the output of: kubectl get nodes -o yaml";
+    let error = "no Node in the input; add the output of: kubectl get nodes -o yaml";
     folder.refused(&["pods.yaml", "class.yaml"], &format!("pods.yaml, class.yaml: {error}"));
 }
 
@@ -127,13 +127,13 @@ fn files_without_nodes_are_an_error() {
 fn files_without_priority_classes_are_an_error_if_pods_or_groups_name_any() {
     let folder = Folder::with(&[("pods.yaml", PODS), ("node.yaml", NODE)]);
     let error = "pods.yaml: document 1: Pod default/low: spec.priorityClassName: PriorityClass \"bronze\" is not in the input; \
-                 PriorityClasses are named by 2 Pods, and the input has none; add the output of: kubectl get priorityclasses -o yaml";
+                 PriorityClasses are referenced by 2 Pods, and the input has none; add the output of: kubectl get priorityclasses -o yaml";
     folder.refused(&["pods.yaml", "node.yaml"], error);
     let group = "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n\
                  spec: {priority: 5, priorityClassName: gold, schedulingPolicy: {gang: {minCount: 1}}}\n";
     let folder = Folder::with(&[("group.yaml", group), ("node.yaml", NODE)]);
     let error = "group.yaml: document 1: PodGroup default/g: spec.priorityClassName: PriorityClass \"gold\" is not in the input; \
-                 PriorityClasses are named by 1 PodGroup, and the input has none; add the output of: kubectl get priorityclasses -o yaml";
+                 PriorityClasses are referenced by 1 PodGroup, and the input has none; add the output of: kubectl get priorityclasses -o yaml";
     folder.refused(&["group.yaml", "node.yaml"], error);
 }
 
@@ -154,7 +154,7 @@ fn a_class_that_is_missing_among_others_is_a_warning() {
 }
 
 #[test]
-fn what_is_submitted_must_be_complete_with_the_cluster() {
+fn submitted_objects_must_be_complete_with_the_cluster() {
     let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job}\n\
                spec: {parallelism: 2, template: {spec: {priority: 5, priorityClassName: gold, containers: [{name: c}]}}}\n";
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", job.trim_end().replace('\n', "\n  "));
@@ -170,7 +170,7 @@ fn what_is_submitted_must_be_complete_with_the_cluster() {
             1,
             "job.yaml: document 1: Pod default/job-0: spec.priorityClassName: Pri",
         ),
-        (&["node.yaml", "--submit", "empty.yaml"], 1, "empty.yaml: there is no object: it is empty; put there a Pod, "),
+        (&["node.yaml", "--submit", "empty.yaml"], 1, "empty.yaml: no object: the input is empty; add a Pod, "),
         (
             &["node.yaml", "--submit", "services.yaml"],
             1,
@@ -185,7 +185,7 @@ fn what_is_submitted_must_be_complete_with_the_cluster() {
 }
 
 #[test]
-fn quota_alone_needs_neither_nodes_nor_classes() {
+fn quota_only_decision_needs_neither_nodes_nor_priority_classes() {
     let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/kueue-cycle.yaml");
     let text = std::fs::read_to_string(example).expect("the example is there");
     assert!(!text.contains("kind: Node\n"), "it has no nodes");
@@ -194,6 +194,6 @@ fn quota_alone_needs_neither_nodes_nor_classes() {
     assert_eq!(quota.status.code(), Some(2), "{}", String::from_utf8_lossy(&quota.stderr));
     let joint = folder.run(&["plan", "--cycle", "--arg", "placement=Joint", "-f", "queues.yaml"]);
     assert_eq!(joint.status.code(), Some(1));
-    let error = "queues.yaml: there is no Node in the input";
+    let error = "queues.yaml: no Node in the input";
     assert!(String::from_utf8_lossy(&joint.stderr).contains(error), "{}", String::from_utf8_lossy(&joint.stderr));
 }

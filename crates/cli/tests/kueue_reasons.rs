@@ -1,4 +1,4 @@
-//! The reasons that `reprieve plan` gives for workloads that are spared under policy Kueue: those that the search itself found.
+//! The reasons for which `reprieve plan` spares workloads under policy Kueue, as recorded by the search.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,36 +29,36 @@ fn law<'s>(spared: &'s BTreeMap<String, (String, String)>, workload: &str) -> (&
 #[test]
 fn a_strategy_of_fair_sharing_that_refuses_is_named_with_the_shares() {
     let spared = spared("kueue-cohort/fair-equal-shares-take-nothing.yaml");
-    let compared = "the preemptor's share in thousandths, 500, is";
-    assert_eq!(law(&spared, "b1"), ("FairShare", &*format!("{compared} not below that of b, 500")));
-    assert_eq!(law(&spared, "b2"), ("FairShare", &*format!("{compared} above that of b without it, 0")));
+    let compared = "the preemptor's fair share (in thousandths) is 500,";
+    assert_eq!(law(&spared, "b1"), ("FairShare", &*format!("{compared} not below the 500 of b")));
+    assert_eq!(law(&spared, "b2"), ("FairShare", &*format!("{compared} above the 0 of b without the workload")));
     assert_eq!(law(&spared, "a1").0, "QueuePolicyNever");
 }
 
 #[test]
-fn a_queue_that_the_search_took_back_to_its_nominal_quota_is_within_it() {
+fn queue_back_at_its_nominal_quota_spares_its_workloads() {
     let spared = spared("kueue-classical/borrower-preempted-only-down-to-nominal.yaml");
     let laws: Vec<&str> = spared.values().map(|(law, _)| law.as_str()).collect();
     assert_eq!(laws, ["Priority", "NotEnough", "WithinQuota"], "{spared:?}");
-    let text = "c2 uses no more than its own quota once other workloads of it are taken";
+    let text = "c2 uses no more than its own quota after the other evictions";
     assert_eq!(law(&spared, "c2-low-2"), ("WithinQuota", text));
 }
 
 #[test]
-fn a_workload_that_the_search_did_not_come_to_is_not_called_reprieved() {
+fn unevaluated_workload_is_not_reached_instead_of_reprieved() {
     let spared = spared("kueue-classical/free-quota-counts.yaml");
     assert_eq!(law(&spared, "mid").0, "NotReached");
 }
 
 #[test]
-fn a_preemptor_that_has_yet_to_wait_spares_the_workloads_that_it_would_take() {
+fn preemption_delay_spares_the_workloads_that_would_be_victims() {
     let spared = spared("kueue-cohort/own-fair-pause-after-two-preemptions.yaml");
     let (law, text) = law(&spared, "borrower");
-    assert!(law == "Delay" && text.starts_with("the preemptor may preempt from "), "{law}: {text}");
+    assert!(law == "PreemptionDelay" && text.starts_with("the preemptor may not preempt before "), "{law}: {text}");
 }
 
 #[test]
-fn no_law_is_named_where_no_flavor_could_ever_do() {
+fn no_law_is_reported_if_no_flavor_can_fit() {
     let spared = spared("kueue-classical/request-beyond-what-may-be-lent.yaml");
     assert!(!spared.is_empty() && spared.values().all(|(law, _)| law == "NotReached"), "{spared:?}");
 }

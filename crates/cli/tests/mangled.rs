@@ -1,4 +1,4 @@
-//! Mangled files end with an answer or an error, never with a panic: a short, seeded run of what the fuzz target does.
+//! Damaged files end with a decision or an error, never with a panic: a short, seeded run of the fuzz target.
 
 mod ask;
 
@@ -18,7 +18,7 @@ impl Chance {
     }
 }
 
-/// Changes that keep the text close to what somebody could write: lines swapped, dropped or doubled, values replaced, ends cut off.
+/// Changes that keep the text close to a realistic mistake: lines swapped, dropped or doubled, values replaced, ends cut off.
 fn mangle(text: &str, chance: &mut Chance) -> String {
     const VALUES: [&str; 14] = [
         "-1",

@@ -1,4 +1,4 @@
-//! A result that cannot be written is an error with status 1 under every command, so that a full disk never passes for a decision.
+//! A result that cannot be written is an error with status 1 under every command, so that an incomplete result is never mistaken for a decision.
 
 #![cfg(target_os = "linux")] // /dev/full fails every write
 

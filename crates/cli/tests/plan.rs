@@ -1,4 +1,4 @@
-//! What `reprieve plan`, `test` and `compare` print, and in which forms they take their input.
+//! Output and input formats of `reprieve plan`, `test`, `compare` and `demo`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn every_recorded_case_decides_as_it_did() {
 }
 
 #[test]
-fn the_json_has_the_words_of_a_test() {
+fn json_has_the_fields_of_a_preemption_test() {
     let output =
         reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "--now", "2026-01-01T01:00:00Z", "-o", "json"], CLUSTER);
     assert_eq!(output.status.code(), Some(2));
@@ -96,7 +96,7 @@ fn the_json_has_the_words_of_a_test() {
     assert_eq!(json["nominated"], serde_json::json!({ "default/urgent": "node-1" }));
     assert_eq!(json["explanation"]["victims"][0]["filter"], "Resources");
     assert_eq!(json["explanation"]["spared"][0]["law"], "Reprieved");
-    assert_eq!(json["warnings"][0], "skipped what no decision reads: 1 example.com/v1 Foreign");
+    assert_eq!(json["warnings"][0], "skipped objects that no decision reads: 1 example.com/v1 Foreign");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn yaml_and_json_say_the_same() {
 }
 
 #[test]
-fn names_are_one_a_line() {
+fn output_name_prints_one_name_per_line() {
     let output = reprieve(&["plan", "-f", "-", "--for", "pod/urgent", "-o", "name"], CLUSTER);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "default/low-2\n");
-    let warning = "warning: skipped what no decision reads: 1 example.com/v1 Foreign\n";
+    let warning = "warning: skipped objects that no decision reads: 1 example.com/v1 Foreign\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), warning);
 }
 
@@ -186,7 +186,7 @@ fn a_failing_test_shows_the_difference_in_every_form() {
 }
 
 #[test]
-fn every_policy_has_a_verdict_on_a_cluster_with_queues_of_any_kind() {
+fn every_policy_decides_on_queues_of_every_kind() {
     for case in [
         "yunikorn/sibling-over-guarantee-loses-newest-pod.yaml",
         "koordinator/lower-priority-in-the-same-quota-falls.yaml",
@@ -207,7 +207,7 @@ fn every_policy_has_a_verdict_on_a_cluster_with_queues_of_any_kind() {
 }
 
 #[test]
-fn the_demo_takes_a_whole_gang_and_spares_the_tolerant_and_ends_with_a_page() {
+fn demo_evicts_a_whole_gang_spares_by_toleration_and_writes_a_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new(env!("CARGO_BIN_EXE_reprieve"))
         .arg("demo")
@@ -216,13 +216,13 @@ fn the_demo_takes_a_whole_gang_and_spares_the_tolerant_and_ends_with_a_page() {
         .expect("reprieve runs");
     assert_eq!(output.status.code(), Some(0));
     let text = text(&output);
-    let (decision, day) = text.split_once("A day of such decisions").expect("a day follows");
+    let (decision, day) = text.split_once("A simulated day").expect("a day follows");
     for part in ["PREEMPT", "ml/finetune (2 pods)", "Toleration", "Priority", "GPUs before"] {
         assert!(decision.contains(part), "{part} is missing in {decision}");
     }
     assert!(decision.lines().count() <= 45, "it is one screen");
     let page =
-        day.lines().find_map(|line| line.strip_prefix("The day as a page, with plots and every decision's reasons: "));
+        day.lines().find_map(|line| line.strip_prefix("Report with plots and the explanation of every decision: "));
     let page = std::fs::read_to_string(page.expect("the page is named")).expect("the page is there");
     assert!(page.contains("<h1>Simulation of day</h1>"));
 }
@@ -234,7 +234,7 @@ fn cycle(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_cycle_is_printed_in_every_form_and_its_status_says_whether_anybody_yields() {
+fn cycle_has_every_output_format_and_its_exit_status_shows_victims() {
     let json: Value = serde_json::from_slice(&cycle(&["-o", "json"]).stdout).expect("it is JSON");
     let yaml: Value = serde_saphyr::from_slice(&cycle(&["-o", "yaml"]).stdout).expect("it is YAML");
     assert_eq!(json, yaml);
@@ -253,7 +253,7 @@ fn a_cycle_is_printed_in_every_form_and_its_status_says_whether_anybody_yields()
 }
 
 #[test]
-fn a_cycle_is_refused_where_there_is_none() {
+fn cycle_is_refused_under_policies_without_cycles() {
     for (arguments, problem) in [
         (["--policy", "YuniKorn"], "only policy Kueue decides in cycles"),
         (["-o", "test"], "a PreemptionTest holds one decision"),
@@ -300,7 +300,7 @@ spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: 3}}}]}
     let line = text.lines().find(|line| line.starts_with("default/large")).unwrap_or_else(|| panic!("{text}"));
     assert!(
         line.contains("ExceedsGuaranteeHeadroom")
-            && line.ends_with("what queue root.a has left of its guarantee: 3 cpu"),
+            && line.ends_with("larger than the guarantee left to queue root.a: 3 cpu"),
         "{text}"
     );
 }
@@ -311,7 +311,7 @@ fn decision(case: &str) -> Value {
 }
 
 #[test]
-fn a_workload_is_shown_the_way_to_its_victim_and_the_tree_before_and_after() {
+fn workload_plan_shows_the_cohort_path_and_the_quota_tree() {
     let decision = decision("kueue-cohort/tree-reclaims-across-two-cohorts.yaml");
     let explanation = &decision["explanation"];
     let way: Vec<&str> =

@@ -1,4 +1,4 @@
-//! The independent checker accepts what is decided on random clusters of every kind. A seed that fails becomes a case.
+//! The independent checker accepts the decisions on random clusters of every kind. A failing seed becomes a conformance case.
 
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;

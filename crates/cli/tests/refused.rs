@@ -1,5 +1,4 @@
-//! A preemptor that is not to be placed is refused by name, in every command: requirements that no decision evaluates, scheduling gates,
-//! and members of another scheduler.
+//! Preemptors that every command refuses with a law: unsupported requirements, scheduling gates, and gang members of another scheduler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,7 +23,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_field_that_is_not_evaluated_is_named() {
+fn unsupported_field_is_named() {
     for (name, field) in [
         ("kubernetes-pod/own-a-pod-with-a-claim-is-refused", "spec.volumes[1].persistentVolumeClaim"),
         ("kubernetes-pod/own-a-pod-with-an-ephemeral-volume-is-refused", "spec.volumes[1].ephemeral"),
@@ -75,19 +74,19 @@ fn gates_are_listed() {
 }
 
 #[test]
-fn what_is_assumed_is_said_in_the_first_line() {
+fn first_line_has_the_assumptions() {
     let name = case("kubernetes-pod/own-a-pod-with-a-claim-is-refused");
     let output = reprieve(&["plan", "-f", &name, "--assume", "volumes,claims"]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     let first = text.lines().next().unwrap_or_default();
-    assert!(first.starts_with("PREEMPT") && first.contains("assuming that its claims and volumes"), "{first}");
+    assert!(first.starts_with("PREEMPT") && first.contains("assuming that claims and volumes"), "{first}");
     let refused = stdout(&reprieve(&["plan", "-f", &name]));
-    assert!(refused.contains("add --assume volumes to plan as if every node met it"), "{refused}");
+    assert!(refused.contains("add --assume volumes to assume that every node satisfies the requirement"), "{refused}");
     let report = json(&["plan", "-f", &name, "--assume", "volumes,claims", "-o", "json"]);
     assert_eq!(report["assumed"], serde_json::json!(["claims", "volumes"]));
     assert_eq!(reprieve(&["plan", "-f", &name, "--assume", "claims"]).status.code(), Some(4), "it has volumes");
-    let wrong = reprieve(&["plan", "-f", &name, "--assume", "luck"]);
+    let wrong = reprieve(&["plan", "-f", &name, "--assume", "weather"]);
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("write volumes, claims, features"), "{wrong:?}");
     let workload = case("kueue-options/own-claimed-devices-are-refused");
     assert_eq!(reprieve(&["plan", "-f", &workload, "--assume", "claims"]).status.code(), Some(2));
@@ -107,7 +106,7 @@ fn a_plan_with_assumptions_can_be_recorded() {
 }
 
 #[test]
-fn every_policy_refuses_what_is_not_evaluated() {
+fn every_policy_refuses_unsupported_requirements() {
     for name in [
         "kubernetes-pod/own-a-pod-with-a-claim-is-refused",
         "kubernetes-pod/own-a-gated-pod-preempts-nothing",
@@ -150,7 +149,7 @@ fn what_other_workloads_ask_for_is_a_warning() {
 }
 
 #[test]
-fn the_scheduler_that_decides_can_be_named() {
+fn scheduler_name_flag_sets_the_deciding_scheduler() {
     let name = case("kubernetes-group/own-a-member-of-another-scheduler-is-not-placed");
     let report = json(&["plan", "-f", &name, "--scheduler-name", "other", "-o", "json"]);
     assert_eq!(report["explanation"]["law"]["name"], "OtherScheduler", "{report:#}");

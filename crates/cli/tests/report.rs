@@ -1,20 +1,24 @@
-//! The page of a simulation, in a real browser and byte by byte.
+//! The HTML page of a simulation, in a real browser and byte by byte.
 
 mod browser;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reprieve::report::{Page, PolicyRunPage, page};
+use reprieve::simulate::html::page;
+use reprieve::simulate::policy_run::PolicyRun;
 use reprieve_api::meta::NamespacedName;
 use reprieve_engine::Timestamp;
+use reprieve_simulator::input::SimulationInput;
 use reprieve_simulator::run::{Eviction, JobRecord, Preemption, Run, RunInterval, Sample};
+use reprieve_simulator::scenario::Scenario;
+use reprieve_simulator::summary::summary;
+use reprieve_simulator::trace::SkippedLines;
 use serde_json::json;
 
 use browser::Browser;
 
-/// Lets a scenario of the documentation run, and tells where its page is.
+/// Simulates a scenario of the documentation and returns the path of its page.
 fn simulate(folder: &Path, file: &str, policies: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = folder.join("report.html");
@@ -28,7 +32,7 @@ fn simulate(folder: &Path, file: &str, policies: &str) -> PathBuf {
     path
 }
 
-/// A run in which somebody with this name was evicted by somebody with a like one.
+/// A run in which a job with this name was evicted by a job with a similar one.
 fn evicting(name: &str) -> Run {
     const HOUR: i64 = 3_600_000_000;
     let job = |name: String, from: i64| JobRecord {
@@ -70,20 +74,19 @@ fn evicting(name: &str) -> Run {
     }
 }
 
-fn hostile(name: &str, run: &Run) -> String {
-    let notes = [name.to_owned()];
-    page(&Page {
-        name,
-        headline: name,
-        comparison: &[vec![name.to_owned(), name.to_owned()]],
-        legend: name,
-        runs: &[PolicyRunPage { policy: name, run, explained: &BTreeMap::new() }],
-        made_up: &notes,
-        command: name,
-    })
+/// An empty simulation with this name.
+fn input(name: &str) -> SimulationInput {
+    let text = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {end: 1h, nodes: [{name: n, count: 1, allocatable: {cpu: 1}}]}\n";
+    let input = Scenario::read("scenario.yaml", text).expect("a scenario").blueprint(0);
+    SimulationInput { name: name.to_owned(), made_up: vec![name.to_owned()], ..input }
 }
 
-/// What the plots are; each has marks, and a title for each axis.
+fn result(policy: &str, run: Run) -> PolicyRun {
+    let summary = summary(policy, &run, &input("s").queues);
+    PolicyRun { run, explained: Default::default(), summary, took: Default::default() }
+}
+
+/// The labels of the plots; each plot has marks, and a title for each axis.
 fn plots_with_marks(browser: &mut Browser, seen: &str) -> Vec<String> {
     let plots = browser.value(
         "[...document.querySelectorAll('svg.chart')].map(svg => [svg.getAttribute('aria-label'), \
@@ -97,7 +100,7 @@ fn plots_with_marks(browser: &mut Browser, seen: &str) -> Vec<String> {
 }
 
 #[test]
-fn queues_have_a_plot_whose_shares_are_told() {
+fn plot_of_queues_shows_shares_at_the_pointer() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = simulate(folder.path(), "docs/examples/scenarios/yunikorn-replicasets.yaml", "YuniKorn");
     let mut browser = Browser::start();
@@ -111,7 +114,7 @@ fn queues_have_a_plot_whose_shares_are_told() {
 }
 
 #[test]
-fn every_plot_has_marks_and_every_decision_is_a_click_away() {
+fn every_plot_has_marks_and_a_click_on_an_arrow_opens_its_decision() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = simulate(folder.path(), "docs/examples/scenarios/training-job.yaml", "Kubernetes,Koordinator");
     let mut browser = Browser::start();
@@ -130,7 +133,7 @@ fn every_plot_has_marks_and_every_decision_is_a_click_away() {
         browser.click(".scroll a .hit");
         assert_eq!(browser.value("document.querySelectorAll('details[open]').length"), 1, "{seen}");
         let says = browser.value("document.querySelector('details[open]').textContent.toLowerCase()");
-        for word in ["evicts", "why it cannot stay", "placed", "spared", "would not fit"] {
+        for word in ["evicts", "reason", "placed", "spared", "would not fit"] {
             assert!(says.as_str().is_some_and(|says| says.contains(word)), "{seen}: {word} is not in {says}");
         }
         browser.click("details[open] summary");
@@ -149,12 +152,12 @@ fn every_plot_has_marks_and_every_decision_is_a_click_away() {
 }
 
 #[test]
-fn a_name_is_never_more_than_a_name() {
+fn names_are_escaped() {
     let name = "a\"b'c&lt;<script>document.title='taken'</script><img src=x onerror=document.title='taken'>";
-    let run = evicting(name);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.html");
-    std::fs::write(&path, hostile(name, &run)).expect("the page is written");
+    std::fs::write(&path, page(&input(name), &SkippedLines::default(), &[result(name, evicting(name))], name))
+        .expect("the page is written");
     let mut browser = Browser::start();
     browser.open(&path, 1280, "light");
     assert_eq!(browser.value("document.title"), format!("Simulation of {name}"));
@@ -166,7 +169,7 @@ fn a_name_is_never_more_than_a_name() {
 }
 
 #[test]
-fn the_same_runs_make_the_same_bytes() {
+fn same_runs_make_the_same_bytes() {
     let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
     let [first, second] = folders.each_ref().map(|folder| {
         let path = simulate(folder.path(), "docs/examples/scenarios/training-job.yaml", "Kubernetes");
@@ -179,13 +182,13 @@ fn the_same_runs_make_the_same_bytes() {
     ));
 }
 
-#[test]
-fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
+/// A run with 8152 jobs and 30000 decisions.
+fn large_run() -> Run {
     let mut run = evicting("job");
     let (job, eviction, preemption) = (run.jobs[0].clone(), run.evictions[0].clone(), run.preemptions.remove(0));
-    run.jobs = (0..8_152).map(|at| JobRecord { name: format!("ns/job-{at}"), ..job.clone() }).collect();
-    for at in 0..30_000 {
-        let (victim, preemptor) = (format!("job-{}", at % 8_152), format!("job-{}", at * 7 % 8_152));
+    run.jobs = (0..8_152).map(|index| JobRecord { name: format!("ns/job-{index}"), ..job.clone() }).collect();
+    for index in 0..30_000 {
+        let (victim, preemptor) = (format!("job-{}", index % 8_152), format!("job-{}", index * 7 % 8_152));
         run.evictions.push(Eviction {
             pod: format!("ns/{victim}"),
             job: format!("ns/{victim}"),
@@ -200,23 +203,19 @@ fn a_page_of_thousands_of_jobs_and_decisions_stays_below_5_megabytes() {
             placement: Vec::new(),
         });
     }
-    let (run, explained) = (&run, &BTreeMap::new());
-    let runs = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| PolicyRunPage { policy, run, explained });
-    let page = page(&Page {
-        name: "many",
-        headline: "",
-        comparison: &[],
-        legend: "",
-        runs: &runs,
-        made_up: &[],
-        command: "reprieve simulate",
-    });
-    assert!(page.len() < 5_000_000, "{} bytes", page.len());
-    assert!(page.contains("have a row, ") && page.contains("there is no room on this page"));
+    run
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_an_error() {
+fn page_of_thousands_of_jobs_and_decisions_is_below_5_megabytes() {
+    let results = ["Kubernetes", "YuniKorn", "Koordinator"].map(|policy| result(policy, large_run()));
+    let page = page(&input("many"), &SkippedLines::default(), &results, "reprieve simulate");
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    assert!(page.contains("evictions are shown, ") && page.contains("do not fit on this page"));
+}
+
+#[test]
+fn unwritable_page_is_an_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_reprieve"))
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .args(["simulate", "docs/examples/scenarios/training-job.yaml", "--report", "no/such/folder/report.html"])

@@ -1,4 +1,4 @@
-//! `reprieve run`, and `plan` and `compare` of a live cluster: what is said where there is no way to one.
+//! Errors of `reprieve run`, `plan` and `compare` without a reachable cluster.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -39,7 +39,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_field() {
 }
 
 #[test]
-fn a_way_to_the_cluster_that_is_missing_is_named() {
+fn error_without_kubeconfig_says_how_to_set_it() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let config = folder.path().join("config.yaml");
     fs::write(&config, HEAD).expect("it can be written");
@@ -69,7 +69,7 @@ fn an_api_server_that_does_not_answer_is_named() {
 }
 
 #[test]
-fn the_plugin_of_kubectl_is_the_same() {
+fn kubectl_plugin_prints_the_same() {
     let of = |binary: &str| Command::new(binary).args(["plan", "--for", "nonsense"]).output().expect("the binary runs");
     let (plugin, own) = (of(env!("CARGO_BIN_EXE_kubectl-reprieve")), of(env!("CARGO_BIN_EXE_reprieve")));
     assert_eq!((plugin.status, plugin.stderr), (own.status, own.stderr));

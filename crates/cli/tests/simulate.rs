@@ -1,4 +1,4 @@
-//! `reprieve simulate` as people call it: what it prints, what it refuses, and how it ends.
+//! `reprieve simulate` from the command line: output, errors and exit status.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -24,14 +24,14 @@ fn refusal(args: &[&str]) -> String {
 
 const JOBS: [&str; 4] = ["--trace", "docs/examples/traces/jobs.csv", "--format", "jobs"];
 const OPENB: [&str; 4] = ["--trace", "docs/examples/traces/openb_pod_list_sample.csv", "--format", "openb"];
-const STORY: &str = "docs/examples/scenarios/training-job.yaml";
+const SCENARIO: &str = "docs/examples/scenarios/training-job.yaml";
 
 fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     args.iter().chain(more).copied().collect()
 }
 
 #[test]
-fn one_seed_prints_the_same_twice_and_another_does_not() {
+fn output_depends_on_the_seed_only() {
     let args = with(&JOBS, &["--policy", "Kubernetes,koordinator"]);
     let text = stdout(&args);
     assert_eq!(text, stdout(&args));
@@ -40,7 +40,7 @@ fn one_seed_prints_the_same_twice_and_another_does_not() {
 }
 
 #[test]
-fn every_output_says_what_is_made_up() {
+fn every_output_lists_the_synthetic_data() {
     for trace in [JOBS, OPENB] {
         for output in ["table", "json", "csv"] {
             let text = stdout(&with(&trace, &["--policy", "Kubernetes", "-o", output, "--until", "2h"]));
@@ -52,7 +52,7 @@ fn every_output_says_what_is_made_up() {
 
 #[test]
 fn json_has_a_summary_for_each_policy_of_the_scenario() {
-    let value: Value = serde_json::from_str(&stdout(&[STORY, "-o", "json"])).unwrap();
+    let value: Value = serde_json::from_str(&stdout(&[SCENARIO, "-o", "json"])).unwrap();
     assert_eq!(value["kind"], "Simulation");
     let policies = value["policies"].as_array().unwrap();
     assert_eq!(policies.len(), 1);
@@ -62,13 +62,13 @@ fn json_has_a_summary_for_each_policy_of_the_scenario() {
 }
 
 #[test]
-fn an_earlier_end_is_kept_to() {
-    let value: Value = serde_json::from_str(&stdout(&[STORY, "-o", "json", "--until", "2h"])).unwrap();
+fn until_sets_an_earlier_end() {
+    let value: Value = serde_json::from_str(&stdout(&[SCENARIO, "-o", "json", "--until", "2h"])).unwrap();
     assert_eq!((&value["end"], &value["policies"][0]["evictions"]), (&"2026-01-05T02:00:00Z".into(), &4.into()));
 }
 
 #[test]
-fn bad_input_is_refused_with_its_place() {
+fn invalid_input_is_refused_with_its_location() {
     let broken = tempfile::tempdir().unwrap();
     let list = broken.path().join("list.csv");
     std::fs::write(&list, "job,submit_s,gpus,duration_s\na,0,1,60\nb,0,many,60\n").unwrap();
@@ -77,26 +77,26 @@ fn bad_input_is_refused_with_its_place() {
     let text = "apiVersion: reprieve.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {end: 1h, nods: []}\n";
     std::fs::write(&scenario, text).unwrap();
     for (args, problem) in [
-        (vec![STORY, "--until", "0s"], "--until 0s: is not after the start"),
-        (vec![STORY, "--until", "noon"], "neither a time nor a duration"),
-        (vec![STORY, "--policy", "Volcano"], "--policy: \"Volcano\" is not a policy"),
+        (vec![SCENARIO, "--until", "0s"], "--until 0s: is not after the start"),
+        (vec![SCENARIO, "--until", "noon"], "neither a time nor a duration"),
+        (vec![SCENARIO, "--policy", "Volcano"], "--policy: \"Volcano\" is not a policy"),
         (vec!["missing.yaml"], "missing.yaml"),
         (vec![scenario.to_str().unwrap()], "unknown field `nods`"),
         (vec!["--trace", list, "--format", "jobs"], "line 3: gpus: \"many\""),
         (vec!["--trace", list, "--format", "openb"], "openb_node_list_all_node.csv"),
         (vec!["--trace", list], "--format"),
         (vec![], "FILE"),
-        (vec!["--check", "--policy", "Volcano"], "write one of Kubernetes"),
+        (vec!["--check", "--policy", "Volcano"], "unknown policy; write one of Kubernetes"),
     ] {
         let refusal = refusal(&args);
         assert!(refusal.contains(problem), "{args:?}: {refusal}");
     }
     let skipping = stdout(&["--trace", list, "--format", "jobs", "--skip-broken", "--policy", "Kubernetes"]);
-    assert!(skipping.contains("1 broken line was passed over; the first: "), "{skipping}");
+    assert!(skipping.contains("1 invalid line skipped; the first: "), "{skipping}");
 }
 
 #[test]
-fn the_campaign_says_what_it_tried() {
+fn check_prints_the_totals_of_each_policy() {
     let text = stdout(&["--check", "--seeds", "2", "--policy", "Kubernetes"]);
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("Kubernetes")).collect();
     assert_eq!(rows.len(), 2, "without and with faults: {text}");

@@ -1,4 +1,4 @@
-//! `reprieve plan --submit` completes what is submitted as the API server would, before it decides.
+//! `reprieve plan --submit` applies the defaults of the API server to submitted objects before it decides.
 
 use std::process::{Command, Output};
 
@@ -75,7 +75,7 @@ fn decided(cluster: &str, submitted: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn a_template_with_limits_alone_needs_room() {
+fn template_with_limits_only_requests_its_limits() {
     let gpus = "containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]";
     let keeper = |kind: &str| {
         format!(
@@ -178,7 +178,7 @@ fn a_runtime_class_completes_what_is_submitted() {
 }
 
 #[test]
-fn the_default_priority_class_is_that_of_what_names_none() {
+fn default_priority_class_applies_to_objects_without_one() {
     let class = |rest: &str| {
         format!(
             "{FULL}---\n{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: normal}}, globalDefault: true, {rest}}}"
@@ -211,7 +211,7 @@ fn a_stateful_set_has_the_claims_of_its_templates() {
 }
 
 #[test]
-fn a_broken_limit_range_concerns_its_namespace_alone() {
+fn invalid_limit_range_affects_only_its_namespace() {
     let broken = |namespace: &str| {
         format!(
             "{FULL}---\n{{apiVersion: v1, kind: LimitRange, metadata: {{name: broken, namespace: {namespace}}}, spec: {{limits: [{{type: \

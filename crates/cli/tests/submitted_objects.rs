@@ -1,5 +1,5 @@
-//! What `reprieve plan` and `reprieve compare` do with objects as people write them: real templates, namespaces, generated names, typing
-//! errors, and text that must not reach the output as it is.
+//! Hand-written objects in `reprieve plan` and `reprieve compare`: templates, namespaces, generated names, typing errors, and control
+//! characters.
 
 use std::process::{Command, Output};
 
@@ -78,7 +78,7 @@ fn a_job_of_another_api_group_is_skipped() {
 }
 
 #[test]
-fn the_namespace_flag_is_that_of_submitted_objects() {
+fn namespace_flag_applies_to_submitted_objects() {
     let preemptor = |metadata: &str, more: &[&str]| json(CLUSTER, &job(metadata), more)["preemptor"].to_string();
     assert!(preemptor("name: new", &["-n", "research"]).contains("research/new-0"));
     assert!(preemptor("name: new, namespace: research", &["-n", "research"]).contains("research/new-0"));
@@ -102,7 +102,7 @@ fn warnings_go_to_standard_error_where_the_output_has_no_place_for_them() {
     for form in ["name", "test"] {
         let output = plan(CLUSTER, &submitted, &["--assume", "volumes,claims", "-o", form]);
         let text = stderr(&output);
-        assert!(text.contains("warning: this assumes that the preemptor's claims and volumes are satisfied"), "{text}");
+        assert!(text.contains("warning: the preemptor's claims and volumes are assumed to be satisfied"), "{text}");
         assert!(text.contains("warning: Job default/new: spec.template.spec.toleration: unknown field"), "{text}");
         let recorded = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(recorded.contains("reprieve.dev/assumed: claims,volumes"), form == "test", "{recorded}");
@@ -133,13 +133,13 @@ fn one_of_several_submitted_preemptors_is_chosen() {
 }
 
 #[test]
-fn a_pod_of_another_namespace_is_pointed_out() {
+fn error_mentions_a_pod_of_the_same_name_in_another_namespace() {
     let text = error(CLUSTER, "", &["--for", "pod/low"]);
     assert!(text.contains("there is one in namespace research (-n research)"), "{text}");
 }
 
 #[test]
-fn the_words_of_the_parsers_are_not_shown() {
+fn errors_do_not_show_internals_of_the_parser() {
     let documents = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n";
     for (submitted, problem) in [
         (documents, "the key apiVersion occurs twice; put --- between two documents"),
@@ -173,7 +173,7 @@ fn a_limit_that_cannot_be_read_is_named_as_it_is_written() {
 
 #[test]
 fn input_without_a_running_pod_comes_with_a_warning() {
-    let warning = "there is no running Pod in the input";
+    let warning = "no running Pod in the input";
     let nodes = CLUSTER.split("---").next().expect("a node");
     assert!(json(nodes, &job("name: new"), &[])["warnings"].to_string().contains(warning));
     assert!(!json(CLUSTER, &job("name: new"), &[])["warnings"].to_string().contains(warning));

@@ -1,4 +1,4 @@
-//! A typing error in the preemptor is a warning with the nearest name; those of other objects are none of its business.
+//! An unknown field of the preemptor is a warning with the nearest known name; unknown fields of other objects are ignored.
 
 use std::process::{Command, Stdio};
 
@@ -82,14 +82,14 @@ const RACK: &str = "Pod default/urgent: spec.rack: unknown field, ignored";
 const TOLERATIONS: &str = "Pod default/urgent: spec.toleration: unknown field, ignored; did you mean spec.tolerations?";
 
 #[test]
-fn a_pod_is_warned_about_with_the_nearest_names() {
+fn unknown_field_of_a_pod_is_a_warning_with_the_nearest_name() {
     for command in ["plan", "compare"] {
         assert_eq!(warnings(&[command, "--for", "pod/urgent"], ""), [REQUESTS, RACK, TOLERATIONS], "{command}");
     }
 }
 
 #[test]
-fn a_group_is_warned_about_with_its_members() {
+fn warnings_cover_a_group_and_its_members() {
     let group = "PodGroup default/gang: spec.schedulingPolicy.gang.mincount: unknown field, ignored; did you mean \
                  spec.schedulingPolicy.gang.minCount?";
     let members =
@@ -100,7 +100,7 @@ fn a_group_is_warned_about_with_its_members() {
 }
 
 #[test]
-fn a_job_of_koordinator_is_warned_about_with_all_its_pods() {
+fn warnings_cover_all_pods_of_a_koordinator_gang() {
     let member = "Pod default/job-1: spec.affinities: unknown field, ignored; did you mean spec.affinity?";
     let job = "PodGroup default/job: spec.minmembers: unknown field, ignored; did you mean spec.minMember?";
     let asked = ["plan", "--for", "pod/job-0", "--policy"];
@@ -133,7 +133,7 @@ fn whatever_is_submitted_is_warned_about() {
 }
 
 #[test]
-fn a_workload_of_kueue_is_warned_about_and_so_is_the_head_of_a_queue() {
+fn warnings_cover_a_kueue_workload_and_the_heads_of_a_cycle() {
     let folder = TempDir::new().expect("a temporary folder");
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/kueue-cycle.yaml");
     let text = std::fs::read_to_string(example).expect("the example is there");

@@ -1,4 +1,4 @@
-//! What came of a question, in names.
+//! The outcome of a decision with names instead of ids, in the form of a test file's `expect`.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use reprieve_engine::fit::Placement;
 use reprieve_engine::{Outcome, PodId};
 use reprieve_loader::{Loaded, Question};
 
-/// Decides a question and names what came of it.
+/// Decides a question and returns the outcome with names.
 pub fn answer(question: &Question, loaded: &mut Loaded) -> Answer {
     let outcome = question.decide(loaded);
     named(loaded, &question.ask(loaded).members, &outcome)
 }
 
-/// Names what the engine decided for a preemptor of these members.
+/// Converts an outcome for a preemptor with these members.
 pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
     let name = |outcome, victims, nominated| Answer { outcome, victims, nominated };
     match outcome {
         Outcome::Schedule(placement) => name(OutcomeName::Schedule, Vec::new(), nominated(loaded, placement)),
         Outcome::Preempt(plan) => {
             let mut victims: Vec<VictimRef> = Vec::new();
-            for (at, &unit) in plan.victims.iter().enumerate() {
+            for (index, &unit) in plan.victims.iter().enumerate() {
                 let unit = loaded.snapshot.unit(unit);
-                let reason = plan.grounds.get(at).map(|ground| format!("{ground:?}"));
+                let reason = plan.grounds.get(index).map(|reason| format!("{reason:?}"));
                 let workload = unit.workload.map(|workload| loaded.names.workload(workload).to_string());
                 if workload.is_some() {
                     victims.push(VictimRef { workload, reason, pod: None });
@@ -43,7 +43,7 @@ pub fn named(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Answer {
     }
 }
 
-/// A pod that runs already, and only grows, is not nominated.
+/// The nominations of a placement. A running pod that waits for a resize is not nominated.
 fn nominated(loaded: &Loaded, placement: &Placement) -> BTreeMap<String, String> {
     let pending = placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let names = |&(pod, node): &_| (loaded.names.pod(pod).to_string(), loaded.names.node(node).to_owned());

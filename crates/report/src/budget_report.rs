@@ -1,7 +1,7 @@
 //! The disruption budgets that a plan violates, counted over the pods that it evicts.
 //!
 //! The cost of a plan charges all candidates before any is reprieved, as kube-scheduler does, so it may count a violation that the
-//! plan does not have. What is reported here is true of the plan itself.
+//! plan does not have. This module counts the violations of the final plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,7 @@ use reprieve_engine::{BudgetId, PodId, UnitId, WorkloadId};
 use serde::Serialize;
 
 use crate::plural::count;
+use crate::reasons::list;
 use reprieve_loader::Loaded;
 
 /// A PodDisruptionBudget that is violated.
@@ -18,18 +19,19 @@ use reprieve_loader::Loaded;
 pub struct BudgetReport {
     /// `namespace/name`.
     pub name: String,
-    /// How many more disruptions it allows: its `status.disruptionsAllowed`.
+    /// The budget's `status.disruptionsAllowed`.
     pub allowed: usize,
-    /// How many of its pods are evicted.
+    /// The number of evicted pods that the budget selects.
     pub evicted: usize,
 }
 
 impl BudgetReport {
-    /// `violates PodDisruptionBudget serving/web: it allows 0 more disruptions, the plan evicts 2 of its pods`. `who` is who evicts.
-    pub fn sentence(&self, who: &str) -> String {
+    /// `violates PodDisruptionBudget serving/web: 0 more disruptions allowed, the plan evicts 2 of its pods`; `actor` is `the plan` or
+    /// `the cycle`.
+    pub fn sentence(&self, actor: &str) -> String {
         let Self { name, allowed, evicted } = self;
         let allowed = count(*allowed, "more disruption", "more disruptions");
-        format!("violates PodDisruptionBudget {name}: it allows {allowed}, {who} evicts {evicted} of its pods")
+        format!("violates PodDisruptionBudget {name}: {allowed} allowed, {actor} evicts {evicted} of its pods")
     }
 }
 
@@ -37,34 +39,34 @@ impl BudgetReport {
 pub fn violates(budgets: &[String]) -> String {
     match budgets {
         [] => String::new(),
-        [one] => format!("violates PodDisruptionBudget {one}"),
-        [first @ .., last] => format!("violates PodDisruptionBudgets {} and {last}", first.join(", ")),
+        [budget] => format!("violates PodDisruptionBudget {budget}"),
+        budgets => format!("violates PodDisruptionBudgets {}", list(budgets.iter().cloned())),
     }
 }
 
 /// The budgets that evicting these pods violates, by name. A pod that is terminating already is no new disruption.
 pub fn violated(loaded: &Loaded, pods: impl IntoIterator<Item = PodId>) -> Vec<BudgetReport> {
-    Violations { loaded, budgets: overdrawn(&loaded.snapshot, pods) }.reports()
+    Violations { loaded, budgets: violated_budgets(&loaded.snapshot, pods) }.reports()
 }
 
-/// How many of the pods that these victims lose are evicted although a budget has no disruption left for them.
+/// The number of pods of these victims whose eviction exceeds what a budget allows.
 pub fn pods_against_budgets(snapshot: &Snapshot, victims: &[UnitId]) -> usize {
     let pods: BTreeSet<PodId> = victims.iter().flat_map(|&unit| evicted_with(snapshot, unit)).copied().collect();
     let mut left: BTreeMap<BudgetId, i64> = BTreeMap::new();
-    let mut is_against = |pod: &PodId| {
-        let mut exhausted = false;
+    let mut violates_budget = |pod: &PodId| {
+        let mut exceeds = false;
         for budget in disrupts(snapshot, *pod) {
             let left = left.entry(*budget).or_insert_with(|| i64::from(snapshot.budgets()[budget.index()]));
             *left -= 1;
-            exhausted |= *left < 0;
+            exceeds |= *left < 0;
         }
-        exhausted
+        exceeds
     };
-    pods.iter().filter(|pod| is_against(pod)).count()
+    pods.iter().filter(|pod| violates_budget(pod)).count()
 }
 
-/// By budget that evicting these pods violates: how many disruptions it allows, and how many there would be.
-fn overdrawn(snapshot: &Snapshot, pods: impl IntoIterator<Item = PodId>) -> BTreeMap<BudgetId, (usize, usize)> {
+/// The violated budgets with the number of disruptions that each allows and the number that evicting these pods causes.
+fn violated_budgets(snapshot: &Snapshot, pods: impl IntoIterator<Item = PodId>) -> BTreeMap<BudgetId, (usize, usize)> {
     let pods: BTreeSet<PodId> = pods.into_iter().collect();
     let mut evicted: BTreeMap<BudgetId, usize> = BTreeMap::new();
     for budget in pods.iter().flat_map(|&pod| disrupts(snapshot, pod)) {
@@ -90,7 +92,7 @@ pub struct Violations<'a> {
 impl<'a> Violations<'a> {
     pub(crate) fn of(loaded: &'a Loaded, victims: &[UnitId]) -> Self {
         let pods = victims.iter().flat_map(|&unit| evicted_in(loaded, unit)).copied();
-        Self { loaded, budgets: overdrawn(&loaded.snapshot, pods) }
+        Self { loaded, budgets: violated_budgets(&loaded.snapshot, pods) }
     }
 
     /// The violated budgets, by name.
@@ -103,7 +105,7 @@ impl<'a> Violations<'a> {
         self.budgets.iter().map(report).collect()
     }
 
-    /// The names of those that count a pod of this victim.
+    /// The names of the violated budgets that select a pod of this victim.
     pub fn by(&self, victim: UnitId) -> Vec<String> {
         let snapshot = &self.loaded.snapshot;
         let pods = evicted_in(self.loaded, victim).iter();
@@ -113,15 +115,15 @@ impl<'a> Violations<'a> {
     }
 }
 
-/// The pods that are evicted with a unit, those included that the snapshot does not tie to their workload.
+/// The pods that are evicted with a unit, including pods of a workload that the snapshot does not list in its unit.
 fn evicted_in(loaded: &Loaded, unit: UnitId) -> &[PodId] {
     let pods = evicted_with(&loaded.snapshot, unit);
     let workload = loaded.snapshot.unit(unit).workload.filter(|_| pods.is_empty());
-    let tied = workload.filter(|&workload| !is_evicted(&loaded.snapshot, workload));
-    tied.and_then(|workload| loaded.workload_pods.get(&workload)).map_or(pods, Vec::as_slice)
+    let admitted = workload.filter(|&workload| !is_evicted(&loaded.snapshot, workload));
+    admitted.and_then(|workload| loaded.workload_pods.get(&workload)).map_or(pods, Vec::as_slice)
 }
 
-/// The pods that are evicted with a unit. A workload that was evicted before loses nothing more.
+/// The pods that are evicted with a unit; none for a workload that is evicted already.
 fn evicted_with(snapshot: &Snapshot, unit: UnitId) -> &[PodId] {
     let unit = snapshot.unit(unit);
     if unit.workload.is_some_and(|workload| is_evicted(snapshot, workload)) { &[] } else { &unit.pods }

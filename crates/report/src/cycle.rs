@@ -1,4 +1,5 @@
-//! A cycle of policy Kueue in names: what becomes of every queue's head, and what its `status.admission` will say.
+//! The report of a cycle of policy Kueue: the decision for the head of every ClusterQueue, with the `status.admission` that it gets.
+//! `plan --cycle` prints the report; the scheduler uses the admission and the reason of a head.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,12 @@ use serde_with::skip_serializing_none;
 use crate::answer::named;
 use crate::budget_report::{BudgetReport, Violations, violates};
 use crate::reasons::{self, ReasonText, reason_text};
-use reprieve_api::answer::Answer;
 use reprieve_api::kueue::{AdmissionSpec, PodSetAssignment};
 use reprieve_api::quantity::format;
 use reprieve_api::test_file::VictimRef;
 use reprieve_loader::Loaded;
 
-/// A cycle over all queues.
+/// A decided cycle.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CycleReport {
@@ -26,49 +26,61 @@ pub struct CycleReport {
     pub kind: &'static str,
     /// `Kueue`.
     pub policy: &'static str,
-    /// At what time.
+    /// The time of the decision.
     pub now: String,
-    /// The heads, in the order in which they were considered.
+    /// The heads, in the order of the decisions.
     pub heads: Vec<HeadReport>,
-    /// Requirements of pods that were taken for met: `volumes`, `claims`, `features`.
+    /// Requirements of pods that are assumed to be satisfied: `volumes`, `claims`, `features`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<&'static str>,
-    /// The disruption budgets that all evictions of the cycle together violate, where the pods of workloads are known.
+    /// The disruption budgets that all evictions of the cycle together violate, if the pods of the workloads are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
-    /// What is odd about the input, and the budgets that the cycle violates.
+    /// Problems of the input, and the budgets that the cycle violates.
     pub warnings: Vec<String>,
 }
 
-/// What becomes of a queue's head.
+/// The decision for the head of a ClusterQueue.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadReport {
     /// `namespace/name`.
     pub workload: String,
-    /// Its ClusterQueue.
+    /// The ClusterQueue.
     pub queue: String,
-    /// Its priority.
+    /// The priority of the workload.
     pub priority: i32,
-    /// `Schedule`, `Preempt`, `Wait`, `Unschedulable` or `Skipped`.
-    pub verdict: String,
-    /// The law that makes it wait, or why it is skipped.
+    /// The outcome, or `Skipped`.
+    pub verdict: HeadResult,
+    /// The law that refuses the workload or makes it wait, or the reason for which the cycle skips it.
     pub reason: Option<&'static str>,
-    /// In words.
+    /// The reason as a sentence.
     pub text: String,
-    /// Who yields for it.
+    /// The workloads that are evicted for this head.
     pub victims: Vec<VictimRef>,
-    /// Pod to node, where nodes play a part.
+    /// The node of each pod, if the policy places pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nominated: BTreeMap<String, String>,
-    /// What it gets, or will get once its victims are gone.
+    /// The admission that the workload gets now, or after its victims are evicted.
     pub admission: Option<AdmissionSpec>,
-    /// How many cohorts up it borrows.
+    /// How many levels of cohorts up the workload borrows.
     pub borrowing_level: Option<usize>,
 }
 
-/// Decides a cycle over all workloads that are pending.
+/// The result of a head in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names of `OutcomeName`")]
+pub enum HeadResult {
+    Schedule,
+    Preempt,
+    Wait,
+    Unschedulable,
+    /// An earlier head of the same cycle took what this one needs.
+    Skipped,
+}
+
+/// Decides a cycle over all pending workloads.
 pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleReport {
     let pending: Vec<WorkloadId> = loaded.snapshot.workload_ids().collect();
     let heads = run_cycle(&loaded.snapshot, policy, &pending, now);
@@ -84,36 +96,30 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
         policy: "Kueue",
         now: reasons::format_time(now),
         assumed: Vec::new(),
-        heads: heads.iter().map(|considered| head(loaded, considered, &violations)).collect(),
+        heads: heads.iter().map(|entry| head(loaded, entry, &violations)).collect(),
     }
 }
 
-/// Who yields for a head.
-fn victims(considered: &CycleEntry) -> &[UnitId] {
-    match &considered.verdict {
+fn victims(entry: &CycleEntry) -> &[UnitId] {
+    match &entry.verdict {
         CycleResult::Decided(Outcome::Preempt(plan)) => &plan.victims,
         CycleResult::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_))
         | CycleResult::Skipped(_) => &[],
     }
 }
 
-/// What a workload's `status.admission` says once it has what it is given.
+/// The `status.admission` of a workload that gets this assignment.
 pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment) -> AdmissionSpec {
     let names = &loaded.names;
     let queue = loaded.snapshot.workload(workload).queue;
     let sets = assignment.pod_sets.iter().zip(names.pod_sets(workload)).map(|(set, name)| {
-        let resources = || set.resources.iter().map(|one| (names.quota_resource(one.resource).to_owned(), one));
-        PodSetAssignment {
-            name: name.clone(),
-            flavors: resources().map(|(name, one)| (name, names.flavor(one.flavor).to_owned())).collect(),
-            resource_usage: resources()
-                .map(|(name, one)| {
-                    let amount = format(&name, one.amount).into();
-                    (name, amount)
-                })
-                .collect(),
-            count: Some(set.count),
+        let mut assigned = PodSetAssignment { name: name.clone(), count: Some(set.count), ..Default::default() };
+        for usage in &set.resources {
+            let resource = names.quota_resource(usage.resource);
+            assigned.flavors.insert(resource.to_owned(), names.flavor(usage.flavor).to_owned());
+            assigned.resource_usage.insert(resource.to_owned(), format(resource, usage.amount).into());
         }
+        assigned
     });
     AdmissionSpec {
         cluster_queue: queue.map(|queue| names.queue(queue).to_owned()).unwrap_or_default(),
@@ -121,24 +127,30 @@ pub fn admission(loaded: &Loaded, workload: WorkloadId, assignment: &Assignment)
     }
 }
 
-fn head(loaded: &Loaded, considered: &CycleEntry, violations: &Violations<'_>) -> HeadReport {
-    let workload = loaded.snapshot.workload(considered.workload);
-    let (reason, mut text) = reason(loaded, considered);
-    let mut violated: Vec<String> = victims(considered).iter().flat_map(|&victim| violations.by(victim)).collect();
+fn head(loaded: &Loaded, entry: &CycleEntry, violations: &Violations<'_>) -> HeadReport {
+    let workload = loaded.snapshot.workload(entry.workload);
+    let (reason, mut text) = reason(loaded, entry);
+    let mut violated: Vec<String> = victims(entry).iter().flat_map(|&victim| violations.by(victim)).collect();
     violated.sort_unstable();
     violated.dedup();
     if !violated.is_empty() {
         text = format!("{text}; {}", violates(&violated));
     }
-    let (verdict, victims, nominated) = match &considered.verdict {
+    let (verdict, answer) = match &entry.verdict {
         CycleResult::Decided(outcome) => {
-            let Answer { outcome: name, victims, nominated } = named(loaded, &[], outcome);
-            (format!("{name:?}"), victims, nominated)
+            let verdict = match outcome {
+                Outcome::Schedule(_) => HeadResult::Schedule,
+                Outcome::Preempt(_) => HeadResult::Preempt,
+                Outcome::Wait(_) => HeadResult::Wait,
+                Outcome::Unschedulable(_) => HeadResult::Unschedulable,
+            };
+            (verdict, Some(named(loaded, &[], outcome)))
         }
-        CycleResult::Skipped(_) => ("Skipped".to_owned(), Vec::new(), BTreeMap::new()),
+        CycleResult::Skipped(_) => (HeadResult::Skipped, None),
     };
+    let (victims, nominated) = answer.map(|answer| (answer.victims, answer.nominated)).unwrap_or_default();
     HeadReport {
-        workload: loaded.names.workload(considered.workload).to_string(),
+        workload: loaded.names.workload(entry.workload).to_string(),
         queue: workload.queue.map(|queue| loaded.names.queue(queue).to_owned()).unwrap_or_default(),
         priority: workload.priority.0,
         verdict,
@@ -146,34 +158,29 @@ fn head(loaded: &Loaded, considered: &CycleEntry, violations: &Violations<'_>) -
         text,
         victims,
         nominated,
-        admission: considered.assignment.as_ref().map(|given| admission(loaded, considered.workload, given)),
-        borrowing_level: considered.assignment.as_ref().map(|given| given.borrowing),
+        admission: entry.assignment.as_ref().map(|assignment| admission(loaded, entry.workload, assignment)),
+        borrowing_level: entry.assignment.as_ref().map(|assignment| assignment.borrowing),
     }
 }
 
-/// What makes a workload wait in a cycle, in a word if there is one, and in a sentence.
-pub fn reason(loaded: &Loaded, considered: &CycleEntry) -> (Option<&'static str>, String) {
-    match &considered.verdict {
-        CycleResult::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
+/// The reason of a head's result: its name, unless the workload is admitted or will be, and its sentence.
+pub fn reason(loaded: &Loaded, entry: &CycleEntry) -> (Option<&'static str>, String) {
+    let borrows = entry.assignment.as_ref().is_some_and(|assignment| assignment.borrowing > 0);
+    let text = match &entry.verdict {
+        CycleResult::Decided(Outcome::Schedule(_)) if borrows => "fits now, with borrowed quota",
+        CycleResult::Decided(Outcome::Schedule(_)) => "fits now",
+        CycleResult::Decided(Outcome::Preempt(_)) => "admitted in a later cycle, after the victims are evicted",
+        CycleResult::Decided(Outcome::Unschedulable(None)) => "no set of victims that the policy allows is enough",
+        CycleResult::Decided(Outcome::Wait(law) | Outcome::Unschedulable(Some(law))) => {
+            let ReasonText { name, text, .. } = reasons::law(law, &loaded.names);
+            return (Some(name), text);
+        }
         CycleResult::Skipped(skip) => {
             let ReasonText { name, text, .. } = skipped(loaded, *skip);
-            (Some(name), text)
+            return (Some(name), text);
         }
-    }
-}
-
-fn decided(loaded: &Loaded, outcome: &Outcome, assignment: Option<&Assignment>) -> (Option<&'static str>, String) {
-    let borrows = assignment.is_some_and(|assignment| assignment.borrowing > 0);
-    match outcome {
-        Outcome::Schedule(_) if borrows => (None, "it fits now, and borrows".to_owned()),
-        Outcome::Schedule(_) => (None, "it fits now".to_owned()),
-        Outcome::Preempt(_) => (None, "it is admitted in a later cycle, once its victims are gone".to_owned()),
-        Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => {
-            let ReasonText { name, text, .. } = reasons::law(law, &loaded.names);
-            (Some(name), text)
-        }
-        Outcome::Unschedulable(None) => (None, "no lawful set of victims makes it fit".to_owned()),
-    }
+    };
+    (None, text.to_owned())
 }
 
 fn skipped(loaded: &Loaded, skip: SkipReason) -> ReasonText {
@@ -181,11 +188,13 @@ fn skipped(loaded: &Loaded, skip: SkipReason) -> ReasonText {
     match skip {
         SkipReason::BorrowingBlocked { by } => reason_text(
             "BorrowingBlocked",
-            format!("it would borrow, and {} of its cohort, which need not, came first", name(by)),
+            format!("needs to borrow; {} in the same cohort, which does not, goes first in this cycle", name(by)),
         ),
         SkipReason::VictimTaken { by, victim } => {
-            reason_text("VictimTaken", format!("{} is preempted for {} already", name(victim), name(by)))
+            reason_text("VictimTaken", format!("{} is already evicted for {} in this cycle", name(victim), name(by)))
         }
-        SkipReason::QuotaTaken => reason_text("QuotaTaken", "those before it took what it asks for"),
+        SkipReason::QuotaTaken => {
+            reason_text("QuotaTaken", "workloads earlier in this cycle took the requested quota or nodes")
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A decision as JSON: the answer in the words of a test's `expect`, and why. `apiVersion` changes when the shape does.
+//! The JSON form of a decision: the outcome as in a test file's `expect`, and the explanation. A change of the fields needs a new
+//! `apiVersion`; `docs/reference/decision.md` describes them.
 
 use std::collections::BTreeMap;
 
@@ -20,112 +21,121 @@ pub struct DecisionReport {
     pub api_version: &'static str,
     /// `Decision`.
     pub kind: &'static str,
-    /// Under which policy.
+    /// The name of the policy.
     pub policy: &'static str,
-    /// At what time.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// Who asked.
+    /// The unit that the decision is for.
     pub preemptor: PreemptorReport,
     /// Outcome, victims, nominations.
     #[serde(flatten)]
     pub answer: Answer,
-    /// Requirements of the preemptor that were taken for met: `volumes`, `claims`, `features`.
+    /// Requirements of the preemptor that are assumed to be satisfied: `volumes`, `claims`, `features`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<&'static str>,
-    /// Why.
+    /// The reasons of the decision.
     pub explanation: ExplanationReport,
-    /// What is odd about the input, and the budgets that the plan violates.
+    /// Problems of the input, and the budgets that the plan violates.
     pub warnings: Vec<String>,
 }
 
-/// Who asked.
+/// The unit that a decision is for.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptorReport {
-    /// `Pod` or `PodGroup`.
-    pub kind: &'static str,
+    /// The kind of the object.
+    pub kind: PreemptorKind,
     /// `namespace/name`.
     pub name: String,
-    /// Its priority when it asks.
+    /// The priority of the preemptor.
     pub priority: i32,
-    /// Its pods that need a place.
+    /// The pods that need a node.
     pub pods: Vec<String>,
-    /// How many of them must find one.
+    /// How many of the pods must fit.
     pub needed: usize,
 }
 
-/// Why the decision is as it is.
+/// The kind of a preemptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names are the kinds")]
+pub enum PreemptorKind {
+    Pod,
+    PodGroup,
+    Workload,
+}
+
+/// The reasons of a decision.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationReport {
-    /// In one sentence.
+    /// The decision in one sentence.
     pub summary: String,
     /// The law that refuses the preemptor or makes it wait.
     pub law: Option<LawReport>,
-    /// What the plan costs.
+    /// The cost of the plan.
     pub cost: Option<CostReport>,
     /// The disruption budgets that the plan violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetReport>,
     /// For each victim, why it could not be reprieved.
     pub victims: Vec<VictimReport>,
-    /// For each unit that is not taken, why.
+    /// For each unit that is not evicted, the law or the reason that spares it.
     pub spared: Vec<SparedReport>,
-    /// For each node, what landing there means to a pod.
+    /// For a pod, the result of each node.
     pub nodes: Vec<PlacementReport>,
-    /// For each domain, what landing there means to a group.
+    /// For a group, the result of each domain.
     pub domains: Vec<PlacementReport>,
-    /// What the scheduler does to carry the plan out, in this order.
+    /// The actions by which the scheduler carries out the decision, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionReport>,
-    /// For a workload, each flavor that was looked at.
+    /// For a workload, each flavor that the search evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flavors: Vec<FlavorReport>,
-    /// For a workload, what its `status.admission` will say.
+    /// For a workload, the `status.admission` that it gets.
     pub admission: Option<AdmissionSpec>,
-    /// For a workload, its tree of quotas before and after.
+    /// For a workload, its quota tree before and after.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<CohortReport>,
-    /// The quota tree before and after, under a policy that has one.
+    /// The queue tree before and after, under YuniKorn and Koordinator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueReport>,
 }
 
-/// Something to be done once the decision stands.
-#[derive(Clone, Debug, Serialize)]
+/// An action on one object. Exactly one of `pod`, `workload` and `group` is set.
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionReport {
     /// `Bind`, `Nominate`, `Mark`, `Unmark`, `Label`, `Delete`, `Event`, `Requeue`, `Terminate`, `Suspend`, `Admit` or `Start`.
     pub action: &'static str,
-    /// The pod that it is done to.
+    /// The pod.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pod: String,
-    /// The workload that it is done to.
+    /// The workload.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub workload: String,
-    /// The group, the job or the Job that it is done to.
+    /// The PodGroup, the Koordinator gang or the Job.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// The node, the ClusterQueue, the message of a condition, the label and its value, or the reason and the message of an event.
     pub text: String,
 }
 
-/// A flavor that was looked at.
+/// A flavor that the search evaluated.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FlavorReport {
-    /// Which pod set, from 0.
+    /// The index of the pod set, from 0.
     pub pod_set: usize,
     /// The flavor.
     pub name: String,
     /// `Fit`, `Reclaim`, `Preempt`, `NoCandidates`, `NoFit` or `Closed`.
     pub mode: String,
-    /// How many cohorts up the queue would borrow.
+    /// How many levels of cohorts up the queue would borrow.
     pub borrowing_level: usize,
-    /// Whether it was taken.
+    /// Whether the workload gets this flavor.
     pub chosen: bool,
-    /// By resource that does not fit as things are: how much more is asked for than is available, in the queue and by borrowing.
+    /// The resources that do not fit, each with the amount by which the request exceeds the quota of the queue and what it can borrow.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub short: BTreeMap<String, String>,
 }
@@ -135,33 +145,33 @@ pub struct FlavorReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LawReport {
-    /// Its name.
+    /// The name of the law.
     pub name: &'static str,
-    /// In words.
+    /// The reason as a sentence.
     pub text: String,
-    /// The pods that the preemptor waits for.
+    /// The victims that are still terminating.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
-    /// When the wait ends at the latest.
+    /// The latest time at which the wait ends.
     pub until: Option<String>,
-    /// The scheduling gates that the preemptor waits for.
+    /// The scheduling gates of the preemptor.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
-    /// The field that is not evaluated.
+    /// The field that Reprieve does not evaluate, for the law `Unsupported`.
     pub field: Option<String>,
 }
 
-/// What a plan costs; less is better, in the order of the fields.
+/// The cost of a plan: fields are compared in this order, and less is better.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostReport {
-    /// Pods taken against a disruption budget.
+    /// The number of victims that violate a disruption budget.
     pub budget_violations: usize,
     /// The highest priority among the victims.
     pub highest_priority: i32,
     /// The sum over all pods of (priority + 2^31).
     pub priority_sum: i64,
-    /// How many pods are taken.
+    /// The number of evicted pods.
     pub pods: usize,
     /// The earliest start among the victims of the highest priority.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,108 +183,111 @@ pub struct CostReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnitReport {
-    /// Its pods.
+    /// The pods of the unit.
     pub pods: Vec<String>,
-    /// Their nodes, each once.
+    /// The nodes of the pods, each once.
     pub nodes: Vec<String>,
-    /// The workload that it is, under a policy that preempts workloads.
+    /// The workload, under policy Kueue.
     pub workload: Option<String>,
-    /// The group that it is, if it yields whole.
+    /// The group, if it is only evicted as a whole.
     pub group: Option<String>,
-    /// The queue whose quota it uses.
+    /// The queue whose quota the unit uses.
     pub queue: Option<String>,
-    /// Its priority when it is asked to yield.
+    /// The priority of the unit as a candidate.
     pub priority: i32,
-    /// When its oldest pod started, or since when it holds its quota.
+    /// The start of the oldest pod, or the time at which the workload got its quota.
     pub started: Option<Timestamp>,
 }
 
-/// Why a victim is one.
+/// A victim and the reason why it is not spared.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VictimReport {
-    /// Who.
+    /// The unit.
     #[serde(flatten)]
     pub unit: UnitReport,
-    /// The pod that would not fit if it stayed.
+    /// The pod of the preemptor that would not fit if the victim stayed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pod: String,
-    /// Where that pod is placed.
+    /// The node of that pod.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// For a workload, the queues and cohorts by which it was reached, from the preemptor's to its own.
+    /// For a workload, the queues and cohorts from the preemptor's queue to the victim's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
-    /// The filter that would refuse it, or the ground on which a workload is taken.
+    /// The filter that would refuse the pod, or the reason for which a workload is preempted.
     pub filter: &'static str,
-    /// In words.
+    /// The reason as a sentence.
     pub text: String,
-    /// Where resources are why: each that would be short, and by how much.
+    /// The resources that would be short, with the missing amount.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub short: BTreeMap<String, String>,
-    /// The disruption budgets that the plan violates and that count a pod of this victim.
+    /// The disruption budgets that the plan violates and that select a pod of this victim.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violates: Vec<String>,
 }
 
-/// Why a unit is not taken.
+/// A unit that is not evicted, and the reason.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SparedReport {
-    /// Who.
+    /// The unit.
     #[serde(flatten)]
     pub unit: UnitReport,
     /// The law, or `Reprieved`.
     pub law: &'static str,
-    /// Whether taking it instead of a victim would cost the same.
+    /// Whether evicting the unit instead of a victim would cost the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub equal_cost: bool,
-    /// Whether the decision may depend on it: removing every entry that is not decisive changes nothing.
+    /// Whether the decision may depend on the unit: removing every unit that is not decisive does not change the decision.
     pub decisive: bool,
-    /// In words.
+    /// The reason as a sentence.
     pub text: String,
-    /// In words about several units that the law spares, where they are other words.
+    /// The sentence about several units, if it differs from `text`.
     #[serde(skip)]
     pub of_many: Option<String>,
-    /// Whether the search looked at it.
+    /// Whether the search evaluated the unit.
     #[serde(skip)]
     pub reached: bool,
+    /// Whether a law spares the unit; without one, `law` is the name of another reason.
+    #[serde(skip)]
+    pub is_lawful: bool,
 }
 
 impl SparedReport {
-    /// In words about several units that the law spares.
+    /// The sentence about several units that the same law spares.
     pub fn text_of_many(&self) -> &str {
         self.of_many.as_ref().unwrap_or(&self.text)
     }
 }
 
-/// What landing in a place means.
+/// A node or a domain, and whether the preemptor can land there.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReport {
-    /// The node or the domain.
+    /// The name of the node or of the domain.
     pub name: String,
-    /// Whether it is chosen, and if not why.
+    /// Whether the place is chosen.
     pub verdict: PlaceResult,
-    /// The filter or law that refuses it.
+    /// The filter or law that makes the place infeasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<&'static str>,
-    /// Whether the decision may depend on the place or on what runs there.
+    /// Whether the decision may depend on the place or on the pods there.
     pub decisive: bool,
-    /// In words.
+    /// The reason as a sentence.
     pub text: String,
-    /// Where resources are why it is refused: each that is short, and by how much.
+    /// The resources that are short, with the missing amount.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub short: BTreeMap<String, String>,
-    /// Whom landing there would take.
+    /// The pods that would be evicted there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
-    /// Where a member finds no place: each node, and why not.
+    /// If a member of the group fits on no node: the reason of each node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
 }
 
-/// What a place is to a decision.
+/// The result of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum PlaceResult {
     /// The preemptor lands there.

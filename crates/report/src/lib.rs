@@ -1,7 +1,10 @@
-//! Decisions in words: sentences, rows and JSON. Text for people is written here and nowhere else.
+//! Reports of decisions: sentences, rows and JSON types. The command line prints them, the scheduler writes the sentences into conditions
+//! and events and takes the list of actions of a plan from here.
+//!
+//! The engine returns ids and enum values; this crate adds names and text, and decides nothing.
 
 #![warn(missing_docs)]
-#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same words, on every machine")]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, reason = "same input, same text, on every machine")]
 
 pub mod answer;
 pub mod budget_report;

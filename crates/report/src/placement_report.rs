@@ -1,4 +1,4 @@
-//! What landing on each node, or in each domain, means to the preemptor: chosen, at what higher or equal cost, or why not.
+//! Reports on each node, or each domain, that the search evaluated: chosen, feasible at a higher or equal cost, or infeasible.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::reasons::{self, ReasonText};
 use crate::report_builder::ReportBuilder;
 use reprieve_loader::time::time;
 
-/// Puts places into words, compared with the chosen plan where there is one.
+/// Builds the reports on places. A feasible place is compared with the chosen plan, if there is one.
 pub struct Places<'a> {
-    pub naming: &'a ReportBuilder<'a>,
+    pub builder: &'a ReportBuilder<'a>,
     pub chosen: Option<&'a Plan>,
     pub preemptor: &'a PreemptorReport,
 }
 
 impl Places<'_> {
     pub fn nodes(&self, entries: &[NodeEntry]) -> Vec<PlacementReport> {
-        let name = |node: NodeId| self.naming.loaded.names.node(node);
+        let name = |node: NodeId| self.builder.loaded.names.node(node);
         let chosen = entries.iter().find(|entry| entry.verdict == NodeResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(entry.node));
         let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
@@ -37,7 +37,7 @@ impl Places<'_> {
         let report = |&NodeEntry { node, ref verdict, decisive }: &NodeEntry| {
             let place = match verdict {
                 NodeResult::Chosen => chosen_place(name(node), tie),
-                NodeResult::HigherCost(plan, difference) => self.dearer(name(node), plan, *difference, chosen_name),
+                NodeResult::HigherCost(plan, difference) => self.not_chosen(name(node), plan, *difference, chosen_name),
                 NodeResult::Infeasible(RefusedNode { refusal, shortages }) => {
                     self.refused_node(name(node), refusal, shortages)
                 }
@@ -48,7 +48,7 @@ impl Places<'_> {
     }
 
     pub fn domains(&self, entries: &[DomainEntry]) -> Vec<PlacementReport> {
-        let names = &self.naming.loaded.names;
+        let names = &self.builder.loaded.names;
         let name = |domain: &Domain| domain.part.map_or("the cluster", |(topology, part)| names.domain(topology, part));
         let chosen = entries.iter().find(|entry| entry.verdict == DomainResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(&entry.domain));
@@ -59,7 +59,9 @@ impl Places<'_> {
         let report = |DomainEntry { domain, verdict, decisive }: &DomainEntry| {
             let place = match verdict {
                 DomainResult::Chosen => chosen_place(name(domain), tie),
-                DomainResult::HigherCost(plan, difference) => self.dearer(name(domain), plan, *difference, chosen_name),
+                DomainResult::HigherCost(plan, difference) => {
+                    self.not_chosen(name(domain), plan, *difference, chosen_name)
+                }
                 DomainResult::Infeasible(refusal) => self.refused_domain(name(domain), refusal),
             };
             PlacementReport { decisive: *decisive, ..place }
@@ -67,28 +69,28 @@ impl Places<'_> {
         entries.iter().map(report).collect()
     }
 
-    /// `chosen` is the name of the chosen place.
-    fn dearer(&self, name: &str, plan: &Plan, difference: Option<Difference>, chosen: &str) -> PlacementReport {
-        let loaded = self.naming.loaded;
+    /// The report on a feasible place that is not chosen; `chosen` is the name of the chosen one.
+    fn not_chosen(&self, name: &str, plan: &Plan, difference: Option<Difference>, chosen: &str) -> PlacementReport {
+        let loaded = self.builder.loaded;
         let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
-        let mut victims: Vec<String> = pods.map(|&pod| self.naming.pod(pod)).collect();
+        let mut victims: Vec<String> = pods.map(|&pod| self.builder.pod(pod)).collect();
         victims.sort_unstable();
         let violated = Violations::of(loaded, &plan.victims).reports().into_iter().map(|budget| budget.name);
-        let against = match violates(&violated.collect::<Vec<_>>()) {
+        let violation = match violates(&violated.collect::<Vec<_>>()) {
             none if none.is_empty() => none,
             violates => format!(", which {violates}"),
         };
         let Cost { top, pods, .. } = plan.cost;
-        let takes = format!("would take {} of priority up to {}{against}", count(pods, "pod", "pods"), top.0);
+        let evicts = format!("would evict {} of priority up to {}{violation}", count(pods, "pod", "pods"), top.0);
         let text = match (difference, self.chosen) {
-            (None, _) | (_, None) => takes,
-            (Some(Difference::FirstByName), _) => format!("equal cost, first by name is {chosen}; {takes}"),
+            (None, _) | (_, None) => evicts,
+            (Some(Difference::FirstByName), _) => format!("equal cost, but {chosen} is first by name; {evicts}"),
             (Some(Difference::Nominated), _) => {
-                format!("equal cost, but {} is nominated to {chosen}; {takes}", self.preemptor.name)
+                format!("equal cost, but {} is nominated to {chosen}; {evicts}", self.preemptor.name)
             }
-            (Some(Difference::NoRoom), _) => format!("{takes}; {chosen} has room, and only quota is short"),
+            (Some(Difference::NoRoom), _) => format!("{evicts}; {chosen} has room, only quota is short"),
             (Some(difference), Some(best)) => {
-                format!("{takes}; higher cost than {chosen}: {}", higher(difference, &plan.cost, &best.cost))
+                format!("{evicts}; higher cost than {chosen}: {}", higher(difference, &plan.cost, &best.cost))
             }
         };
         let is_equal = difference.is_some_and(Difference::is_equal_cost);
@@ -97,40 +99,41 @@ impl Places<'_> {
     }
 
     fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlacementReport {
-        let ReasonText { name: filter, text, .. } = reasons::refusal(refusal, shortages, &self.naming.loaded.names);
+        let ReasonText { name: filter, text, .. } =
+            reasons::node_refusal(refusal, shortages, &self.builder.loaded.names);
         let short = match refusal {
-            NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) => self.naming.short(misfit, shortages),
+            NodeRefusal::Misfit(failure) | NodeRefusal::NoCandidate(failure) => self.builder.short(failure, shortages),
             NodeRefusal::Law(_) => BTreeMap::new(),
         };
         PlacementReport { filter: Some(filter), short, ..place(name, PlaceResult::Infeasible, text) }
     }
 
     fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlacementReport {
-        let names = &self.naming.loaded.names;
-        let (TooFew { placed, unplaced, misfits }, gone) = match refusal {
-            DomainRefusal::NoCandidate(too_few) => (too_few, "nobody there may be taken, and"),
-            DomainRefusal::TooFewPlaced(too_few) => (too_few, "with every candidate gone"),
+        let names = &self.builder.loaded.names;
+        let (TooFew { placed, unplaced, misfits: failures }, even_so) = match refusal {
+            DomainRefusal::NoCandidate(too_few) => (too_few, ", and no pod there may be evicted"),
+            DomainRefusal::TooFewPlaced(too_few) => (too_few, " even without all candidates"),
         };
-        let node = |NodeFilterFailure { node, misfit, shortages }: &NodeFilterFailure| {
-            (names.node(*node).to_owned(), reasons::misfit(misfit, shortages, names).text)
+        let node = |NodeFilterFailure { node, misfit: failure, shortages }: &NodeFilterFailure| {
+            (names.node(*node).to_owned(), reasons::filter_failure(failure, shortages, names).text)
         };
-        let who = unplaced.map(|pod| format!("; {} finds no place", self.naming.pod(pod))).unwrap_or_default();
-        let text = format!("{gone} {placed} of the {} pods that it needs fit{who}", self.preemptor.needed);
-        PlacementReport { nodes: misfits.iter().map(node).collect(), ..place(name, PlaceResult::Infeasible, text) }
+        let unplaced = unplaced.map(|pod| format!("; no node for {}", self.builder.pod(pod))).unwrap_or_default();
+        let text = format!("{placed} of {} required pods fit{even_so}{unplaced}", self.preemptor.needed);
+        PlacementReport { nodes: failures.iter().map(node).collect(), ..place(name, PlaceResult::Infeasible, text) }
     }
 }
 
-/// The first of these that means an equal cost.
+/// The first difference that means an equal cost, if there is one.
 fn equal(mut differences: impl Iterator<Item = Difference>) -> Option<Difference> {
     differences.find(|difference| difference.is_equal_cost())
 }
 
-/// `tie` says by what it is chosen where another place costs the same.
+/// `tie` is what decided between places of equal cost, if another place costs the same.
 fn chosen_place(name: &str, tie: Option<Difference>) -> PlacementReport {
     let text = match tie {
-        None => "costs least",
-        Some(Difference::Nominated) => "costs least; equal cost, nominated there already",
-        Some(_) => "costs least; equal cost, first by name",
+        None => "lowest cost",
+        Some(Difference::Nominated) => "equal cost, already nominated",
+        Some(_) => "equal cost, first by name",
     };
     place(name, PlaceResult::Chosen, text.to_owned())
 }
@@ -148,30 +151,30 @@ fn place(name: &str, verdict: PlaceResult, text: String) -> PlacementReport {
     }
 }
 
-/// What is higher about a cost than about that of the chosen plan.
+/// The first criterion by which a cost is higher than the cost of the chosen plan.
 fn higher(difference: Difference, cost: &Cost, chosen: &Cost) -> String {
     // The sum of priorities without the 2^31 that each pod adds to it.
     let sum = |cost: &Cost| i128::from(cost.weight) - (cost.pods as i128) * (1 << 31);
-    let start = |cost: &Cost| time(cost.oldest.0).map_or_else(|| "not yet".to_owned(), |start| start.to_string());
+    let start = |cost: &Cost| time(cost.oldest.0).map_or_else(|| "not started".to_owned(), |start| start.to_string());
     match difference {
         Difference::Violations => {
-            let pods = count(cost.violations, "pod counts", "pods count");
-            format!("{pods} against a PodDisruptionBudget instead of {}", chosen.violations)
+            let violations = count(cost.violations, "violation", "violations");
+            format!("{violations} of a PodDisruptionBudget instead of {}", chosen.violations)
         }
         Difference::TopPriority => format!("highest priority {} instead of {}", cost.top.0, chosen.top.0),
         Difference::Weight if cost.pods == chosen.pods => {
             format!("sum of priorities {} instead of {}", sum(cost), sum(chosen))
         }
         Difference::Weight if cost.pods > chosen.pods => {
-            format!("sum of the priorities of {} pods instead of {}", cost.pods, chosen.pods)
+            format!("sum of priorities over {} pods instead of {}", cost.pods, chosen.pods)
         }
         Difference::Weight => format!("sum of (priority + 2^31) {} instead of {}", cost.weight, chosen.weight),
         Difference::Pods => format!("{} instead of {}", count(cost.pods, "pod", "pods"), chosen.pods),
         Difference::Start => {
             let priority = cost.top.0;
-            format!("earliest start of its victims of priority {priority} {} instead of {}", start(cost), start(chosen))
+            format!("earliest start of a victim of priority {priority}: {} instead of {}", start(cost), start(chosen))
         }
-        Difference::OptedOut => "a victim opted out of being preempted".to_owned(),
+        Difference::OptedOut => "a victim has opted out of preemption".to_owned(),
         Difference::Originator => "a victim is the first pod of its application".to_owned(),
         Difference::FirstByName | Difference::Nominated | Difference::NoRoom => String::new(),
     }

@@ -1,5 +1,5 @@
-//! What is done to objects when a plan is carried out, in this order. `plan` shows the list, and the scheduler performs it: both have it
-//! from here, with the same labels, messages and reasons.
+//! The actions that carry out a decision, in order, with the messages of their conditions and events. `plan -o wide` shows the list and the
+//! scheduler executes it, so both have the same labels, messages and reasons.
 
 use reprieve_api::kinds::{Kind, ObjectKey};
 use reprieve_api::meta::NamespacedName;
@@ -15,28 +15,28 @@ use reprieve_loader::build::Loaded;
 use crate::decision::ActionReport;
 use crate::unit_ref::UnitRef;
 
-/// The label of a victim that another operator evicts.
+/// The label that asks another operator to evict a victim.
 pub const SOFT_EVICTION: &str = "scheduling.koordinator.sh/soft-eviction";
-/// The reason of the event of a pod or a workload that is a victim.
+/// Event reason on a victim.
 pub const PREEMPTED: &str = "Preempted";
-/// The reason of the event of a preemptor.
+/// Event reason on a preemptor.
 pub const PREEMPTING: &str = "Preempting";
-/// The reason of the event of a pod that is bound.
+/// Event reason on a bound pod.
 pub const SCHEDULED: &str = "Scheduled";
-/// The reason of the event of a workload that is admitted.
+/// Event reason on an admitted workload.
 pub const ADMITTED: &str = "Admitted";
-/// The reason and the message of the event of a Job that may have pods.
-pub const STARTED: (&str, &str) = ("Started", "its workload is admitted");
-/// The reason and the message of the event of a Job that may have none.
-pub const STOPPED: (&str, &str) = ("Stopped", "its workload has no quota, or is to yield it");
-/// The text of a nomination that is withdrawn.
+/// Event reason and message on a Job that is resumed.
+pub const STARTED: (&str, &str) = ("Started", "Workload admitted");
+/// Event reason and message on a Job that is suspended.
+pub const STOPPED: (&str, &str) = ("Stopped", "Workload has no quota or is being evicted");
+/// The detail of a nomination that is cleared.
 const NO_NODE: &str = "no node";
-/// How many victims the event of a preemptor names.
+/// The number of victims that the event on a preemptor names.
 const MAX_NAMED: usize = 5;
-/// The most characters that the value of a label may have.
-const MAX_LABEL: usize = 63;
+/// The limit of the API for the value of a label.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// Something that is done when a plan is carried out.
+/// An action of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedAction {
     /// Nominate a node for a pod of the preemptor.
@@ -46,7 +46,7 @@ pub enum PlannedAction {
         /// The node.
         node: String,
     },
-    /// Mark a pod as a victim: the condition `DisruptionTarget` with this message.
+    /// Mark a pod as a victim with the condition `DisruptionTarget`.
     Mark {
         /// The pod.
         pod: NamespacedName,
@@ -57,31 +57,31 @@ pub enum PlannedAction {
     Evict {
         /// The pod.
         pod: NamespacedName,
-        /// `Some`: the pod is not deleted; it gets the label [`SOFT_EVICTION`] with this value, for another operator to evict it.
+        /// If set, the pod is not deleted but gets the label [`SOFT_EVICTION`] with this value, and another operator evicts it.
         label: Option<String>,
-        /// Why it is a victim.
+        /// The reason, for the event.
         why: String,
     },
-    /// Evict a workload, and record an event about it: its pods are deleted, and it waits for quota again or is over.
+    /// Evict a workload, and record an event about it: its pods are deleted, and the workload is requeued or terminated.
     EvictWorkload {
         /// The workload.
         workload: NamespacedName,
-        /// Why it is a victim.
+        /// The reason, for the condition and the event.
         ground: PreemptionReason,
-        /// What becomes of it.
+        /// Whether the workload is requeued or terminated.
         then: OnPreemption,
-        /// Its Job, which is suspended.
+        /// The Job of the workload, to be suspended.
         job: Option<NamespacedName>,
     },
 }
 
-/// All that is done when a plan is carried out.
+/// The actions that carry out a plan.
 pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: &Plan) -> Vec<PlannedAction> {
     if let Policy::Kueue(_) = policy {
         return workload_evictions(loaded, plan);
     }
     let unit = preemptor(loaded, policy, ask);
-    // A pod that runs already, and only grows, is not nominated.
+    // A running pod that waits for a resize is not nominated.
     let pending = plan.placement.iter().filter(|(pod, _)| loaded.snapshot.bound_node(*pod).is_none());
     let nominations = pending.map(|&(pod, node)| PlannedAction::Nominate {
         pod: loaded.names.pod(pod).clone(),
@@ -98,9 +98,14 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: 
     nominations.chain(marks).chain(evictions).collect()
 }
 
-/// All that `run` does to carry out a decision, as rows; what is done already is left out. Under policies other than Kueue nominations
-/// and marks that are no longer needed are taken back.
-pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outcome: &Outcome) -> Vec<ActionReport> {
+/// The actions that carry out a decision, as rows, without those that the cluster shows as done. Under policies other than Kueue the list
+/// includes the removal of nominations and marks that the decision no longer needs.
+pub(crate) fn report_actions(
+    loaded: &Loaded,
+    policy: &Policy,
+    ask: &Preemptor,
+    outcome: &Outcome,
+) -> Vec<ActionReport> {
     let unit = preemptor(loaded, policy, ask);
     match (outcome, ask.preemptor) {
         (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), PreemptorId::Workload(_)) => Vec::new(),
@@ -115,7 +120,9 @@ pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outco
             rows.extend(unmarked(loaded, &unit, &[]));
             rows
         }
-        (Outcome::Unschedulable(_), _) => withdrawn(loaded, ask, &[]).chain(unmarked(loaded, &unit, &[])).collect(),
+        (Outcome::Unschedulable(_), _) => {
+            cleared_nominations(loaded, ask, &[]).chain(unmarked(loaded, &unit, &[])).collect()
+        }
         (Outcome::Preempt(plan), _) => {
             let mut actions = planned_actions(loaded, policy, ask, plan);
             actions.retain(|action| is_pending(loaded, &unit, action));
@@ -123,7 +130,7 @@ pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outco
                 |action: &PlannedAction| matches!(action, PlannedAction::Nominate { .. } | PlannedAction::Mark { .. });
             let (preparations, evictions): (Vec<_>, Vec<_>) = actions.into_iter().partition(prepares);
             let mut all = rows(&unit, &preparations);
-            all.extend(withdrawn(loaded, ask, &plan.placement));
+            all.extend(cleared_nominations(loaded, ask, &plan.placement));
             all.extend(unmarked(loaded, &unit, &plan.victims));
             all.extend(rows(&unit, &evictions));
             all
@@ -131,8 +138,7 @@ pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outco
     }
 }
 
-/// Whether there is something to do: a pod that is nominated to the node already is not nominated again, a victim that is marked for this
-/// preemptor is not marked again, and one that is leaving is left as it is.
+/// Whether an action still has an effect: the pod is not yet nominated to that node, not yet marked for this preemptor, not terminating.
 fn is_pending(loaded: &Loaded, unit: &UnitRef, action: &PlannedAction) -> bool {
     let pod_of = |name: &NamespacedName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
     let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
@@ -153,8 +159,8 @@ fn is_marked_for(loaded: &Loaded, pod: &Pod, unit: &UnitRef) -> bool {
     pod.marked_for.is_some_and(|preemptor| loaded.names.text(preemptor) == unit.to_string())
 }
 
-/// The nominations of the preemptor's pods that are not in the placement.
-fn withdrawn<'a>(
+/// Clears the nominations of the preemptor's pods that are not in the placement.
+fn cleared_nominations<'a>(
     loaded: &'a Loaded,
     ask: &'a Preemptor,
     placement: &'a [(PodId, NodeId)],
@@ -167,7 +173,7 @@ fn withdrawn<'a>(
     pods.map(|&pod| on_pod("Nominate", loaded.names.pod(pod), NO_NODE.to_owned()))
 }
 
-/// The marks of pods that are marked for a unit, stay, and are not among its victims.
+/// Removes the marks for a unit from pods that are neither terminating nor among its victims.
 fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterator<Item = ActionReport> {
     let snapshot = &loaded.snapshot;
     let is_spared = |&id: &PodId| {
@@ -179,7 +185,7 @@ fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterato
     spared.into_iter().map(|pod| on_pod("Unmark", loaded.names.pod(pod), String::new()))
 }
 
-/// A workload gets its quota, and its Job may have pods.
+/// Admits a workload and resumes its Job.
 fn admission(loaded: &Loaded, id: WorkloadId) -> Vec<ActionReport> {
     let (name, queue) = (loaded.names.workload(id), loaded.snapshot.workload(id).queue);
     let queue = queue.map(|queue| loaded.names.queue(queue)).unwrap_or_default();
@@ -189,7 +195,7 @@ fn admission(loaded: &Loaded, id: WorkloadId) -> Vec<ActionReport> {
     rows
 }
 
-/// The Job that a workload stands for.
+/// The Job that owns a workload.
 fn job_of(loaded: &Loaded, id: WorkloadId) -> Option<NamespacedName> {
     let job = loaded.snapshot.workload(id).job?;
     Some(NamespacedName::new(&loaded.names.workload(id).namespace, loaded.names.text(job)))
@@ -200,13 +206,13 @@ pub fn mark(preemptor: &UnitRef, pod: NamespacedName) -> PlannedAction {
     PlannedAction::Mark { pod, message: message(preemptor) }
 }
 
-/// Evicts a victim of a preemptor, in the way of the policy.
+/// Evicts a victim of a preemptor as the policy does: by deletion or by label.
 pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: String) -> PlannedAction {
     let is_soft = matches!(policy, Policy::Koordinator(policy) if !policy.deletes_victims);
     PlannedAction::Evict { pod, label: is_soft.then(|| label_value(&message(preemptor))), why }
 }
 
-/// The same for a plan of policy Kueue. A workload that was evicted already is left as it is.
+/// The actions of a plan of policy Kueue: one for each victim that is not evicted already.
 pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
     let victims = plan.victims.iter().zip(&plan.grounds).filter_map(|(&unit, &ground)| {
         let id = loaded.snapshot.unit(unit).workload?;
@@ -219,7 +225,7 @@ pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
     victims.collect()
 }
 
-/// The preemptor by name, as victims refer to it.
+/// The reference to the preemptor that its victims carry.
 pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
     let names = &loaded.names;
     match (policy, ask.preemptor) {
@@ -239,54 +245,54 @@ fn why(loaded: &Loaded, policy: &Policy, ask: &Preemptor, victim: UnitId) -> Str
     let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
     let for_daemon = matches!(ask.preemptor, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
     match (policy, queue) {
-        (Policy::YuniKorn, _) if for_daemon => "a pod of a DaemonSet needs its node".to_owned(),
-        (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),
-        _ => format!("its priority {} is below {}", victim.priority.0, ask.priority.0),
+        (Policy::YuniKorn, _) if for_daemon => "a DaemonSet pod needs the node".to_owned(),
+        (Policy::YuniKorn, Some(queue)) => format!("queue {} uses more than its guarantee", names.queue(queue)),
+        _ => format!("priority {} is below {}", victim.priority.0, ask.priority.0),
     }
 }
 
-/// The message of the event of a pod that is bound.
+/// Event message on a bound pod.
 pub fn bound(node: &str) -> String {
     format!("bound to {node}")
 }
 
-/// The message of the event of a workload that is admitted.
+/// Event message on an admitted workload.
 pub fn admitted(cluster_queue: &str) -> String {
     format!("admitted by ClusterQueue {cluster_queue}")
 }
 
-/// The message of the condition of a victim.
+/// Condition message on a victim.
 pub fn message(preemptor: &UnitRef) -> String {
     format!("preempted for {preemptor}")
 }
 
-/// The message of the event of a victim.
+/// Event message on a victim.
 pub fn preempted(preemptor: &UnitRef, why: &str) -> String {
     format!("{}: {why}", message(preemptor))
 }
 
-/// The message of the condition of a workload that is a victim.
+/// Condition message on a workload that is a victim.
 pub fn workload_preempted(preemptor: &NamespacedName, ground: PreemptionReason) -> String {
     format!("preempted for workload {preemptor}: {ground:?}")
 }
 
-/// The message of the event of a preemptor: why each victim is evicted, for the first few.
+/// Event message on a preemptor: the first victims, each with the reason.
 pub fn preempting(victims: &[(ObjectKey, String)]) -> String {
-    let named = victims.iter().take(MAX_NAMED).map(|(victim, why)| format!("{victim} yields for it: {why}"));
+    let named = victims.iter().take(MAX_NAMED).map(|(victim, why)| format!("evicting {victim}: {why}"));
     let others = victims.len().saturating_sub(MAX_NAMED);
-    let rest = (others > 0).then(|| format!("and {others} others"));
+    let rest = (others > 0).then(|| format!("and {others} more"));
     named.chain(rest).collect::<Vec<_>>().join("; ")
 }
 
-/// The message of the event of a workload for which another one is evicted.
+/// Event message on a workload for which another one is evicted.
 pub fn preempting_workload(victim: &NamespacedName) -> String {
-    format!("Workload {victim} yields for it")
+    format!("evicting Workload {victim}")
 }
 
-/// A message as the value of a label: with the characters that the API allows, and no longer than it allows.
+/// A message as the value of a label, with the characters and the length that the API allows.
 fn label_value(message: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let text: String = message.chars().map(allowed).take(MAX_LABEL).collect();
+    let text: String = message.chars().map(allowed).take(MAX_LABEL_LENGTH).collect();
     text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
@@ -324,32 +330,27 @@ pub(crate) fn rows(unit: &UnitRef, actions: &[PlannedAction]) -> Vec<ActionRepor
     if !victims.is_empty() {
         let text = format!("{PREEMPTING}: {}", preempting(&victims));
         let name = unit.key().name.to_string();
-        rows.push(match unit {
-            UnitRef::Group(_) | UnitRef::Job(_) => ActionReport { group: name, ..row("Event", text) },
-            UnitRef::Pod(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_) => {
-                ActionReport { pod: name, ..row("Event", text) }
-            }
-        });
+        let (pod, group) = match unit {
+            UnitRef::Group(_) | UnitRef::Job(_) => (String::new(), name),
+            UnitRef::Pod(_) | UnitRef::Workload(_) | UnitRef::BatchJob(_) => (name, String::new()),
+        };
+        rows.push(ActionReport { action: "Event", pod, group, text, ..ActionReport::default() });
     }
     rows
 }
 
-fn row(action: &'static str, text: String) -> ActionReport {
-    ActionReport { action, pod: String::new(), workload: String::new(), group: String::new(), text }
-}
-
 fn on_pod(action: &'static str, pod: &NamespacedName, text: String) -> ActionReport {
-    ActionReport { pod: pod.to_string(), ..row(action, text) }
+    ActionReport { action, pod: pod.to_string(), text, ..ActionReport::default() }
 }
 
-/// What is done to a Job, and the event of it.
+/// An action on a Job, and the event about it.
 fn on_job(action: &'static str, job: &NamespacedName, (reason, message): (&str, &str)) -> [ActionReport; 2] {
-    let row = |action, text| ActionReport { group: job.to_string(), ..row(action, text) };
+    let row = |action, text| ActionReport { action, group: job.to_string(), text, ..ActionReport::default() };
     [row(action, String::new()), row("Event", format!("{reason}: {message}"))]
 }
 
 fn on_workload(action: &'static str, workload: &NamespacedName, text: String) -> ActionReport {
-    ActionReport { workload: workload.to_string(), ..row(action, text) }
+    ActionReport { action, workload: workload.to_string(), text, ..ActionReport::default() }
 }
 
 #[cfg(test)]
@@ -357,19 +358,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_value_is_valid() {
+    fn label_value_is_valid() {
         assert_eq!(label_value("preempted for PodGroup a/b"), "preempted-for-PodGroup-a-b");
         assert_eq!(label_value(&"x".repeat(80)).len(), 63);
         assert_eq!(label_value("preempted for Pod a/b."), "preempted-for-Pod-a-b");
     }
 
     #[test]
-    fn the_event_of_a_preemptor_names_the_first_victims() {
-        let victim = |at: usize| {
-            (ObjectKey::new(Kind::Pod, NamespacedName::new("default", &format!("v{at}"))), "why".to_owned())
+    fn event_of_a_preemptor_names_the_first_victims() {
+        let victim = |index: usize| {
+            (ObjectKey::new(Kind::Pod, NamespacedName::new("default", &format!("v{index}"))), "why".to_owned())
         };
         let victims: Vec<_> = (0..7).map(victim).collect();
-        assert!(preempting(&victims[..1]).eq("Pod default/v0 yields for it: why"));
-        assert!(preempting(&victims).ends_with("Pod default/v4 yields for it: why; and 2 others"));
+        assert!(preempting(&victims[..1]).eq("evicting Pod default/v0: why"));
+        assert!(preempting(&victims).ends_with("evicting Pod default/v4: why; and 2 more"));
     }
 }

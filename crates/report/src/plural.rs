@@ -1,6 +1,6 @@
-//! Counts with their noun.
+//! Numbers with a noun in the singular or plural.
 
-/// `1 pod is`, `2 pods are`.
-pub fn count(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
+/// `1 pod`, `2 pods`.
+pub fn count(n: usize, singular: &str, plural: &str) -> String {
+    format!("{n} {}", if n == 1 { singular } else { plural })
 }

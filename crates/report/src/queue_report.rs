@@ -14,38 +14,38 @@ use reprieve_loader::Loaded;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueReport {
-    /// Its path.
+    /// The path from the root, separated by dots.
     pub name: String,
     /// How many queues are above it.
     #[serde(skip)]
     pub depth: usize,
-    /// By resource, for those that the preemptor asks for and those that the queue has a guarantee or a maximum of.
+    /// The resources that the preemptor requests or for which the queue has a guarantee or a maximum.
     pub resources: BTreeMap<String, QueueAmounts>,
 }
 
-/// One resource of a queue.
+/// One resource of a queue: guarantee, maximum and usage.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueAmounts {
-    /// What it is guaranteed.
+    /// The guarantee, if the queue has one for this resource.
     pub guarantee: Option<FormattedAmount>,
-    /// How much may be used.
+    /// The maximum, if the queue has one for this resource.
     pub maximum: Option<FormattedAmount>,
-    /// What is used before.
+    /// Usage before the decision is carried out.
     pub used: FormattedAmount,
-    /// What is used once the victims are gone and the preemptor runs.
+    /// Usage after the victims are evicted and the preemptor runs.
     pub after: FormattedAmount,
 }
 
-/// An amount as a number to draw and as a person writes it.
+/// An amount as a number, for bars, and as a Kubernetes quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct FormattedAmount {
-    /// In thousandths of cpu and whole units of everything else.
+    /// Millicores of cpu, whole units of any other resource.
     #[serde(skip)]
     pub number: i64,
-    /// As a person writes it.
+    /// A Kubernetes quantity.
     pub text: String,
 }
 
@@ -59,8 +59,8 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
         let requests = snapshot.requests(snapshot.pod(pod).shape);
         let path = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue));
         for queue in path {
-            for (at, request) in requests.iter().enumerate() {
-                *change.entry((queue, at)).or_default() += sign * request;
+            for (index, request) in requests.iter().enumerate() {
+                *change.entry((queue, index)).or_default() += sign * request;
             }
         }
     };
@@ -75,22 +75,22 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
     for &(pod, _) in placed {
         charge(pod, 1);
     }
-    let asked = |at: usize| members.iter().any(|&pod| snapshot.requests(snapshot.pod(pod).shape)[at] > 0);
+    let requested = |index: usize| members.iter().any(|&pod| snapshot.requests(snapshot.pod(pod).shape)[index] > 0);
     let mut reports: Vec<QueueReport> = tree
         .ids()
         .map(|id| {
             let queue = tree.get(id);
             let amounts = resources.iter().filter_map(|&resource| {
-                let at = resource.index();
+                let index = resource.index();
                 let name = loaded.names.resource(resource);
                 let amount = |number: i64| FormattedAmount { number, text: format(name, number) };
                 let defined = |number: i64| (number != UNDEFINED).then(|| amount(number));
-                let (guarantee, maximum) = (defined(queue.guarantee[at]), defined(queue.limit[at]));
-                let matters = asked(at) && resource != ResourceId::PODS
+                let (guarantee, maximum) = (defined(queue.guarantee[index]), defined(queue.limit[index]));
+                let matters = requested(index) && resource != ResourceId::PODS
                     || guarantee.is_some()
                     || maximum.is_some() && queue.parent.is_some();
-                let used = tree.used(id)[at];
-                let after = used + change.get(&(id, at)).copied().unwrap_or_default();
+                let used = tree.used(id)[index];
+                let after = used + change.get(&(id, index)).copied().unwrap_or_default();
                 matters.then(|| {
                     (name.to_owned(), QueueAmounts { guarantee, maximum, used: amount(used), after: amount(after) })
                 })
@@ -102,6 +102,6 @@ pub fn queues(loaded: &Loaded, members: &[PodId], outcome: &Outcome) -> Vec<Queu
             }
         })
         .collect();
-    reports.sort_by(|one, other| one.name.split('.').cmp(other.name.split('.')));
+    reports.sort_by(|a, b| a.name.split('.').cmp(b.name.split('.')));
     reports
 }

@@ -1,4 +1,4 @@
-//! The tree of quotas before and after a decision of policy Kueue, for output.
+//! The quota tree of policy Kueue before and after a decision.
 
 use reprieve_engine::policy::kueue::{Assignment, FlavorResourceUsage, Kueue, QueueUsage, queue_usage};
 use reprieve_engine::{FlavorId, FlavorResourceId, Outcome, QueueId, QuotaResourceId, WorkloadId};
@@ -15,22 +15,22 @@ use reprieve_loader::Loaded;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CohortReport {
-    /// Its name.
+    /// The name of the ClusterQueue or Cohort.
     pub name: String,
-    /// How many cohorts are above it.
+    /// The number of cohorts above.
     #[serde(skip)]
     pub depth: usize,
-    /// The cohort above it.
+    /// The parent cohort.
     pub cohort: Option<String>,
-    /// The quota that the preemptor asks for.
+    /// The quota of the flavors and resources that the preemptor requests.
     pub quota: Vec<FlavorQuotaReport>,
-    /// Under fair sharing: its share, in thousandths rounded down, or `infinite`.
+    /// Under fair sharing: the share before, in thousandths rounded down, or `infinite`.
     pub share: Option<String>,
-    /// The same afterwards.
+    /// The share after.
     pub share_after: Option<String>,
 }
 
-/// One resource of one flavor.
+/// The quota of one resource of one flavor.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FlavorQuotaReport {
@@ -38,19 +38,19 @@ pub struct FlavorQuotaReport {
     pub flavor: String,
     /// The resource.
     pub resource: String,
-    /// What it, and everything below it, has of its own.
+    /// The nominal quota of the queue or cohort and of everything below.
     pub nominal: FormattedAmount,
-    /// What is used in and below it.
+    /// Usage before, in and below the queue or cohort.
     pub used: FormattedAmount,
-    /// What of that is more than its own.
+    /// Usage above the nominal quota, before.
     pub borrowed: FormattedAmount,
-    /// What of its own others use.
+    /// Nominal quota that other queues use.
     pub lent: FormattedAmount,
-    /// What is used once the victims are gone and the preemptor runs.
+    /// Usage after the victims are evicted and the preemptor runs.
     pub after: FormattedAmount,
-    /// What of that is more than its own.
+    /// Usage above the nominal quota, after.
     pub borrowed_after: FormattedAmount,
-    /// What of its own others use then.
+    /// Nominal quota that other queues use after.
     pub lent_after: FormattedAmount,
 }
 
@@ -60,18 +60,18 @@ pub fn quotas(
     policy: &Kueue,
     preemptor: WorkloadId,
     outcome: &Outcome,
-    given: Option<&Assignment>,
+    assignment: Option<&Assignment>,
 ) -> Vec<CohortReport> {
     let snapshot = &loaded.snapshot;
     let Some(queue) = snapshot.workload(preemptor).queue else { return Vec::new() };
-    let cells = cells(loaded, preemptor, queue, given);
+    let cells = cells(loaded, preemptor, queue, assignment);
     let ids: Vec<FlavorResourceId> = cells.iter().map(|(cell, _, _)| *cell).collect();
-    let gone: Vec<WorkloadId> = match outcome {
+    let evicted: Vec<WorkloadId> = match outcome {
         Outcome::Preempt(plan) => plan.victims.iter().filter_map(|&unit| snapshot.unit(unit).workload).collect(),
         Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => Vec::new(),
     };
     let before = queue_usage(snapshot, policy, queue, &ids, &[], None);
-    let after = queue_usage(snapshot, policy, queue, &ids, &gone, given);
+    let after = queue_usage(snapshot, policy, queue, &ids, &evicted, assignment);
     let report = |(before, after): (&QueueUsage, &QueueUsage)| {
         let cohort = snapshot.queues().get(before.queue).parent;
         let quota = cells.iter().zip(before.cells.iter().zip(&after.cells));
@@ -89,27 +89,28 @@ pub fn quotas(
     before.iter().zip(&after).map(report).collect()
 }
 
-/// What it is given; or, where it gets nothing, all that its queue has of what it asks for.
+/// The flavors and resources of the assignment; without one, all that the preemptor's queue offers of the requested resources.
 fn cells(
     loaded: &Loaded,
     preemptor: WorkloadId,
     queue: QueueId,
-    given: Option<&Assignment>,
+    assignment: Option<&Assignment>,
 ) -> Vec<(FlavorResourceId, FlavorId, QuotaResourceId)> {
     let rules = loaded.snapshot.quota_rules();
     let sets = &loaded.snapshot.workload(preemptor).pod_sets;
-    let asked = |resource: QuotaResourceId| {
+    let is_requested = |resource: QuotaResourceId| {
         let mut requests = sets.iter().flat_map(|set| &set.requests);
         requests.any(|(of, amount)| *of == resource && *amount > 0) || rules.pods == Some(resource)
     };
     let mut cells = Vec::new();
     for group in &rules.queues[queue.index()].groups {
         for &flavor in &group.flavors {
-            for &resource in group.resources.iter().filter(|resource| asked(**resource)) {
+            for &resource in group.resources.iter().filter(|resource| is_requested(**resource)) {
                 let cell = rules.cell(flavor, resource);
-                let is_given =
-                    |cell: &FlavorResourceId| given.is_none_or(|given| given.usage.iter().any(|(of, _)| of == cell));
-                cells.extend(cell.filter(is_given).map(|cell| (cell, flavor, resource)));
+                let is_assigned = |cell: &FlavorResourceId| {
+                    assignment.is_none_or(|assignment| assignment.usage.iter().any(|(of, _)| of == cell))
+                };
+                cells.extend(cell.filter(is_assigned).map(|cell| (cell, flavor, resource)));
             }
         }
     }

@@ -1,4 +1,7 @@
-//! Reasons are values; here they become words. Every law and every filter has one name and one sentence.
+//! Reasons as text: every law and every filter has one name and one sentence. The engine returns reasons as values; no code parses the text.
+//!
+//! A sentence about a law of several policies, of Kubernetes or of Koordinator is in `shared`, one about Kueue or YuniKorn in the file of
+//! that policy. Sentences without data are here.
 
 mod filters;
 mod kueue;
@@ -8,7 +11,7 @@ mod yunikorn;
 use reprieve_engine::laws::Law;
 use reprieve_engine::{ResourceId, Timestamp};
 
-pub use filters::{misfit, refusal};
+pub use filters::{filter_failure, node_refusal};
 pub(crate) use kueue::share;
 use reprieve_api::quantity::format;
 use reprieve_loader::Names;
@@ -17,16 +20,15 @@ use reprieve_loader::time::time;
 /// A name that programs compare and a sentence that people read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReasonText {
-    /// One word.
+    /// One word in CamelCase.
     pub name: &'static str,
-    /// A sentence without its full stop.
+    /// A sentence without a full stop.
     pub text: String,
-    /// The sentence about several units, where it is another one.
+    /// The sentence about several units, if it differs from the one about a single unit.
     pub of_many: Option<String>,
 }
 
 impl ReasonText {
-    /// With another sentence about several units.
     pub(crate) fn of_many(self, text: impl Into<String>) -> Self {
         Self { of_many: Some(text.into()), ..self }
     }
@@ -36,70 +38,71 @@ pub(crate) fn reason_text(name: &'static str, text: impl Into<String>) -> Reason
     ReasonText { name, text: text.into(), of_many: None }
 }
 
-/// A law. Longer texts are in a file for each policy that has several, those of other laws in `shared`.
+/// The name and the sentence of a law. A sentence begins with a fact about the unit that the law spares or refuses, whose name the
+/// reader sees beside it.
 pub fn law(law: &Law, names: &Names) -> ReasonText {
     match law {
         // Shared laws.
         Law::Priority { candidate } => shared::priority(*candidate),
         Law::Toleration { pod, until } => shared::toleration(names.pod(*pod), *until),
-        Law::ProtectedNamespace => reason_text("ProtectedNamespace", "nobody is preempted in its namespace")
-            .of_many("nobody is preempted in their namespaces"),
-        Law::OptOut { pod } => reason_text("OptOut", format!("{} opted out of being preempted", names.pod(*pod)))
-            .of_many("they opted out of being preempted"),
-        Law::UnknownPriorityClass { pod } => shared::unknown_class(names.pod(*pod)),
-        Law::PreemptionPolicyNever => reason_text("PreemptionPolicyNever", "its preemptionPolicy is Never"),
+        Law::ProtectedNamespace => reason_text("ProtectedNamespace", "the namespace is protected from preemption")
+            .of_many("the namespaces are protected from preemption"),
+        Law::OptOut { pod } => reason_text("OptOut", format!("{} has opted out of preemption", names.pod(*pod)))
+            .of_many("the pods have opted out of preemption"),
+        Law::UnknownPriorityClass { pod } => shared::unknown_priority_class(names.pod(*pod)),
+        Law::PreemptionPolicyNever => reason_text("PreemptionPolicyNever", "preemptionPolicy is Never"),
         Law::SchedulingGates { pod, gates, gated } => shared::scheduling_gates(*pod, gates, *gated, names),
         Law::OtherScheduler { pod, members } => shared::other_scheduler(names.pod(*pod), *members),
         Law::Unsupported { pod, field } => shared::unsupported(*pod, names.text(*field), names),
-        Law::NoQueue => reason_text("NoQueue", "it is in no queue").of_many("they are in no queue"),
+        Law::NoQueue => reason_text("NoQueue", "not in any queue"),
         Law::PreemptionDelay { until } => {
-            reason_text("PreemptionDelay", format!("it may preempt from {} on", format_time(*until)))
+            reason_text("PreemptionDelay", format!("the preemptor may not preempt before {}", format_time(*until)))
         }
-        Law::PreemptionInProgress { leaving, nodes, until } => shared::underway(leaving, nodes, *until, names),
+        Law::PreemptionInProgress { leaving, nodes, until } => shared::in_progress(leaving, nodes, *until, names),
         // Kubernetes.
-        Law::GroupMismatch { member, about } => shared::disagreement(names.pod(*member), about),
+        Law::GroupMismatch { member, about } => shared::group_mismatch(names.pod(*member), about),
         // YuniKorn.
         Law::NotUnderGuarantee { queue, short } => yunikorn::not_under_guarantee(*queue, short, names),
-        Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::too_large(*queue, short, names),
+        Law::ExceedsGuaranteeHeadroom { queue, short } => yunikorn::exceeds_headroom(*queue, short, names),
         Law::NotOverGuarantee { queue, left } => yunikorn::not_over_guarantee(*queue, *left, names),
         Law::WouldBreakGuarantee { queue, resource, guarantee, after } => {
-            yunikorn::keeps_guarantee(*queue, *resource, *guarantee, *after, names)
+            yunikorn::would_break_guarantee(*queue, *resource, [*guarantee, *after], names)
         }
         Law::HigherPriority { candidate, limit } => yunikorn::higher_priority(*candidate, *limit),
         Law::Fence { root } => yunikorn::fence(*root, names),
-        Law::SameQueue => reason_text("SameQueue", "it is in the preemptor's own queue")
-            .of_many("they are in the preemptor's own queue"),
+        Law::SameQueue => reason_text("SameQueue", "in the same queue as the preemptor"),
         Law::QueueDisabled { queue } => {
-            reason_text("QueueDisabled", format!("queue {} yields nobody", names.queue(*queue)))
+            reason_text("QueueDisabled", format!("preemption of pods in queue {} is disabled", names.queue(*queue)))
         }
-        Law::DaemonSet => reason_text("DaemonSet", "it belongs to a DaemonSet").of_many("they belong to DaemonSets"),
-        Law::Terminating => reason_text("Terminating", "it is leaving already").of_many("they are leaving already"),
-        Law::PreemptionDisabled => reason_text("PreemptionDisabled", "preemption is switched off in the partition"),
+        Law::DaemonSet => reason_text("DaemonSet", "part of a DaemonSet"),
+        Law::Terminating => reason_text("Terminating", "already terminating"),
+        Law::PreemptionDisabled => reason_text("PreemptionDisabled", "preemption is disabled in the partition"),
         Law::QueueLimit { queue } => {
-            reason_text("QueueLimit", format!("queue {} would be over its maximum", names.queue(*queue)))
+            reason_text("QueueLimit", format!("queue {} would exceed its maximum", names.queue(*queue)))
         }
         Law::NodeReserved { pod } => {
             reason_text("NodeReserved", format!("the node is reserved for {}", names.pod(*pod)))
         }
         // Koordinator.
-        Law::SameJob => reason_text("SameJob", "it is of the preemptor's own job"),
-        Law::NotPreemptible => reason_text("NotPreemptible", "it cannot be preempted, by its label or by default"),
+        Law::SameJob => reason_text("SameJob", "part of the preemptor's own job"),
+        Law::NotPreemptible => reason_text("NotPreemptible", "not preemptible, by label or by default"),
         Law::CanPreemptLabelMissing => reason_text(
             "CanPreemptLabelMissing",
-            "it does not say quota.scheduling.koordinator.sh/can-preempt: \"true\", which is required",
+            "the required label quota.scheduling.koordinator.sh/can-preempt: \"true\" is missing",
         ),
         Law::TooFewMembers { members, needed } => {
-            reason_text("TooFewMembers", format!("its job has {members} of the {needed} pods that it needs"))
+            reason_text("TooFewMembers", format!("the job has {members} of {needed} required pods"))
         }
         Law::QuotaLimit { queue, over } => shared::quota_limit(*queue, over, names),
         // Kueue.
-        Law::Inactive => reason_text("Inactive", "its spec.active is false, so that it asks for no quota"),
-        Law::NamespaceNotSelected { queue } => kueue::namespace(names.queue(*queue)),
+        Law::Inactive => reason_text("Inactive", "spec.active is false, so the workload requests no quota"),
+        Law::NamespaceNotSelected { queue } => kueue::namespace_not_selected(names.queue(*queue)),
         Law::InvalidResources => kueue::invalid_resources(),
         Law::OtherCohort => kueue::other_cohort(),
-        Law::NotContested => reason_text("NotContested", "it holds nothing of what is short")
-            .of_many("they hold nothing of what is short"),
-        Law::QueuePolicyNever => kueue::keeps_peace(),
+        Law::NotContested => {
+            reason_text("NotContested", "uses none of the missing quota").of_many("use none of the missing quota")
+        }
+        Law::QueuePolicyNever => kueue::queue_policy_never(),
         Law::WithinQuota { queue, has_lost } => kueue::within_quota(names.queue(*queue), *has_lost),
         Law::FairShare { own, queue, theirs, is_final } => {
             kueue::fair_share(*own, names.queue(*queue), *theirs, *is_final)
@@ -108,7 +111,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
     }
 }
 
-/// A moment in RFC 3339.
+/// A time in RFC 3339.
 pub fn format_time(timestamp: Timestamp) -> String {
     time(timestamp).map_or_else(|| "the end of time".to_owned(), |time| time.to_string())
 }
@@ -120,8 +123,8 @@ fn amount(resource: ResourceId, amount: i64, names: &Names) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn list(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.collect();
+pub(crate) fn list(items: impl IntoIterator<Item = String>) -> String {
+    let items: Vec<String> = items.into_iter().collect();
     match items.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         items => items.concat(),

@@ -1,11 +1,10 @@
-//! The report of a decision.
+//! Builds the report of a decision: `plan` prints the report, the scheduler keeps it for its status and its log.
 
 use jiff::Timestamp;
 use reprieve_engine::explanation::Explanation;
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::Policy;
-use reprieve_engine::policy::kueue::PreemptionReason;
-use reprieve_engine::{Decision, Outcome, UnitId};
+use reprieve_engine::{Decision, Outcome};
 
 use crate::answer::named;
 use crate::budget_report::Violations;
@@ -18,7 +17,7 @@ use crate::quota_report::quotas;
 use reprieve_loader::time::time;
 use reprieve_loader::{Loaded, Question, policy_name};
 
-use crate::decision::{DecisionReport, ExplanationReport, LawReport, PreemptorReport, VictimReport};
+use crate::decision::{DecisionReport, ExplanationReport, LawReport, PreemptorKind, PreemptorReport, VictimReport};
 use crate::report_builder::{ReportBuilder, cost};
 
 /// Decides a question and explains the decision.
@@ -27,7 +26,7 @@ pub fn report(question: &Question, loaded: &mut Loaded) -> DecisionReport {
     explained(question, loaded, &decision, &explanation)
 }
 
-/// The report of a decision that was made with its explanation.
+/// The report of a decision that the caller has made, with the explanation that the engine recorded.
 pub fn explained(
     question: &Question,
     loaded: &Loaded,
@@ -36,9 +35,9 @@ pub fn explained(
 ) -> DecisionReport {
     let Decision { outcome, assignment } = decision;
     let ask = question.ask(loaded);
-    let naming = ReportBuilder { loaded };
-    let preemptor = naming.preemptor(&ask);
-    let explained = naming.explanation(&preemptor, &ask, outcome, explanation);
+    let builder = ReportBuilder { loaded };
+    let preemptor = builder.preemptor(&ask);
+    let explained = builder.explanation(&preemptor, &ask, outcome, explanation);
     let violated = explained.budgets.iter().map(|budget| budget.sentence("the plan"));
     DecisionReport {
         api_version: "reprieve.dev/v1alpha1",
@@ -53,7 +52,7 @@ pub fn explained(
                 Policy::YuniKorn | Policy::Koordinator(_) => queues(loaded, &ask.members, outcome),
             },
             admission: match (question.preemptor, assignment) {
-                (PreemptorId::Workload(id), Some(given)) => Some(admission(loaded, id, given)),
+                (PreemptorId::Workload(id), Some(assignment)) => Some(admission(loaded, id, assignment)),
                 _ => None,
             },
             quotas: match (&question.policy, question.preemptor) {
@@ -62,7 +61,7 @@ pub fn explained(
                 }
                 _ => Vec::new(),
             },
-            actions: planned_actions::carry_out(loaded, &question.policy, &ask, outcome),
+            actions: planned_actions::report_actions(loaded, &question.policy, &ask, outcome),
             ..explained
         },
         preemptor,
@@ -78,70 +77,59 @@ impl ReportBuilder<'_> {
         outcome: &Outcome,
         explanation: &Explanation,
     ) -> ExplanationReport {
-        let law = match outcome {
-            Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => Some(self.law(law)),
-            Outcome::Schedule(_) | Outcome::Preempt(_) | Outcome::Unschedulable(None) => None,
-        };
-        let plan = match outcome {
-            Outcome::Preempt(plan) => Some(plan),
-            Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_) => None,
+        let (law, plan) = match outcome {
+            Outcome::Wait(law) | Outcome::Unschedulable(Some(law)) => (Some(self.law(law)), None),
+            Outcome::Preempt(plan) => (None, Some(plan)),
+            Outcome::Schedule(_) | Outcome::Unschedulable(None) => (None, None),
         };
         let violations = Violations::of(self.loaded, plan.map_or(&[], |plan| &plan.victims));
         let violating = |victim: VictimReport, unit| VictimReport { violates: violations.by(unit), ..victim };
-        let places = Places { naming: self, chosen: plan, preemptor };
+        let places = Places { builder: self, chosen: plan, preemptor };
         ExplanationReport {
             budgets: violations.reports(),
             summary: self.summary(preemptor, outcome, law.as_ref()),
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
-            victims: match outcome {
-                Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
-                    let grounds = plan.victims.iter().zip(&plan.grounds);
+            victims: match plan {
+                Some(plan) if !plan.grounds.is_empty() => {
                     let own = self.own_queue(ask);
-                    let victim = |(unit, ground): (&UnitId, &PreemptionReason)| {
-                        violating(self.workload_victim(own, *unit, *ground), *unit)
-                    };
-                    grounds.map(victim).collect()
+                    let victims = plan.victims.iter().zip(&plan.grounds);
+                    victims.map(|(&unit, &why)| violating(self.workload_victim(own, unit, why), unit)).collect()
                 }
                 _ => explanation.victims.iter().map(|reason| violating(self.victim(reason), reason.unit)).collect(),
             },
             spared: explanation.spared.iter().map(|entry| self.spared(entry)).collect(),
             nodes: places.nodes(&explanation.nodes),
             domains: places.domains(&explanation.domains),
-            flavors: explanation.flavors.iter().map(|tried| self.flavor(tried)).collect(),
+            flavors: explanation.flavors.iter().map(|attempt| self.flavor(attempt)).collect(),
             ..ExplanationReport::default()
         }
     }
 
     fn summary(&self, preemptor: &PreemptorReport, outcome: &Outcome, law: Option<&LawReport>) -> String {
         let name = &preemptor.name;
-        let placed = |n: usize| match preemptor.kind {
-            "PodGroup" => format!(", {n} of {} pods", preemptor.pods.len()),
-            _ => String::new(),
+        let placed = |pods: usize| match preemptor.kind {
+            PreemptorKind::PodGroup => format!(" with {pods} of {} pods", preemptor.pods.len()),
+            PreemptorKind::Pod | PreemptorKind::Workload => String::new(),
         };
         match (outcome, law) {
-            (Outcome::Schedule(placement), _) => format!("{name} fits now, with no victim{}", placed(placement.len())),
+            (Outcome::Schedule(placement), _) => format!("{name} fits{} without preemption", placed(placement.len())),
+            (Outcome::Preempt(plan), _) if preemptor.kind == PreemptorKind::Workload => {
+                let nodes = if plan.placement.is_empty() { "" } else { ", with a node for every pod," };
+                let victims = count(plan.victims.len(), "workload", "workloads");
+                format!("{name} can be admitted{nodes} after evicting {victims}")
+            }
             (Outcome::Preempt(plan), _) => {
-                if preemptor.kind == "Workload" {
-                    let n = plan.victims.len();
-                    let nodes = if plan.placement.is_empty() { "" } else { ", and a node for every pod," };
-                    let gone = count(n, "workload is", "workloads are");
-                    return format!("{name} gets its quota{nodes} once {gone} gone");
-                }
-                let (pods, nodes) = (plan.cost.pods, self.nodes_of(plan));
-                format!(
-                    "{name} fits once {} gone{} on {nodes}",
-                    count(pods, "pod is", "pods are"),
-                    placed(plan.placement.len())
-                )
+                let (placed, nodes) = (placed(plan.placement.len()), self.nodes_of(plan));
+                format!("{name} fits{placed} on {nodes} after evicting {}", count(plan.cost.pods, "pod", "pods"))
             }
             (Outcome::Wait(_), Some(law)) => format!("{name} waits: {}", law.text),
-            (Outcome::Unschedulable(Some(law)), Some(said)) if law.is_obstacle() => {
-                format!("{name} cannot be scheduled: {}", said.text)
+            (Outcome::Unschedulable(Some(law)), Some(report)) if law.is_obstacle() => {
+                format!("{name} cannot be scheduled: {}", report.text)
             }
             (Outcome::Unschedulable(_), Some(law)) => format!("{name} may not preempt: {}", law.text),
             (Outcome::Wait(_) | Outcome::Unschedulable(_), None) => {
-                format!("no lawful set of victims makes {name} fit")
+                format!("no set of victims that the policy allows makes {name} fit")
             }
         }
     }

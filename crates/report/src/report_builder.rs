@@ -1,12 +1,13 @@
-//! Names for what the engine decided.
+//! Converts ids of the engine into the named parts of a report: preemptor, units, victims, spared units, laws, costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reprieve_engine::choose::{Cost, Plan};
 use reprieve_engine::explanation::{Spared, SparedUnit, VictimReason};
 use reprieve_engine::filters::FilterFailure;
 use reprieve_engine::fit::{Preemptor, PreemptorId, Shortage};
 use reprieve_engine::laws::Law;
+use reprieve_engine::snapshot::DisruptionMode;
 use reprieve_engine::{NodeId, PodId, QueueId, TextId, UnitId};
 
 use crate::reasons::{self, ReasonText, reason_text};
@@ -14,9 +15,11 @@ use reprieve_api::quantity::format;
 use reprieve_loader::Loaded;
 use reprieve_loader::time::time;
 
-use crate::decision::{CostReport, LawReport, PreemptorReport, SparedReport, UnitReport, VictimReport};
+use crate::decision::{CostReport, LawReport, PreemptorKind, PreemptorReport, SparedReport, UnitReport, VictimReport};
 
-/// Puts names to what the engine decided.
+const FITS_WITHOUT: &str = "the preemptor fits without evicting it";
+
+/// Builds the parts of a report from the names of a loaded snapshot.
 pub struct ReportBuilder<'a> {
     pub(crate) loaded: &'a Loaded,
 }
@@ -28,25 +31,22 @@ impl ReportBuilder<'_> {
 
     pub(crate) fn preemptor(&self, ask: &Preemptor) -> PreemptorReport {
         let (kind, name) = match ask.preemptor {
-            PreemptorId::Pod(pod) => ("Pod", self.pod(pod)),
-            PreemptorId::Group(group) => ("PodGroup", self.loaded.names.group(group).to_string()),
-            PreemptorId::Workload(workload) => ("Workload", self.loaded.names.workload(workload).to_string()),
+            PreemptorId::Pod(pod) => (PreemptorKind::Pod, self.pod(pod)),
+            PreemptorId::Group(id) => (PreemptorKind::PodGroup, self.loaded.names.group(id).to_string()),
+            PreemptorId::Workload(id) => (PreemptorKind::Workload, self.loaded.names.workload(id).to_string()),
         };
         let pods = ask.members.iter().map(|&pod| self.pod(pod)).collect();
         PreemptorReport { kind, name, priority: ask.priority.0, pods, needed: ask.needed }
     }
 
     pub(crate) fn nodes_of(&self, plan: &Plan) -> String {
-        let mut nodes: Vec<NodeId> = plan.placement.iter().map(|&(_, node)| node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        match nodes.as_slice() {
-            [node] => self.loaded.names.node(*node).to_owned(),
-            nodes => format!("{} nodes", nodes.len()),
+        let nodes: BTreeSet<NodeId> = plan.placement.iter().map(|&(_, node)| node).collect();
+        match nodes.first() {
+            Some(&node) if nodes.len() == 1 => self.loaded.names.node(node).to_owned(),
+            _ => format!("{} nodes", nodes.len()),
         }
     }
 
-    /// A workload that is taken: on what ground, and by which way it was reached.
     pub(crate) fn law(&self, law: &Law) -> LawReport {
         let ReasonText { name, text, .. } = reasons::law(law, &self.loaded.names);
         let named = |&text: &TextId| self.loaded.names.text(text).to_owned();
@@ -67,10 +67,8 @@ impl ReportBuilder<'_> {
         let snapshot = &self.loaded.snapshot;
         let unit = snapshot.unit(id);
         let group = unit.pods.first().and_then(|&pod| snapshot.pod(pod).group);
-        let whole = group.filter(|&group| snapshot.group(group).mode == reprieve_engine::snapshot::DisruptionMode::All);
-        let mut nodes: Vec<NodeId> = unit.pods.iter().filter_map(|&pod| snapshot.bound_node(pod)).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
+        let whole = group.filter(|&group| snapshot.group(group).mode == DisruptionMode::All);
+        let nodes: BTreeSet<NodeId> = unit.pods.iter().filter_map(|&pod| snapshot.bound_node(pod)).collect();
         UnitReport {
             pods: unit.pods.iter().map(|&pod| self.pod(pod)).collect(),
             nodes: nodes.into_iter().map(|node| self.loaded.names.node(node).to_owned()).collect(),
@@ -93,7 +91,7 @@ impl ReportBuilder<'_> {
     pub(crate) fn victim(&self, reason: &VictimReason) -> VictimReport {
         let names = &self.loaded.names;
         let (pod, node) = (self.pod(reason.pod), names.node(reason.node).to_owned());
-        let ReasonText { name, text, .. } = reasons::misfit(&reason.misfit, &reason.shortages, names);
+        let ReasonText { name, text, .. } = reasons::filter_failure(&reason.misfit, &reason.shortages, names);
         let text = format!("{pod} would not fit on {node}: {text}");
         VictimReport {
             unit: self.unit(reason.unit),
@@ -106,9 +104,9 @@ impl ReportBuilder<'_> {
         }
     }
 
-    /// By resource that is short on a node: how much is missing.
-    pub fn short(&self, misfit: &FilterFailure, shortages: &[Shortage]) -> BTreeMap<String, String> {
-        if !matches!(misfit, FilterFailure::Resource { .. } | FilterFailure::Ports) {
+    /// The resources that are short on a node, with the missing amount.
+    pub fn short(&self, failure: &FilterFailure, shortages: &[Shortage]) -> BTreeMap<String, String> {
+        if !matches!(failure, FilterFailure::Resource { .. } | FilterFailure::Ports) {
             return BTreeMap::new();
         }
         let amount = |shortage: &Shortage| {
@@ -120,45 +118,49 @@ impl ReportBuilder<'_> {
 
     pub(crate) fn spared(&self, entry: &SparedUnit) -> SparedReport {
         let &SparedUnit { unit, ref spared, decisive } = entry;
-        let of_reprieved = "the preemptor fits without taking them";
+        let many_reprieved = "the preemptor fits without evicting them";
         let ReasonText { name, text, of_many } = match spared {
-            Spared::Law(Law::PreemptionDelay { until }) => reason_text(
-                "PreemptionDelay",
-                format!("the preemptor may preempt from {} on", reasons::format_time(*until)),
-            ),
             Spared::Law(law) => reasons::law(law, &self.loaded.names),
-            Spared::NotEnough => reason_text("NotEnough", "nobody is taken for a preemptor that would still not fit"),
-            Spared::Reprieved => reason_text("Reprieved", "the preemptor fits without taking it").of_many(of_reprieved),
-            Spared::NotReached => reason_text("NotReached", "the search ended before it looked at it")
-                .of_many("the search ended before it looked at them"),
-            Spared::EqualCost(victim) => reason_text("Reprieved", self.equal_cost(unit, *victim)).of_many(of_reprieved),
+            Spared::NotEnough => {
+                reason_text("NotEnough", "evicting it would not be enough: the preemptor would still not fit")
+                    .of_many("evicting them would not be enough: the preemptor would still not fit")
+            }
+            Spared::Reprieved => reason_text("Reprieved", FITS_WITHOUT).of_many(many_reprieved),
+            Spared::NotReached => reason_text("NotReached", "the search ended before this unit")
+                .of_many("the search ended before these units"),
+            Spared::EqualCost(victim) => {
+                reason_text("Reprieved", self.equal_cost(unit, *victim)).of_many(many_reprieved)
+            }
         };
         let equal_cost = matches!(spared, Spared::EqualCost(_));
-        let reached = !matches!(spared, Spared::NotReached);
-        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text, of_many, reached }
+        let (reached, is_lawful) = (!matches!(spared, Spared::NotReached), matches!(spared, Spared::Law(_)));
+        SparedReport { unit: self.unit(unit), law: name, equal_cost, decisive, text, of_many, reached, is_lawful }
     }
 
-    /// A unit that could be taken instead of this victim is spared.
-    pub(crate) fn equal_cost(&self, spared: UnitId, victim: UnitId) -> String {
-        let fits = "the preemptor fits without taking it";
+    /// Why a unit is spared that could be evicted instead of this victim at the same cost.
+    fn equal_cost(&self, spared: UnitId, victim: UnitId) -> String {
         let unit = self.loaded.snapshot.unit(victim);
         match (unit.workload, unit.pods.first()) {
             (Some(workload), _) => {
                 let victim = self.loaded.names.workload(workload);
-                format!("{fits}; equal cost to {victim}, the order of uids decides")
+                format!("{FITS_WITHOUT}; equal cost to {victim}, the order of uids decides")
             }
-            (None, Some(&pod)) => format!("{fits}; equal cost to {}{}", self.pod(pod), self.first_node(spared, victim)),
-            (None, None) => fits.to_owned(),
+            (None, Some(&pod)) => {
+                format!("{FITS_WITHOUT}; equal cost to {}{}", self.pod(pod), self.first_node(spared, victim))
+            }
+            (None, None) => FITS_WITHOUT.to_owned(),
         }
     }
 
-    /// Where the victim's node comes before that of the spared unit, this is what decides.
-    pub(crate) fn first_node(&self, spared: UnitId, victim: UnitId) -> String {
+    /// Of two units of equal cost the one on the node that is first by name is evicted.
+    fn first_node(&self, spared: UnitId, victim: UnitId) -> String {
         let snapshot = &self.loaded.snapshot;
         let node = |unit: UnitId| snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.bound_node(pod));
-        let names = node(victim).zip(node(spared)).map(|(one, two)| [one, two].map(|id| self.loaded.names.node(id)));
+        let names = node(victim)
+            .zip(node(spared))
+            .map(|(victim, spared)| [victim, spared].map(|id| self.loaded.names.node(id)));
         match names {
-            Some([chosen, other]) if chosen < other => format!(", first by name is {chosen}"),
+            Some([victim, spared]) if victim < spared => format!(", {victim} is first by name"),
             _ => String::new(),
         }
     }

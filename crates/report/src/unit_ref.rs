@@ -1,27 +1,27 @@
-//! What waits to be scheduled, by name.
+//! References to pending units by kind and name.
 
 use std::fmt;
 
 use reprieve_api::{Kind, NamespacedName, ObjectKey, Pod, group_of, job_of};
 use reprieve_engine::policy::Policy;
 
-/// A unit by name: a pod alone, or all that are placed with it.
+/// A unit by name: a single pod, or the pods that are placed together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnitRef {
-    /// A pod alone.
+    /// A pod that belongs to no group.
     Pod(NamespacedName),
-    /// A PodGroup of Kubernetes.
+    /// A Kubernetes PodGroup.
     Group(NamespacedName),
-    /// A job of Koordinator.
+    /// A Koordinator gang.
     Job(NamespacedName),
-    /// A workload of Kueue that waits for quota.
+    /// A Kueue Workload.
     Workload(NamespacedName),
-    /// A `batch/v1` Job whose workload is to be kept in step with it.
+    /// A `batch/v1` Job whose Workload the scheduler keeps in sync.
     BatchJob(NamespacedName),
 }
 
 impl UnitRef {
-    /// The unit that a pod is placed with.
+    /// The unit that a pod belongs to under a policy.
     pub fn of(pod: &Pod, policy: &Policy) -> Self {
         let alone = || Self::Pod(NamespacedName::from_meta(&pod.metadata));
         match policy {
@@ -31,19 +31,25 @@ impl UnitRef {
         }
     }
 
-    /// The object that it is.
+    /// The kind and the name of the object.
     pub fn key(&self) -> ObjectKey {
+        let (kind, _, name) = self.parts();
+        ObjectKey::new(kind, name.clone())
+    }
+
+    /// The kind, its name in text, and the name of the object.
+    fn parts(&self) -> (Kind, &'static str, &NamespacedName) {
         match self {
-            Self::Pod(name) => ObjectKey::new(Kind::Pod, name.clone()),
-            Self::Group(name) => ObjectKey::new(Kind::PodGroup, name.clone()),
-            Self::Job(name) => ObjectKey::new(Kind::KoordinatorPodGroup, name.clone()),
-            Self::Workload(name) => ObjectKey::new(Kind::KueueWorkload, name.clone()),
-            Self::BatchJob(name) => ObjectKey::new(Kind::Job, name.clone()),
+            Self::Pod(name) => (Kind::Pod, "Pod", name),
+            Self::Group(name) => (Kind::PodGroup, "PodGroup", name),
+            Self::Job(name) => (Kind::KoordinatorPodGroup, "Job", name),
+            Self::Workload(name) => (Kind::KueueWorkload, "Workload", name),
+            Self::BatchJob(name) => (Kind::Job, "BatchJob", name),
         }
     }
 
-    /// Reads what [`fmt::Display`] writes: `KIND NAMESPACE/NAME`. This is a protocol: the annotation `reprieve.dev/preempted-for` of a
-    /// victim has this form, and a scheduler reads it that another one, perhaps of another version, wrote.
+    /// Parses the form that [`fmt::Display`] writes, `KIND NAMESPACE/NAME`. The annotation `reprieve.dev/preempted-for` of a victim has
+    /// this form, and another version of the scheduler may have written it.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(' ')?;
         let (namespace, name) = name.split_once('/')?;
@@ -61,12 +67,7 @@ impl UnitRef {
 
 impl fmt::Display for UnitRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pod(name) => write!(f, "Pod {name}"),
-            Self::Group(name) => write!(f, "PodGroup {name}"),
-            Self::Job(name) => write!(f, "Job {name}"),
-            Self::Workload(name) => write!(f, "Workload {name}"),
-            Self::BatchJob(name) => write!(f, "BatchJob {name}"),
-        }
+        let (_, kind, name) = self.parts();
+        write!(f, "{kind} {name}")
     }
 }

@@ -1,4 +1,4 @@
-//! What a report says of workloads: by which way a victim was reached, what becomes of it, and which flavors were looked at.
+//! Report parts that only policy Kueue has: the reason and the cohort path of a victim, and the flavors that the search evaluated.
 
 use reprieve_engine::fit::{Preemptor, PreemptorId};
 use reprieve_engine::policy::kueue::{FlavorAttempt, PreemptionReason};
@@ -9,14 +9,14 @@ use crate::report_builder::ReportBuilder;
 use reprieve_api::quantity::format;
 
 impl ReportBuilder<'_> {
-    pub(crate) fn flavor(&self, tried: &FlavorAttempt) -> FlavorReport {
+    pub(crate) fn flavor(&self, attempt: &FlavorAttempt) -> FlavorReport {
         FlavorReport {
-            pod_set: tried.pod_set,
-            name: self.loaded.names.flavor(tried.flavor).to_owned(),
-            mode: tried.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
-            borrowing_level: tried.level,
-            chosen: tried.chosen,
-            short: tried.short.iter().map(|&(resource, amount)| self.quota_amount(resource, amount)).collect(),
+            pod_set: attempt.pod_set,
+            name: self.loaded.names.flavor(attempt.flavor).to_owned(),
+            mode: attempt.mode.map_or_else(|| "Closed".to_owned(), |mode| format!("{mode:?}")),
+            borrowing_level: attempt.level,
+            chosen: attempt.chosen,
+            short: attempt.short.iter().map(|&(resource, amount)| self.quota_amount(resource, amount)).collect(),
         }
     }
 
@@ -26,35 +26,38 @@ impl ReportBuilder<'_> {
     }
 
     /// `own` is the preemptor's queue.
-    pub fn workload_victim(&self, own: Option<QueueId>, unit: UnitId, ground: PreemptionReason) -> VictimReport {
-        let path = own.zip(self.queue_of(unit)).map(|(own, theirs)| self.way(own, theirs)).unwrap_or_default();
-        let (filter, why) = match ground {
+    pub fn workload_victim(&self, own: Option<QueueId>, unit: UnitId, reason: PreemptionReason) -> VictimReport {
+        let path = own.zip(self.queue_of(unit)).map(|(own, theirs)| self.cohort_path(own, theirs)).unwrap_or_default();
+        let (filter, why) = match reason {
             PreemptionReason::InClusterQueue => {
-                ("InClusterQueue", "it is lower, or newer, in the preemptor's own queue")
+                ("InClusterQueue", "lower priority than the preemptor, or equal and newer, in the same ClusterQueue")
             }
             PreemptionReason::InCohortReclamation => {
-                ("InCohortReclamation", "its queue uses what the preemptor's side has lent")
+                ("InCohortReclamation", "the queue uses quota lent by the preemptor's branch")
             }
-            PreemptionReason::InCohortReclaimWhileBorrowing => {
-                ("InCohortReclaimWhileBorrowing", "the preemptor borrows, and it is low enough to yield for that")
+            PreemptionReason::InCohortReclaimWhileBorrowing => (
+                "InCohortReclaimWhileBorrowing",
+                "the priority is low enough to be preempted by a preemptor that borrows",
+            ),
+            PreemptionReason::InCohortFairSharing => {
+                ("InCohortFairSharing", "its branch has a larger fair share than the preemptor's")
             }
-            PreemptionReason::InCohortFairSharing => ("InCohortFairSharing", "its side has the larger share"),
         };
         let text = match path.as_slice() {
             [] | [_] => why.to_owned(),
-            path => format!("{why}; reached by {}", path.join(", ")),
+            path => format!("{why} (path: {})", path.join(" → ")),
         };
         VictimReport { unit: self.unit(unit), path, filter, text, ..VictimReport::default() }
     }
 
-    /// The queues and cohorts from one queue to another: up to the first that they share, and down.
-    pub fn way(&self, from: QueueId, to: QueueId) -> Vec<String> {
+    /// The queues and cohorts from one queue up to the lowest common cohort and down to the other queue.
+    pub fn cohort_path(&self, from: QueueId, to: QueueId) -> Vec<String> {
         let tree = self.loaded.snapshot.queues();
         let down: Vec<QueueId> = tree.path(to).collect();
-        let mut way: Vec<QueueId> = tree.path(from).take_while(|id| !down.contains(id)).collect();
-        let met = tree.path(from).find_map(|id| down.iter().position(|other| *other == id));
-        way.extend(down.iter().take(met.map_or(0, |met| met + 1)).rev());
-        way.into_iter().map(|id| self.loaded.names.queue(id).to_owned()).collect()
+        let mut path: Vec<QueueId> = tree.path(from).take_while(|id| !down.contains(id)).collect();
+        let common = tree.path(from).find_map(|id| down.iter().position(|below| *below == id));
+        path.extend(down.iter().take(common.map_or(0, |index| index + 1)).rev());
+        path.into_iter().map(|id| self.loaded.names.queue(id).to_owned()).collect()
     }
 
     pub(crate) fn own_queue(&self, ask: &Preemptor) -> Option<QueueId> {

@@ -1,4 +1,4 @@
-//! A cycle over several queues: who is considered when, who gets what, and who is skipped for whom.
+//! Cycles of policy Kueue over several ClusterQueues: the order of the heads, their admissions, and the heads that are skipped.
 
 use std::fmt::Write as _;
 
@@ -67,14 +67,14 @@ impl World {
 
     fn cycle_under(&self, policy: Kueue) -> CycleReport {
         let mut objects = ObjectSet::default();
-        for document in documents("made up", &self.0) {
-            document.read(&mut objects).expect("it can be read");
+        for document in documents("synthetic", &self.0) {
+            document.read(&mut objects).expect("valid document");
         }
-        let loaded = load_for(&objects, OnInvalid::Test, &Policy::Kueue(policy)).expect("it can be loaded");
+        let loaded = load_for(&objects, OnInvalid::Test, &Policy::Kueue(policy)).expect("valid objects");
         cycle_report(&loaded, &policy, now())
     }
 
-    /// `workload verdict [reason]`, in the order in which they were considered.
+    /// `WORKLOAD RESULT [REASON]`, in the order of the decisions.
     fn heads(&self) -> Vec<String> {
         self.heads_under(Kueue::default())
     }
@@ -83,21 +83,21 @@ impl World {
         let line = |head: &HeadReport| {
             let name = head.workload.trim_start_matches("default/");
             let reason = head.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
-            format!("{name} {}{reason}", head.verdict)
+            format!("{name} {:?}{reason}", head.verdict)
         };
         self.cycle_under(policy).heads.iter().map(line).collect()
     }
 }
 
 fn now() -> Timestamp {
-    timestamp("2026-01-01T01:00:00Z".parse().expect("it is a time"))
+    timestamp("2026-01-01T01:00:00Z".parse().expect("valid time"))
 }
 
 const STRICT: &str = "  queueingStrategy: StrictFIFO";
 const RECLAIMS: &str = "  preemption: {reclaimWithinCohort: Any, withinClusterQueue: LowerPriority}";
 
 #[test]
-fn whoever_borrows_least_comes_first_then_the_higher_then_the_older() {
+fn heads_are_ordered_by_borrowing_level_then_priority_then_age() {
     let world = World::new().queue("a", 4, "").queue("b", 4, "").queue("c", 4, "").queue("d", 0, "");
     let world = world.pending("borrows", "d", 1, 100).pending("low", "a", 1, 1).pending("high", "b", 1, 10);
     let world = world.pending("old", "c", 1, 1);
@@ -107,21 +107,21 @@ fn whoever_borrows_least_comes_first_then_the_higher_then_the_older() {
 }
 
 #[test]
-fn the_cohort_may_borrow_where_nobody_needs_its_own() {
+fn heads_may_borrow_when_no_head_needs_its_own_quota() {
     let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
     let world = world.pending("first", "b", 3, 2).pending("second", "c", 1, 1);
     assert_eq!(world.heads(), ["first Schedule", "second Schedule"]);
 }
 
 #[test]
-fn what_is_given_is_not_given_twice() {
+fn quota_is_not_assigned_twice() {
     let world = World::new().queue("a", 4, "").queue("b", 0, "").queue("c", 0, "");
     let world = world.pending("first", "b", 3, 2).pending("second", "c", 2, 1);
     assert_eq!(world.heads(), ["first Schedule", "second Skipped QuotaTaken"]);
 }
 
 #[test]
-fn a_preemptor_that_needs_no_borrowing_stops_the_borrowing_of_others() {
+fn preemptor_that_does_not_borrow_blocks_borrowing_heads() {
     let world = World::new().queue("a", 4, RECLAIMS).queue("b", 2, "").queue("c", 0, "");
     let world = world.running("loan", "b", 4, 0).pending("owner", "a", 3, 0).pending("borrower", "c", 1, 100);
     let report = world.cycle();
@@ -130,7 +130,7 @@ fn a_preemptor_that_needs_no_borrowing_stops_the_borrowing_of_others() {
 }
 
 #[test]
-fn nobody_is_preempted_for_two() {
+fn workload_is_not_a_victim_of_two_heads() {
     let world = World::new().queue("a", 2, RECLAIMS).queue("b", 2, RECLAIMS).queue("c", 0, "");
     let world = world.running("loan", "c", 4, 0).pending("first", "a", 2, 2).pending("second", "b", 2, 1);
     assert_eq!(world.heads(), ["first Preempt", "second Skipped VictimTaken"]);
@@ -147,7 +147,7 @@ fn only_a_strict_queue_blocks_behind_its_head() {
 }
 
 #[test]
-fn the_head_of_a_strict_queue_keeps_what_there_is_while_it_waits() {
+fn waiting_head_of_a_strict_queue_reserves_its_quota() {
     let borrower_gets = |strategy: &str| {
         let world = World::new().queue("a", 4, strategy).queue("b", 0, "").running("runs", "a", 2, 0);
         world.pending("large", "a", 4, 10).pending("borrower", "b", 1, 5).heads()
@@ -157,14 +157,14 @@ fn the_head_of_a_strict_queue_keeps_what_there_is_while_it_waits() {
 }
 
 #[test]
-fn the_admission_names_flavor_amount_and_count_of_each_pod_set() {
+fn admission_has_flavor_amount_and_count_of_each_pod_set() {
     let world = World::new().queue("a", 4, "").running("runs", "a", 1, 0);
     let partial = World(
         world.0.clone()
             + &World::default().pending("elastic", "a", 6, 0).0.replace("count: 6,", "count: 6, minCount: 1,"),
     );
     let report = partial.cycle();
-    let admission = report.heads[0].admission.as_ref().expect("it is admitted");
+    let admission = report.heads[0].admission.as_ref().expect("admission");
     assert_eq!(admission.cluster_queue, "a");
     let [set] = admission.pod_set_assignments.as_slice() else { panic!("one pod set") };
     assert_eq!((set.name.as_str(), set.count), ("main", Some(3)));
@@ -172,7 +172,7 @@ fn the_admission_names_flavor_amount_and_count_of_each_pod_set() {
 }
 
 #[test]
-fn who_is_done_or_deactivated_holds_nothing_and_asks_for_nothing() {
+fn finished_and_inactive_workloads_neither_hold_nor_request_quota() {
     let world = World::new().queue("a", 4, "").pending("waits", "a", 4, 0).pending("held", "a", 1, 9);
     let held = World(
         world
@@ -190,7 +190,7 @@ fn who_is_done_or_deactivated_holds_nothing_and_asks_for_nothing() {
 }
 
 #[test]
-fn a_preemptor_waits_as_long_as_its_queue_says() {
+fn preemptor_waits_for_the_preemption_delay_of_its_queue() {
     let heads = |refused_at: &str| {
         let rules = "  preemption: {withinClusterQueue: LowerPriority, triggerAfterWorkloadWaitingSeconds: 600}";
         let refused = format!(
@@ -200,12 +200,12 @@ fn a_preemptor_waits_as_long_as_its_queue_says() {
         let world = World::new().queue("a", 4, rules).running("low", "a", 4, 0);
         world.workload("urgent", "a", 2, 10, &refused).heads()
     };
-    assert_eq!(heads("2026-01-01T00:50:01Z"), ["urgent Wait Delay"]);
+    assert_eq!(heads("2026-01-01T00:50:01Z"), ["urgent Wait PreemptionDelay"]);
     assert_eq!(heads("2026-01-01T00:50:00Z"), ["urgent Preempt"]);
 }
 
 #[test]
-fn nodes_are_not_given_twice_either_where_they_play_a_part() {
+fn nodes_are_not_assigned_twice_under_joint_placement() {
     let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 4);
     let world = world.pending("first", "a", 3, 2).pending("second", "b", 2, 1);
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
@@ -221,7 +221,7 @@ fn fair() -> Kueue {
 }
 
 #[test]
-fn under_fair_sharing_whoever_would_have_the_least_share_comes_first() {
+fn under_fair_sharing_the_head_with_the_least_share_comes_first() {
     let world = World::new().queue("a", 8, "").queue("b", 0, "").queue("c", 0, "").running("has", "b", 3, 0);
     let world = world.pending("more", "b", 1, 100).pending("first", "c", 1, 1);
     assert_eq!(world.heads(), ["more Schedule", "first Schedule"]);
@@ -229,7 +229,7 @@ fn under_fair_sharing_whoever_would_have_the_least_share_comes_first() {
 }
 
 #[test]
-fn under_fair_sharing_every_turn_counts_what_the_last_one_took() {
+fn under_fair_sharing_each_choice_counts_the_usage_of_the_previous_ones() {
     let world = World::new().queue("a", 8, "").queue("b1", 0, "").queue("b2", 0, "").queue("c", 0, "");
     let world = world.pending("high", "b1", 1, 9).pending("mid", "b2", 1, 8).pending("low", "c", 1, 7);
     assert_eq!(world.heads_under(fair()), ["high Schedule", "mid Schedule", "low Schedule"]);
@@ -242,25 +242,25 @@ fn under_fair_sharing_every_turn_counts_what_the_last_one_took() {
 }
 
 #[test]
-fn who_waits_for_pods_to_leave_keeps_quota_and_nodes() {
+fn workload_that_waits_for_terminating_pods_reserves_quota_and_nodes() {
     let world = World::new().queue("a", 4, "").queue("b", 4, "").node("only", 8);
     let world = world.pending("waits", "a", 4, 2).pending("behind", "a", 1, 1).pending("other", "b", 3, 1);
-    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: gone, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
+    let leaving = "---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: default, name: terminating, deletionTimestamp: \"2026-01-01T01:00:30Z\"}\n\
                    spec: {nodeName: only, containers: [{name: c, resources: {requests: {cpu: 5}}}]}\nstatus: {phase: Running}\n";
     let joint = Kueue { placement: PlacementMode::Joint, ..Kueue::default() };
     let world = World(world.0 + leaving);
-    assert_eq!(world.heads_under(joint), ["waits Wait Underway", "other Skipped RoomTaken"]);
+    assert_eq!(world.heads_under(joint), ["waits Wait PreemptionInProgress", "other Skipped QuotaTaken"]);
 }
 
 #[test]
-fn whoever_is_of_another_namespace_is_in_nobodys_way() {
+fn workload_of_an_unselected_namespace_does_not_block_a_strict_queue() {
     let selects = format!("{STRICT}\n  namespaceSelector: {{matchLabels: {{team: a}}}}");
     let world = World::new().queue("a", 4, &selects).pending("stranger", "a", 4, 100);
-    assert_eq!(world.heads(), ["stranger Unschedulable Namespace"]);
+    assert_eq!(world.heads(), ["stranger Unschedulable NamespaceNotSelected"]);
     let world = world.pending("own", "a", 4, 0);
     let own = world.0.replace("namespace: default, name: own", "namespace: own, name: own");
     let queue = "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {namespace: own, name: a}\nspec: {clusterQueue: a}\n";
     let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: own, labels: {team: a}}\n";
     let world = World(format!("{own}{queue}{namespace}"));
-    assert_eq!(world.heads(), ["own/own Schedule", "stranger Unschedulable Namespace"]);
+    assert_eq!(world.heads(), ["own/own Schedule", "stranger Unschedulable NamespaceNotSelected"]);
 }

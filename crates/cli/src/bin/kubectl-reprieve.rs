@@ -1,4 +1,4 @@
-//! The same as a plugin of kubectl: `kubectl reprieve plan …`. It hands everything to the `reprieve` that lies beside it.
+//! The kubectl plugin: `kubectl reprieve plan …` runs the `reprieve` program in the same folder with the same arguments.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -4,91 +4,92 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// What `reprieve simulate` is told.
+/// The arguments of `reprieve simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
-    /// A Scenario, and the objects that are there from the start
+    /// A Scenario file; it may also contain objects that exist at the start
     #[arg(value_name = "FILE", required_unless_present_any = ["trace", "check"])]
     pub file: Option<PathBuf>,
-    /// A trace of a real cluster, in place of a scenario
+    /// A trace of a real cluster, instead of a scenario
     #[arg(long, value_name = "FILE", conflicts_with = "file", requires = "format")]
     pub trace: Option<PathBuf>,
-    /// How the trace is written
+    /// Format of the trace
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// The nodes of a trace, as openb lists them; for openb the file openb_node_list_all_node.csv beside it where nothing is said
+    /// The nodes of the trace, in the format of openb [default for openb: openb_node_list_all_node.csv in the same folder]
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub nodes: Option<PathBuf>,
-    /// Passes over lines of a trace that cannot be understood, and counts them
+    /// Skip invalid lines of the trace and report their number
     #[arg(long, requires = "trace")]
     pub skip_broken: bool,
-    /// Under which policies; those of the scenario, or Kubernetes, YuniKorn and Koordinator, where nothing is said
+    /// Policies to compare [default: those of the scenario, else Kubernetes, YuniKorn and Koordinator]
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub policy: Vec<String>,
-    /// Where chance comes from
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// An earlier or later end: a time, or how long after the start
+    /// End of the simulation: a time (RFC 3339), or a duration after the start such as 24h
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// How the comparison is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
-    /// Also writes one HTML page with plots, who evicted whom, and why; it needs no network
+    /// Also write an HTML page with plots, a timeline of evictions and the explanation of every decision; it loads nothing from the
+    /// network
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pub report: Option<PathBuf>,
-    /// What a campaign is told.
+    /// The arguments of `--check`.
     #[command(flatten)]
     pub campaign: CampaignArgs,
 }
 
-/// What `reprieve simulate --check` is told.
+/// The arguments of `reprieve simulate --check`.
 #[derive(Debug, Args)]
 pub struct CampaignArgs {
-    /// Random clusters in which everything goes wrong, and every invariant checked after every step
+    /// Run random clusters with injected faults and check all invariants after every step
     #[arg(long, conflicts_with_all = ["file", "trace", "until"])]
     pub check: bool,
-    /// How many random clusters for each policy, from --seed on
+    /// Number of random clusters for each policy, with seeds from --seed on
     #[arg(long, requires = "check", default_value_t = 100)]
     pub seeds: u64,
-    /// Whether things go wrong in them
+    /// Whether to inject faults
     #[arg(long, requires = "check", value_enum, default_value_t = WithFaults::Both)]
     pub faults: WithFaults,
-    /// Only these kinds of faults, as a replay of a violation names them
+    /// Inject only these kinds of faults, as listed in the replay command of a violation
     #[arg(long, requires = "check", value_name = "KIND", value_delimiter = ',')]
     pub fault_kinds: Vec<String>,
-    /// Only these submissions of each cluster, by number, as a replay of a violation names them
+    /// Submit only these jobs of each cluster, by number, as listed in the replay command of a violation
     #[arg(long, requires = "check", value_name = "NUMBER", value_delimiter = ',')]
     pub only: Vec<usize>,
 }
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Alibaba's cluster-trace-gpu-v2023
     Openb,
-    /// A list of training jobs: job,submit_s,gpus,duration_s
+    /// CSV with the columns job,submit_s,gpus,duration_s
     Jobs,
 }
 
-/// How the comparison is printed.
+/// The output format of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A table
     Table,
     /// One JSON object
     Json,
-    /// A line for each figure: policy,figure,value
+    /// CSV with the columns policy,figure,value
     Csv,
 }
 
-/// Whether things go wrong.
+/// Whether faults are injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WithFaults {
-    /// Once without and once with
+    /// One run without faults and one with
     Both,
-    /// Never
+    /// No faults
     None,
-    /// Always
+    /// Faults in every run
     Some,
 }

@@ -1,4 +1,5 @@
-//! The campaign: random clusters in which everything goes wrong, and nothing that must hold is violated.
+//! `reprieve simulate --check`: runs random clusters with injected faults and checks all invariants after every step. A violation is
+//! minimized and reported with the command that replays it.
 
 use std::fmt::Write as _;
 
@@ -15,10 +16,10 @@ use crate::input::Error;
 use crate::render::table;
 use crate::{output, progress};
 
-/// How many runs a violation is shrunk in.
-const SHRINKING_RUNS: usize = 300;
+/// The number of runs to minimize a violation.
+const MAX_SHRINK_RUNS: usize = 300;
 
-/// What a policy came through.
+/// The totals of all runs under one policy.
 #[derive(Default, Serialize)]
 struct CampaignResult {
     policy: &'static str,
@@ -31,7 +32,7 @@ struct CampaignResult {
     violated: Vec<Violated>,
 }
 
-/// A violation, made as small as it can be.
+/// A minimized violation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Violated {
@@ -39,14 +40,14 @@ struct Violated {
     invariant: &'static str,
     at_micros: i64,
     problem: String,
-    /// The command that shows it again.
+    /// The command that replays the violation.
     replay: String,
 }
 
-/// Prints what was tried and what was violated.
+/// Prints the totals and the violations; the exit status is 1 if there is a violation.
 pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     if args.output == Output::Csv {
-        return Err(Error::Usage("--check: prints -o table or json".to_owned()));
+        return Err(Error::Usage("--check: -o csv is not available; write -o table or -o json".to_owned()));
     }
     let policies = policies(&args.policy)?;
     let some = some_faults(&args.campaign.fault_kinds)?;
@@ -63,7 +64,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
     for policy in policies {
         for &faults in faults {
             progress.set_message(policy);
-            all.push(tried(policy, faults, args, &progress));
+            all.push(campaign(policy, faults, args, &progress));
         }
     }
     progress.finish_and_clear();
@@ -74,44 +75,49 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Error> {
         }
         Output::Table | Output::Csv => output::print(&as_table(&all))?,
     }
-    Ok(u8::from(all.iter().any(|tried| !tried.violated.is_empty())))
+    Ok(u8::from(all.iter().any(|result| !result.violated.is_empty())))
 }
 
-fn tried(policy: &'static str, faults: Option<Faults>, args: &SimulateArgs, progress: &ProgressBar) -> CampaignResult {
-    let mut tried =
+fn campaign(
+    policy: &'static str,
+    faults: Option<Faults>,
+    args: &SimulateArgs,
+    progress: &ProgressBar,
+) -> CampaignResult {
+    let mut result =
         CampaignResult { policy, faulty: faults.is_some(), seeds: args.campaign.seeds, ..CampaignResult::default() };
     for seed in args.seed..args.seed.saturating_add(args.campaign.seeds) {
         let mut setup = setup(seed, policy, faults.unwrap_or_default());
         let kept: Vec<usize> = match args.campaign.only.as_slice() {
             [] => (0..setup.submissions.len()).collect(),
-            only => only.iter().copied().filter(|at| *at < setup.submissions.len()).collect(),
+            only => only.iter().copied().filter(|index| *index < setup.submissions.len()).collect(),
         };
-        setup.submissions = kept.iter().map(|&at| setup.submissions[at].clone()).collect();
+        setup.submissions = kept.iter().map(|&index| setup.submissions[index].clone()).collect();
         match check(setup.clone()) {
             Ok(run) => {
-                tried.steps += run.counts.steps;
-                tried.faults += run.counts.faults;
-                tried.preemptions += run.preemptions.len() as u64;
-                tried.evictions += run.evictions.len() as u64;
+                result.steps += run.counts.steps;
+                result.faults += run.counts.faults;
+                result.preemptions += run.preemptions.len() as u64;
+                result.evictions += run.evictions.len() as u64;
             }
             Err(violation) => {
-                let shrunk = shrink(setup, kept, violation, SHRINKING_RUNS);
+                let shrunk = shrink(setup, kept, violation, MAX_SHRINK_RUNS);
                 let replay = replay(policy, seed, &shrunk);
                 let Violation { invariant, at, problem } = shrunk.violation;
-                tried.violated.push(Violated { seed, invariant, at_micros: at.0, problem, replay });
+                result.violated.push(Violated { seed, invariant, at_micros: at.0, problem, replay });
             }
         }
         progress.inc(1);
     }
-    tried
+    result
 }
 
-/// A bit of everything, or of these kinds alone.
+/// The default rates of all kinds of faults, or of these kinds only.
 fn some_faults(kinds: &[String]) -> Result<Faults, Error> {
     let Ok(Value::Object(mut all)) = serde_json::to_value(Faults::SOME) else { return Ok(Faults::SOME) };
     if let Some(unknown) = kinds.iter().find(|kind| !all.contains_key(*kind)) {
         let known: Vec<&str> = all.keys().map(String::as_str).collect();
-        return Err(Error::Usage(format!("--fault-kinds {unknown}: write some of {}", known.join(", "))));
+        return Err(Error::Usage(format!("--fault-kinds {unknown}: unknown kind; write some of {}", known.join(", "))));
     }
     all.retain(|kind, _| kinds.is_empty() || kinds.contains(kind));
     Ok(serde_json::from_value(Value::Object(all)).unwrap_or(Faults::SOME))
@@ -123,12 +129,14 @@ fn policies(names: &[String]) -> Result<Vec<&'static str>, Error> {
     }
     let known = |name: &String| {
         let found = POLICIES.iter().find(|policy| policy.eq_ignore_ascii_case(name)).copied();
-        found.ok_or_else(|| Error::Usage(format!("--policy {name}: write one of {}", POLICIES.join(", "))))
+        found.ok_or_else(|| {
+            Error::Usage(format!("--policy {name}: unknown policy; write one of {}", POLICIES.join(", ")))
+        })
     };
     names.iter().map(known).collect()
 }
 
-/// The command that shows the violation again, with no more than it takes.
+/// The command that replays the violation with as few faults and submissions as possible.
 fn replay(policy: &str, seed: u64, shrunk: &MinimizedFailure) -> String {
     let mut command = format!("reprieve simulate --check --policy '{policy}' --seed {seed} --seeds 1");
     let Ok(Value::Object(mut faults)) = serde_json::to_value(shrunk.setup.faults) else { return command };
@@ -144,18 +152,18 @@ fn replay(policy: &str, seed: u64, shrunk: &MinimizedFailure) -> String {
 }
 
 fn as_table(all: &[CampaignResult]) -> String {
-    let rows = all.iter().map(|tried| {
-        let numbers = [tried.seeds, tried.steps, tried.faults, tried.preemptions, tried.evictions];
-        let mut row = vec![tried.policy.to_owned(), if tried.faulty { "yes" } else { "no" }.to_owned()];
+    let rows = all.iter().map(|result| {
+        let numbers = [result.seeds, result.steps, result.faults, result.preemptions, result.evictions];
+        let mut row = vec![result.policy.to_owned(), if result.faulty { "yes" } else { "no" }.to_owned()];
         row.extend(numbers.map(|number| number.to_string()));
-        row.push(tried.violated.len().to_string());
+        row.push(result.violated.len().to_string());
         row
     });
-    let header = ["POLICY", "FAULTS", "SEEDS", "STEPS", "FAULTS MET", "PREEMPTIONS", "EVICTIONS", "VIOLATED"];
+    let header = ["POLICY", "FAULTS", "SEEDS", "STEPS", "INJECTED FAULTS", "PREEMPTIONS", "EVICTIONS", "VIOLATIONS"];
     let mut text = table(header, rows, None);
     text.push('\n');
-    for Violated { seed, invariant, problem, replay, .. } in all.iter().flat_map(|tried| &tried.violated) {
-        let _ = write!(text, "\nviolated: {invariant}, seed {seed}: {problem}\n  {replay}\n");
+    for Violated { seed, invariant, problem, replay, .. } in all.iter().flat_map(|result| &result.violated) {
+        let _ = write!(text, "\nviolation of {invariant}, seed {seed}: {problem}\n  replay: {replay}\n");
     }
     text
 }
@@ -167,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_names_what_it_takes_and_no_more() {
+    fn replay_has_only_the_needed_faults_and_submissions() {
         let faults = Faults { restarts: 5_000, slow_victims: 1, ..Faults::default() };
         let violation = Violation { invariant: "capacity", at: Timestamp(0), problem: "too much".to_owned() };
         let mut shrunk = MinimizedFailure { setup: setup(7, "Kubernetes", faults), kept: vec![0, 3], violation };

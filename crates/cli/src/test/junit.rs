@@ -1,4 +1,4 @@
-//! The result of a run as JUnit XML, for whatever shows test results.
+//! Test results as JUnit XML, for CI systems.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use reprieve_api::source::InputError;
@@ -6,10 +6,10 @@ use reprieve_api::source::InputError;
 use super::run_file::{Case, TestResult};
 use crate::input::Error;
 
-/// The whole file; a suite for each folder.
+/// The JUnit file, with a suite for each folder.
 pub fn report(cases: &[Case]) -> Result<String, Error> {
     let mut report = Report::new("reprieve");
-    for cases in cases.chunk_by(|one, other| one.file.parent() == other.file.parent()) {
+    for cases in cases.chunk_by(|a, b| a.file.parent() == b.file.parent()) {
         let folder = cases[0].file.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         let mut suite = TestSuite::new(folder);
         suite.add_test_cases(cases.iter().map(test_case));

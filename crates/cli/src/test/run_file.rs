@@ -1,5 +1,5 @@
-//! One PreemptionTest file. On every case, beyond what it expects: the objects in another order give the same decision, deciding leaves
-//! the snapshot as it was, and the independent checker accepts the decision.
+//! Runs one PreemptionTest file. Besides the expectation of the test, each run checks that the order of the objects does not matter, that
+//! deciding does not change the snapshot, and that the independent checker accepts the decision.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use reprieve_api::read::documents;
 use reprieve_api::source::{InputError, Sourced};
 use reprieve_api::test_file::{Expectation, PreemptionTest, VictimRef};
 use reprieve_checker::{self as checker, Claim};
+use reprieve_engine::choose::Plan;
 use reprieve_engine::fit::PreemptorId;
-use reprieve_engine::node_plans;
 use reprieve_engine::policy::Policy;
+use reprieve_engine::{NodeId, node_plans};
 use reprieve_loader::build::{Loaded, OnInvalid, load_as};
 use reprieve_loader::policy::{Question, policy};
 use reprieve_loader::time::time;
@@ -26,25 +27,25 @@ use serde::Serialize;
 use crate::input;
 use crate::render::{self, Detail};
 
-/// What came of one file.
+/// The result of one file.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Case {
-    /// The test's name.
+    /// The name of the test.
     pub name: String,
     /// The file.
     pub file: PathBuf,
     /// Whether it passed.
     pub verdict: TestResult,
-    /// What was wrong: differences from what is expected, or why the file cannot be used.
+    /// Differences from the expectation, or the reason why the test cannot run.
     pub problems: Vec<String>,
-    /// The decision with its reasons, where there is one and it is not as expected.
+    /// The explained decision, if it differs from the expectation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<Box<DecisionReport>>,
-    /// The same as a table.
+    /// The decision as a table.
     #[serde(skip)]
     pub table: String,
-    /// How long it took.
+    /// The wall-clock time of the test.
     #[serde(skip)]
     pub took: Duration,
 }
@@ -52,26 +53,26 @@ pub struct Case {
 /// Whether a test passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum TestResult {
-    /// It did.
+    /// The decision is as expected.
     Passed,
-    /// It did not.
+    /// The decision differs from the expectation.
     Failed,
-    /// It could not be run.
+    /// The test could not run.
     BadInput,
 }
 
-/// What is in a file.
+/// The content of a file.
 pub enum Found {
-    /// The file is of another kind.
+    /// No PreemptionTest.
     Nothing,
-    /// The test is not asked for.
+    /// A test that the filter excludes.
     OtherName,
-    /// What came of its test.
+    /// The result of the test.
     Case(Box<Case>),
 }
 
-/// Runs the test of a file, if it has one that is asked for.
-pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
+/// Runs the test of a file, unless the filter excludes its name.
+pub fn run_file(file: &Path, filter: Option<&GlobMatcher>) -> Found {
     let start = Instant::now();
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let case = |name: &str, verdict, problems, decision: Option<Box<DecisionReport>>| {
@@ -85,33 +86,33 @@ pub fn run_file(file: &Path, wanted: Option<&GlobMatcher>) -> Found {
             took: start.elapsed(),
         }))
     };
-    let bad = |name: &str, problem: String| case(name, TestResult::BadInput, vec![problem], None);
+    let invalid = |name: &str, problem: String| case(name, TestResult::BadInput, vec![problem], None);
     let text = match input::text_of(file) {
         Ok(text) => text,
-        Err(error) => return bad(&stem, error.to_string()),
+        Err(error) => return invalid(&stem, error.to_string()),
     };
     if !begins_with_test(file, &text) {
         return Found::Nothing;
     }
     let (test, objects) = match read(file, &text) {
         Ok(read) => read,
-        Err(error) => return bad(&stem, error.to_string()),
+        Err(error) => return invalid(&stem, error.to_string()),
     };
     let name = test.object.metadata.name.clone();
-    if wanted.is_some_and(|wanted| !wanted.is_match(&name)) {
+    if filter.is_some_and(|filter| !filter.is_match(&name)) {
         return Found::OtherName;
     }
-    match judge(&test.object, &objects) {
+    match evaluate(&test.object, &objects) {
         Err(error) => {
             let located = if error.source.is_some() { error } else { error.at(&test.source) };
-            bad(&name, located.to_string())
+            invalid(&name, located.to_string())
         }
         Ok((problems, _)) if problems.is_empty() => case(&name, TestResult::Passed, problems, None),
         Ok((problems, report)) => case(&name, TestResult::Failed, problems, Some(report)),
     }
 }
 
-/// Whether a text that cannot be read names itself a PreemptionTest. Other unreadable files of a folder are not reported.
+/// Whether the first document is a PreemptionTest, or cannot be parsed and mentions one. Other invalid files of a folder are ignored.
 fn begins_with_test(file: &Path, text: &str) -> bool {
     match documents(&file.display().to_string(), text).first() {
         None => false,
@@ -125,20 +126,20 @@ fn read(file: &Path, text: &str) -> Result<(Sourced<PreemptionTest>, ObjectSet),
     for document in documents(&file.display().to_string(), text) {
         if let Some(test) = document.read(&mut objects)? {
             if found.is_some() {
-                let problem = "a file holds one PreemptionTest; put this one into a file of its own";
+                let problem = "a file may contain only one PreemptionTest; move this one into its own file";
                 return Err(InputError::new(problem).at(&test.source));
             }
             found = Some(test);
         }
     }
-    let test = found.ok_or_else(|| InputError::new(format!("{}: the PreemptionTest is missing", file.display())))?;
+    let test = found.ok_or_else(|| InputError::new(format!("{}: no PreemptionTest in the file", file.display())))?;
     Ok((test, objects))
 }
 
-/// What is wrong with the decision, and the decision.
-fn judge(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, Box<DecisionReport>), InputError> {
+/// The problems of the decision, and the decision.
+fn evaluate(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, Box<DecisionReport>), InputError> {
     let Some(expect) = &test.spec.expect else {
-        let problem = "is missing; a test says what it expects (reprieve plan -o test writes it)";
+        let problem = "is missing; add the expected outcome (reprieve plan -o test writes it)";
         return Err(InputError::new(problem).field("spec.expect"));
     };
     let policy = policy(&test.spec.profile)?;
@@ -150,14 +151,17 @@ fn judge(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, Box
     let mut problems = differences(expect, &report.answer);
     problems.extend(candidate_differences(expect, &question, &mut loaded));
     if loaded.snapshot != before {
-        problems.push("deciding changed the snapshot".to_owned());
+        problems.push("the decision changed the snapshot".to_owned());
     }
     for round in 1..=2 {
         let mut other = load_as(&objects.shuffled(round), OnInvalid::Test, &policy, scheduler_name)?;
         let question = Question::new(&test.spec, &other)?;
         let answer = answer(&question, &mut other);
         if answer != report.answer {
-            problems.push(format!("with its objects in another order it decides otherwise: {}", short(&answer)));
+            problems.push(format!(
+                "the decision depends on the order of the objects; in another order: {}",
+                short(&answer)
+            ));
         }
     }
     if let Policy::Kubernetes(kubernetes) = &question.policy {
@@ -170,12 +174,16 @@ fn judge(test: &PreemptionTest, objects: &ObjectSet) -> Result<(Vec<String>, Box
             scheduler_name,
             answer: &report.answer,
         };
-        problems.extend(checker::check(&claim).iter().map(|complaint| format!("the checker objects: {complaint}")));
+        problems.extend(
+            checker::check(&claim)
+                .iter()
+                .map(|problem| format!("the independent checker rejects the decision: {problem}")),
+        );
     }
     Ok((problems, Box::new(report)))
 }
 
-/// Where the answer is not what is expected.
+/// The differences between the expectation and the decision.
 fn differences(expect: &Expectation, answer: &Answer) -> Vec<String> {
     let mut problems = Vec::new();
     if expect.outcome != answer.outcome {
@@ -185,8 +193,8 @@ fn differences(expect: &Expectation, answer: &Answer) -> Vec<String> {
     if let Some(sets) = sets
         && !sets.iter().any(|set| same_victims(set, &answer.victims))
     {
-        let wanted: Vec<String> = sets.iter().map(|set| list(set)).collect();
-        problems.push(format!("victims: expected {}, decided {}", wanted.join(" or "), list(&answer.victims)));
+        let expected: Vec<String> = sets.iter().map(|set| list(set)).collect();
+        problems.push(format!("victims: expected {}, decided {}", expected.join(" or "), list(&answer.victims)));
     }
     for (pod, node) in expect.nominated.iter().flatten() {
         let decided = answer.nominated.get(pod).map_or("no node", String::as_str);
@@ -197,7 +205,7 @@ fn differences(expect: &Expectation, answer: &Answer) -> Vec<String> {
     problems
 }
 
-/// A reason is compared only where one is expected.
+/// Reasons are compared only if the expectation has one.
 fn same_victims(expected: &[VictimRef], decided: &[VictimRef]) -> bool {
     let key = |victim: &VictimRef| (victim.pod.clone(), victim.workload.clone());
     let decided: BTreeMap<_, _> = decided.iter().map(|victim| (key(victim), &victim.reason)).collect();
@@ -212,22 +220,18 @@ fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut
         return Vec::new();
     };
     let plans = node_plans(&mut loaded.snapshot, &question.policy, pod, question.now);
-    let decided: BTreeMap<String, Vec<String>> = plans
-        .into_iter()
-        .map(|(node, plan)| {
-            let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
-            let mut names: Vec<String> = pods.map(|&pod| loaded.names.pod(pod).to_string()).collect();
-            names.sort_unstable();
-            (loaded.names.node(node).to_owned(), names)
-        })
-        .collect();
-    let sorted = |names: &[String]| {
-        let mut names = names.to_vec();
+    let sorted = |node: &str, names: &mut dyn Iterator<Item = String>| {
+        let mut names: Vec<String> = names.collect();
         names.sort_unstable();
-        names
+        (node.to_owned(), names)
     };
+    let victims = |(node, plan): (NodeId, Plan)| {
+        let pods = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods);
+        sorted(loaded.names.node(node), &mut pods.map(|&pod| loaded.names.pod(pod).to_string()))
+    };
+    let decided: BTreeMap<String, Vec<String>> = plans.into_iter().map(victims).collect();
     let expected: BTreeMap<String, Vec<String>> =
-        expected.iter().map(|(node, names)| (node.clone(), sorted(names))).collect();
+        expected.iter().map(|(node, names)| sorted(node, &mut names.iter().cloned())).collect();
     if expected == decided {
         return Vec::new();
     }
@@ -237,7 +241,7 @@ fn candidate_differences(expect: &Expectation, question: &Question, loaded: &mut
 fn list(victims: &[VictimRef]) -> String {
     let name = |victim: &VictimRef| victim.pod.clone().or_else(|| victim.workload.clone()).unwrap_or_default();
     let names: Vec<String> = victims.iter().map(name).collect();
-    if names.is_empty() { "no victim".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no victims".to_owned() } else { names.join(", ") }
 }
 
 fn short(answer: &Answer) -> String {

@@ -1,4 +1,4 @@
-//! Reads, loads and decides whatever a text says: it ends with an answer or an error. The fuzz target asks the same.
+//! Reads, loads and decides the objects of a text, as the fuzz target does; ends with a decision or an error.
 
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;

@@ -1,4 +1,4 @@
-//! A real browser, without a window, spoken to by the DevTools protocol.
+//! A headless browser, controlled by the DevTools protocol.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -17,15 +17,15 @@ pub struct Browser {
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
     session: Option<String>,
     sent: u64,
-    /// What the page complained of: errors, and whatever its security policy refused.
+    /// Errors of the page, and requests that its content security policy refused.
     pub complaints: Vec<String>,
-    /// What it fetched.
+    /// The fetched addresses.
     pub fetched: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts one. A machine without any fails.
+    /// Starts the browser; panics on a machine without one.
     pub fn start() -> Self {
         let profile = tempfile::tempdir().expect("a folder for the browser");
         let mut process = launch(profile.path());
@@ -74,7 +74,7 @@ impl Browser {
         }
     }
 
-    /// What an expression comes to.
+    /// The value of a JavaScript expression.
     pub fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.ask("Runtime.evaluate", asked);
@@ -88,7 +88,7 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y}));
     }
 
-    /// Clicks it.
+    /// Clicks on the first element that a selector finds.
     pub fn click(&mut self, selector: &str) {
         let (x, y) = self.middle(selector);
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
@@ -99,7 +99,7 @@ impl Browser {
     }
 
     fn middle(&mut self, selector: &str) -> (f64, f64) {
-        // What comes into sight is laid out anew before the next frame.
+        // Elements that scroll into view are laid out before the next frame.
         let place = self.value(&format!(
             "(async () => {{ const found = document.querySelector({selector:?}); found.scrollIntoView({{block: 'center'}}); \
              for (let frames = 0; frames < 2; frames++) await new Promise(requestAnimationFrame); \

@@ -1,4 +1,4 @@
-//! A case and what the engine decides.
+//! A conformance case with the decision of the engine.
 
 use std::fs;
 use std::path::{Path, PathBuf};

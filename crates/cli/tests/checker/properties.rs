@@ -1,4 +1,4 @@
-//! Whatever the engine decides about a made-up cluster the checker accepts, and for a pod it accepts nothing else. A seed that
+//! The checker accepts every decision of the engine on random clusters, and for a pod no other answer. A seed that
 //! fails is printed as a PreemptionTest, with all documents left out that do not matter.
 
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use reprieve_api::object_set::ObjectSet;
 use reprieve_api::test_file::{OutcomeName, VictimRef};
 
 use crate::case::Case;
-use crate::made_up::made_up;
+use crate::random_cluster::random_cluster;
 
-/// How many clusters are made up.
+/// The number of random clusters.
 const SEEDS: u64 = 1500;
 
 #[test]
-fn every_decision_about_a_made_up_cluster_is_accepted() {
+fn every_decision_on_a_random_cluster_is_accepted() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
-        let documents = made_up(seed);
+        let documents = random_cluster(seed);
         let priority_cut = seed % 2 == 0;
         let case = Case::read(&documents.join("\n---\n"), priority_cut)
             .unwrap_or_else(|error| panic!("seed {seed} cannot be decided: {error}\n{}", documents.join("\n---\n")));
@@ -33,7 +33,7 @@ fn every_decision_about_a_made_up_cluster_is_accepted() {
 }
 
 /// Members that are not alike may fit in one order and not in another. The rules place them by name; whether a second order may be
-/// tried before somebody is taken is not settled, so these are left out.
+/// tried before a victim is taken is not specified, so these clusters are skipped.
 fn may_depend_on_the_order(case: &Case) -> bool {
     let members = case.objects.pods.iter().filter_map(|pod| {
         let spec = pod.object.spec.as_ref()?;
@@ -46,11 +46,11 @@ fn may_depend_on_the_order(case: &Case) -> bool {
 
 /// For a pod there is one right answer, but for the choice among nodes that fit: any other is objected to.
 #[test]
-fn every_other_answer_about_a_made_up_pod_is_objected_to() {
+fn every_other_answer_for_a_pod_of_a_random_cluster_is_rejected() {
     let mut tried = 0;
     for seed in 0..SEEDS {
-        let text = made_up(seed).join("\n---\n");
-        let read = || Case::read(&text, true).expect("made-up clusters can be decided");
+        let text = random_cluster(seed).join("\n---\n");
+        let read = || Case::read(&text, true).expect("random clusters can be decided");
         let right = read();
         if right.spec.preemptor.kind != "Pod" {
             continue;

@@ -1,4 +1,4 @@
-//! Wrong answers, each made from the right one of a conformance case, and what the checker must say of them.
+//! Wrong answers, each derived from the right one of a conformance case, and the finding that the checker must report.
 
 use reprieve_api::test_file::OutcomeName::{Preempt, Schedule, Unschedulable, Wait};
 use reprieve_checker::Finding;
@@ -15,7 +15,7 @@ fn assert_complains(name: &str, make_wrong: impl FnOnce(&mut Case), expected: im
 }
 
 #[test]
-fn a_victim_too_few() {
+fn missing_victim_is_rejected() {
     assert_complains(
         "kubernetes-pod/nominated-room-counts-during-reprieve",
         |case| case.drop_victim("default/victim-4"),
@@ -34,7 +34,7 @@ fn a_victim_too_few() {
 }
 
 #[test]
-fn a_spare_victim() {
+fn victim_that_is_not_needed_is_rejected() {
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| case.add_victim("default/mid-prio"),
@@ -61,7 +61,7 @@ fn a_spare_victim() {
 }
 
 #[test]
-fn another_victim_of_the_same_room() {
+fn other_victim_of_the_same_size_is_rejected() {
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
         |case| {
@@ -73,7 +73,7 @@ fn another_victim_of_the_same_room() {
 }
 
 #[test]
-fn half_a_gang() {
+fn part_of_a_gang_as_victim_is_rejected() {
     assert_complains(
         "kubernetes-group/gang-goes-whole-across-nodes",
         |case| {
@@ -247,11 +247,11 @@ fn a_group_that_is_placed_wrongly() {
 }
 
 #[test]
-fn names_of_nobody() {
+fn unknown_victim_is_rejected() {
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",
-        |case| case.add_victim("default/nobody"),
-        |complaint| matches!(complaint, Finding::Unknown { name } if name == "default/nobody"),
+        |case| case.add_victim("default/ghost"),
+        |complaint| matches!(complaint, Finding::Unknown { name } if name == "default/ghost"),
     );
     assert_complains(
         "kubernetes-pod/lowest-of-three-is-enough",

@@ -13,7 +13,7 @@ fn no_budget_is_mentioned(decision: &Decision) {
 }
 
 #[test]
-fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
+fn violated_budget_is_shown_below_the_first_line_in_the_row_of_the_victim_and_as_a_warning() {
     let cluster = [
         node("node-1", "cpu: 2, pods: 9"),
         running("low", "node-1", 10, "cpu: 2", WEB, ""),
@@ -22,7 +22,7 @@ fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &[]);
     let sentence =
-        "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+        "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(sentence), "{}", decision.table);
     assert!(decision.line("default/low").ends_with("; violates PodDisruptionBudget default/web"), "{}", decision.table);
     assert!(decision.table.trim_end().ends_with(&format!("warning: {sentence}")), "{}", decision.table);
@@ -43,7 +43,7 @@ fn a_violated_budget_is_in_the_second_line_in_the_victims_row_and_a_warning() {
 }
 
 #[test]
-fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
+fn gang_violates_a_budget_with_all_pods_except_terminating_ones() {
     let group = |name: &str, priority: i32, more: &str| {
         format!(
             "{{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {{namespace: default, name: {name}}}, \
@@ -65,7 +65,7 @@ fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
         pending("urgent-1", 100, "cpu: 2", "", &of("urgent")),
     ];
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
-    let line = "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 3 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 3 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     assert_eq!(decision.victim("default/gang-0")["violates"], json!(["default/web"]));
     let row = decision.line("default/gang (3 pods)");
@@ -80,7 +80,7 @@ fn a_gang_violates_a_budget_with_all_its_pods_but_those_that_are_terminating() {
 }
 
 #[test]
-fn of_two_budgets_each_victim_names_its_own() {
+fn each_victim_lists_its_own_violated_budget() {
     let cluster = |first: i32| {
         [
             node("node-1", "cpu: 4, pods: 9"),
@@ -94,8 +94,8 @@ fn of_two_budgets_each_victim_names_its_own() {
     let decision = Decision::new(&cluster(1), "pod/urgent", &[]);
     let lines: Vec<&str> = decision.table.lines().skip(1).take(3).collect();
     let expected = [
-        "violates PodDisruptionBudget default/api: it allows 0 more disruptions, the plan evicts 1 of its pods",
-        "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 2 of its pods",
+        "violates PodDisruptionBudget default/api: 0 more disruptions allowed, the plan evicts 1 of its pods",
+        "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 2 of its pods",
         "",
     ];
     assert_eq!(lines, expected, "{}", decision.table);
@@ -141,14 +141,14 @@ fn yunikorn_names_budgets_and_shortages() {
         pending("urgent", 5, small, &queue("a"), ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
-    let line = "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     let victim = &decision.explanation()["victims"][0];
     assert_eq!(victim["violates"], json!(["default/web"]));
     assert_eq!(victim["short"], json!({ "cpu": "2", "memory": "2Gi", "example.com/license": "1" }));
     let node = decision.node("node-2");
     assert_eq!(node["short"], json!({ "cpu": "1", "memory": "1Gi", "example.com/license": "1" }));
-    let beyond = "(asks for more than the whole node has)";
+    let beyond = "(requests more than the whole node has)";
     let text = format!("short of 1 cpu {beyond}, 1Gi memory {beyond} and 1 example.com/license {beyond}");
     assert_eq!(node["text"], text);
 }
@@ -163,7 +163,7 @@ fn koordinator_names_budgets_and_shortages() {
         pending("urgent", 10, "cpu: 2, memory: 1Gi", IN_QUOTA, ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "Koordinator"]);
-    let line = "violates PodDisruptionBudget default/web: it allows 0 more disruptions, the plan evicts 1 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 0 more disruptions allowed, the plan evicts 1 of its pods";
     assert_eq!(decision.table.lines().nth(1), Some(line), "{}", decision.table);
     let victim = decision.victim("default/low");
     assert_eq!(victim["violates"], json!(["default/web"]));
@@ -174,7 +174,7 @@ fn koordinator_names_budgets_and_shortages() {
 
 /// A workload yields with all its pods, on whichever node they are, and so does the budget count them.
 #[test]
-fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
+fn kueue_counts_known_pods_of_workloads_for_budgets() {
     let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
     let case = std::fs::read_to_string(case).expect("the case is there");
@@ -191,10 +191,10 @@ fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
     }
 
     let table = text(&reprieve(&["plan", "--cycle", "-f", "-"], &input));
-    let line = "violates PodDisruptionBudget default/web: it allows 1 more disruption, the cycle evicts 2 of its pods";
+    let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the cycle evicts 2 of its pods";
     assert_eq!(table.lines().nth(1), Some(line), "{table}");
     assert!(table.trim_end().ends_with(&format!("warning: {line}")), "{table}");
-    assert!(table.contains("once its victims are gone; violates PodDisruptionBudget default/web\n"), "{table}");
+    assert!(table.contains("after the victims are evicted; violates PodDisruptionBudget default/web\n"), "{table}");
     let output = reprieve(&["plan", "--cycle", "-f", "-", "-o", "json"], &input);
     let cycle: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     assert_eq!((&cycle["budgets"], &cycle["warnings"]), (&budgets, &json!([line])));
@@ -208,7 +208,7 @@ fn kueue_counts_the_pods_of_workloads_where_they_are_known() {
 
 /// With quota alone a decision does not read pods, but the report counts the pods of its victims against their budgets.
 #[test]
-fn kueue_names_violated_budgets_with_quota_alone() {
+fn kueue_reports_violated_budgets_without_placement() {
     let case = "../../conformance/kueue-joint/own-joint-a-workload-yields-all-its-pods.yaml";
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);
     let case = std::fs::read_to_string(case).expect("the case is there");
@@ -229,12 +229,11 @@ fn kueue_names_violated_budgets_with_quota_alone() {
         assert_eq!((&victim["workload"], &victim["violates"]), (&"default/spread".into(), &json!(["default/web"])));
         assert_eq!(victim["pods"], json!([]), "with quota alone a workload is no set of pods");
         let table = text(&reprieve(&["plan", "-f", "-"], &input));
-        let line =
-            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the plan evicts 2 of its pods";
+        let line = "violates PodDisruptionBudget default/web: 1 more disruption allowed, the plan evicts 2 of its pods";
         assert_eq!(table.lines().nth(1), Some(line), "{table}");
         let table = text(&reprieve(&["plan", "--cycle", "-f", "-"], &input));
         let line =
-            "violates PodDisruptionBudget default/web: it allows 1 more disruption, the cycle evicts 2 of its pods";
+            "violates PodDisruptionBudget default/web: 1 more disruption allowed, the cycle evicts 2 of its pods";
         assert_eq!(table.lines().nth(1), Some(line), "{table}");
 
         let input = format!("{case}\n---\n{}", budget("web", "app: web", 2));

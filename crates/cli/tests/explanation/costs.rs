@@ -1,9 +1,9 @@
-//! What other places would cost.
+//! The cost of the nodes and domains that are not chosen.
 
 use super::*;
 
 #[test]
-fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
+fn yunikorn_reports_why_a_node_costs_more_or_the_same() {
     let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
     let out = "annotations: {yunikorn.apache.org/allow-preemption: \"false\"}";
     let created = "creationTimestamp: \"2026-01-01T00:30:00Z\"";
@@ -26,19 +26,19 @@ fn yunikorn_says_by_what_a_node_ranks_lower_or_that_it_ranks_the_same() {
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
     assert_eq!(decision.node("node-4")["verdict"], "Chosen", "{}", decision.table);
-    let takes = |n: &str| format!("would take {n} of priority up to 5");
+    let takes = |n: &str| format!("would evict {n} of priority up to 5");
     let higher = "higher cost than node-4:";
     let one = takes("1 pod");
     assert_eq!(decision.other("node-1"), format!("{one}; {higher} a victim is the first pod of its application"));
-    assert_eq!(decision.other("node-2"), format!("{one}; {higher} a victim opted out of being preempted"));
+    assert_eq!(decision.other("node-2"), format!("{one}; {higher} a victim has opted out of preemption"));
     assert_eq!(decision.other("node-3"), format!("{}; {higher} 2 pods instead of 1", takes("2 pods")));
-    assert_eq!(decision.other("node-5"), format!("equal cost, first by name is node-4; {one}"));
+    assert_eq!(decision.other("node-5"), format!("equal cost, but node-4 is first by name; {one}"));
     assert_eq!(decision.node("node-5")["verdict"], "EqualCost");
     assert_eq!(decision.node("node-3")["verdict"], "HigherCost");
 }
 
 #[test]
-fn equal_cost_on_two_nodes_is_said_as_such() {
+fn nodes_of_equal_cost_are_reported_as_such() {
     let cluster = [
         node("node-1", "cpu: 2, pods: 9"),
         node("node-2", "cpu: 2, pods: 9"),
@@ -51,9 +51,9 @@ fn equal_cost_on_two_nodes_is_said_as_such() {
         pending("urgent", 100, "cpu: 2", "", ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &[]);
-    assert_eq!(decision.node("node-2")["text"], "costs least; equal cost, first by name");
+    assert_eq!(decision.node("node-2")["text"], "equal cost, first by name");
     for equal in ["node-3", "node-4"] {
-        let text = "equal cost, first by name is node-2; would take 1 pod of priority up to 10";
+        let text = "equal cost, but node-2 is first by name; would evict 1 pod of priority up to 10";
         assert_eq!(decision.other(equal), text);
         assert_eq!(decision.node(equal)["verdict"], "EqualCost");
     }
@@ -67,10 +67,10 @@ fn equal_cost_on_two_nodes_is_said_as_such() {
     assert_eq!(rows.count(), 2, "{wide}");
 }
 
-const FITS: &str = "the preemptor fits without taking it";
+const FITS: &str = "the preemptor fits without evicting it";
 
 #[test]
-fn koordinator_says_that_a_spared_pod_on_another_node_costs_the_same() {
+fn koordinator_reports_equal_cost_of_a_spared_pod_on_another_node() {
     let cluster = [
         quota("cpu: 8", "cpu: 80"),
         node("node-1", "cpu: 2, pods: 9"),
@@ -85,15 +85,15 @@ fn koordinator_says_that_a_spared_pod_on_another_node_costs_the_same() {
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "Koordinator"]);
     assert_eq!(decision.json["victims"], json!([{ "pod": "default/b" }]), "{}", decision.table);
-    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/b, first by name is node-2"));
+    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/b, node-2 is first by name"));
     assert_eq!(decision.spared("default/a"), FITS, "its priority is higher");
     assert_eq!(decision.spared("default/d"), FITS, "it asks for less, so nothing is claimed");
     let row = decision.line("default/a, default/c, default/d");
-    assert!(row.ends_with("the preemptor fits without taking them; equal cost for 1 of them"), "{row}");
+    assert!(row.ends_with("the preemptor fits without evicting them; equal cost for 1 of them"), "{row}");
 }
 
 #[test]
-fn a_group_says_that_a_spared_pod_on_another_node_costs_the_same() {
+fn group_reports_equal_cost_of_a_spared_pod_on_another_node() {
     let group = "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {namespace: default, name: urgent}, \
                  spec: {schedulingPolicy: {gang: {minCount: 2}}, priority: 100}}";
     let member = |name: &str| pending(name, 100, "cpu: 2", "", "schedulingGroup: {podGroupName: urgent},");
@@ -115,13 +115,13 @@ fn a_group_says_that_a_spared_pod_on_another_node_costs_the_same() {
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
     let victims = json!([{ "pod": "default/a" }, { "pod": "default/b" }]);
     assert_eq!(decision.json["victims"], victims, "{}", decision.table);
-    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/a, first by name is node-1"));
+    assert_eq!(decision.spared("default/c"), format!("{FITS}; equal cost to default/a, node-1 is first by name"));
     assert_eq!(decision.spared("default/d"), FITS, "its priority is higher");
     assert_eq!(decision.spared("default/e"), FITS, "its node is too small");
 }
 
 #[test]
-fn kueue_says_that_a_spared_workload_costs_the_same() {
+fn kueue_reports_equal_cost_of_a_spared_workload() {
     let cluster = [
         flavor("f"),
         cluster_queue("q", &[("f", 8, 8)]),
@@ -135,7 +135,7 @@ fn kueue_says_that_a_spared_workload_costs_the_same() {
     let victims = decision.json["victims"].as_array().expect("there are victims");
     assert_eq!((victims.len(), &victims[0]["workload"]), (1, &"default/a".into()), "{}", decision.table);
     assert_eq!(decision.spared("default/b"), format!("{FITS}; equal cost to default/a, the order of uids decides"));
-    let not_reached = "the search ended before it looked at it";
+    let not_reached = "the search ended before this unit";
     assert_eq!(decision.spared("default/c"), not_reached, "it holds less");
     assert_eq!(decision.spared("default/d"), not_reached, "its priority is higher");
 }
@@ -149,7 +149,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
     let late = |name: &str, node: &str| started(name, node, 10, "cpu: 4", "2026-01-01T00:30:00Z", ("", ""));
     for (why, takes, victims) in [
         (
-            "1 pod counts against a PodDisruptionBudget instead of 0",
+            "1 violation of a PodDisruptionBudget instead of 0",
             "1 pod of priority up to 10, which violates PodDisruptionBudget default/web",
             vec![
                 running("a", "node-1", 10, "cpu: 4", WEB, ""),
@@ -173,7 +173,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
             ],
         ),
         (
-            "sum of the priorities of 2 pods instead of 1",
+            "sum of priorities over 2 pods instead of 1",
             "2 pods of priority up to 0",
             vec![victim("a", "node-1", 0, 2), victim("b", "node-1", 0, 2), victim("c", "node-2", 0, 4)],
         ),
@@ -194,7 +194,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
             vec![victim("a", "node-1", 10, 2), victim("b", "node-1", lowest, 2), victim("c", "node-2", 10, 4)],
         ),
         (
-            "earliest start of its victims of priority 10 2026-01-01T00:00:00Z instead of 2026-01-01T00:30:00Z",
+            "earliest start of a victim of priority 10: 2026-01-01T00:00:00Z instead of 2026-01-01T00:30:00Z",
             "1 pod of priority up to 10",
             vec![victim("a", "node-1", 10, 4), late("b", "node-2")],
         ),
@@ -202,7 +202,7 @@ fn a_higher_cost_names_the_criterion_that_decides() {
         let nodes = [node("node-1", "cpu: 4, pods: 9"), node("node-2", "cpu: 4, pods: 9")];
         let cluster = [&nodes[..], &victims, &[pending("urgent", 100, "cpu: 4", "", "")]].concat();
         let decision = Decision::new(&cluster, "pod/urgent", &[]);
-        assert_eq!(decision.other("node-1"), format!("would take {takes}; higher cost than node-2: {why}"));
-        assert_eq!(decision.node("node-2")["text"], "costs least");
+        assert_eq!(decision.other("node-1"), format!("would evict {takes}; higher cost than node-2: {why}"));
+        assert_eq!(decision.node("node-2")["text"], "lowest cost");
     }
 }

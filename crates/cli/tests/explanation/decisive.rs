@@ -1,4 +1,4 @@
-//! Why units are not taken, and whether they play a part in the decision.
+//! Why units are spared, and whether the decision depends on them.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::*;
 
 /// A pod that would be small enough alone is too large once another uses up the guarantee; only the resource that is short is named.
 #[test]
-fn yunikorn_says_what_is_too_large_after_others_were_taken() {
+fn yunikorn_reports_candidates_too_large_after_earlier_victims() {
     let queues =
         QUEUES.replace("{vcore: 8, memory: 64G}", "{vcore: 4, memory: 8Gi}").replace("{vcore: 1}", "{vcore: 0}");
     let queue = |queue: &str, created: &str| {
@@ -28,7 +28,7 @@ fn yunikorn_says_what_is_too_large_after_others_were_taken() {
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
     assert_eq!(decision.json["outcome"], "Unschedulable", "{}", decision.table);
     let newer = decision.entry("default/newer");
-    let text = "it is larger than what queue root.a has left of its guarantee: 2Gi memory";
+    let text = "larger than the guarantee left to queue root.a: 2Gi memory";
     assert_eq!(
         (&newer["law"], &newer["text"]),
         (&"ExceedsGuaranteeHeadroom".into(), &text.into()),
@@ -80,7 +80,7 @@ fn what_is_not_decisive_is_marked() {
 
 /// A pod that grows in place cannot be asked about without the node on which it runs.
 #[test]
-fn the_node_of_a_pod_that_grows_is_decisive() {
+fn node_of_a_resized_pod_is_decisive() {
     let case = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../conformance/kubernetes-pod/resize-preemption-disabled-on-node.yaml");
     let output = reprieve(&["plan", "-f", case.to_str().expect("a path"), "-o", "json"], "");
@@ -92,7 +92,7 @@ fn the_node_of_a_pod_that_grows_is_decisive() {
 /// A pod of a DaemonSet takes whatever is on its node, whether a queue uses more than it is guaranteed or not. What is done already is no
 /// action.
 #[test]
-fn actions_say_why_and_leave_out_what_is_done() {
+fn actions_have_a_reason_and_omit_completed_ones() {
     let queue = |queue: &str, more: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}{more}");
     let daemon =
         ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]".to_owned();
@@ -110,6 +110,6 @@ fn actions_say_why_and_leave_out_what_is_done() {
     ];
     let decision = Decision::new(&cluster, "pod/daemon", &["--policy", "YuniKorn"]);
     let actions = decision.explanation()["actions"].to_string();
-    assert!(actions.contains("a pod of a DaemonSet needs its node"), "{}", decision.table);
-    assert!(!actions.contains("is guaranteed"), "{actions}");
+    assert!(actions.contains("a DaemonSet pod needs the node"), "{}", decision.table);
+    assert!(!actions.contains("guarantee"), "{actions}");
 }

@@ -1,5 +1,4 @@
-//! What `reprieve plan` says about a plan: the budgets that it violates, what other places would cost, every resource that is short, and
-//! what plays a part in the decision.
+//! The explanation of `reprieve plan`: violated budgets, the cost of other nodes, every resource that is short, and the decisive units.
 
 mod budgets;
 mod costs;
@@ -74,8 +73,10 @@ impl Decision {
     /// The text of a node that could be used, but was not chosen.
     fn other(&self, name: &str) -> &str {
         let place = self.node(name);
-        assert_eq!(place["verdict"], "HigherCost", "{place}");
-        place["text"].as_str().expect("a place has a text")
+        let text = place["text"].as_str().expect("a place has a text");
+        let verdict = if text.starts_with("equal cost") { "EqualCost" } else { "HigherCost" };
+        assert_eq!(place["verdict"], verdict, "{place}");
+        text
     }
 }
 

@@ -1,9 +1,9 @@
-//! Every resource that is short.
+//! Lists of the resources that are short.
 
 use super::*;
 
 #[test]
-fn yunikorn_names_every_resource_of_which_too_little_is_left_of_a_guarantee() {
+fn yunikorn_lists_every_resource_with_too_little_guarantee_left() {
     let queues = QUEUES.replace("{vcore: 1}", "{vcore: 2, memory: 8Gi, nvidia.com/gpu: 2}");
     let queue = |queue: &str| format!("labels: {{queue: root.{queue}, applicationId: {queue}}}");
     let cluster = [
@@ -15,13 +15,14 @@ fn yunikorn_names_every_resource_of_which_too_little_is_left_of_a_guarantee() {
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
     let law = &decision.explanation()["law"];
-    let text = "queue root.b has too little left of its guarantee: 1 cpu of 4 asked and 1 nvidia.com/gpu of 3 asked";
+    let text =
+        "queue root.b has too little of its guarantee left: 1 cpu of 4 requested and 1 nvidia.com/gpu of 3 requested";
     assert_eq!((&law["name"], &law["text"]), (&"NotUnderGuarantee".into(), &text.into()), "{}", decision.table);
 }
 
 /// Only the queue's maximum is short: any node with room does, and the same pods must go.
 #[test]
-fn yunikorn_says_so_where_only_quota_is_short() {
+fn yunikorn_reports_that_only_quota_is_short() {
     let queues = r#"
 apiVersion: v1
 kind: ConfigMap
@@ -50,11 +51,11 @@ data:
         pending("urgent", 5, size, &queue("a"), ""),
     ];
     let decision = Decision::new(&cluster, "pod/urgent", &["--policy", "YuniKorn"]);
-    assert_eq!(decision.node("node-1")["text"], "costs least; equal cost, first by name", "{}", decision.table);
-    assert!(decision.other("node-2").starts_with("equal cost, first by name is node-1; would take 1 pod"));
-    assert!(decision.other("node-4").ends_with("; node-1 has room, and only quota is short"), "{}", decision.table);
+    assert_eq!(decision.node("node-1")["text"], "equal cost, first by name", "{}", decision.table);
+    assert!(decision.other("node-2").starts_with("equal cost, but node-1 is first by name; would evict 1 pod"));
+    assert!(decision.other("node-4").ends_with("; node-1 has room, only quota is short"), "{}", decision.table);
     let why = decision.explanation()["victims"][0]["text"].as_str().unwrap_or_default();
-    let over = "queue root.top would be over its maximum by 2 cpu and 2Gi memory";
+    let over = "queue root.top would exceed its maximum by 2 cpu and 2Gi memory";
     assert!(why.ends_with(over), "{why}");
 }
 
@@ -74,12 +75,12 @@ fn koordinator_names_every_resource_over_a_limit() {
     };
     let decision = Decision::new(&cluster(true), "pod/urgent", &["--policy", "Koordinator"]);
     let law = &decision.explanation()["law"];
-    let text = "its job would pass the limit of quota q by 1 cpu and 2Gi memory";
+    let text = "the job would exceed the limit of quota q by 1 cpu and 2Gi memory";
     assert_eq!((&law["name"], &law["text"]), (&"QuotaLimit".into(), &text.into()), "{}", decision.table);
 
     let decision = Decision::new(&cluster(false), "pod/urgent", &["--policy", "Koordinator"]);
     let victim = decision.victim("default/low");
-    let text = "default/urgent would not fit on node-1: queue q would be over its maximum by 1 cpu and 2Gi memory";
+    let text = "default/urgent would not fit on node-1: queue q would exceed its maximum by 1 cpu and 2Gi memory";
     assert_eq!((&victim["filter"], &victim["text"]), (&"QueueLimit".into(), &text.into()));
     assert_eq!(victim.get("short"), None, "the node is short of nothing");
 }
@@ -106,7 +107,7 @@ fn kueue_names_every_resource_that_is_short_in_a_flavor() {
 }
 
 #[test]
-fn resources_that_are_short_are_named_where_a_host_port_is_taken() {
+fn short_resources_are_listed_with_a_host_port_in_use() {
     let port = "containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}], resources: {requests: {cpu: 3, memory: 3Gi}}}]";
     let with_port = |name: &str, node: &str, priority: i64| {
         format!(
@@ -125,24 +126,23 @@ fn resources_that_are_short_are_named_where_a_host_port_is_taken() {
     let decision = Decision::new(&cluster, "pod/urgent", &[]);
     let place = decision.node("node-1");
     assert_eq!((&place["filter"], &place["short"]), (&"Ports".into(), &json!({ "cpu": "2", "memory": "2Gi" })));
-    let text =
-        "a host port that it needs is taken, and it is short of 2 cpu and 2Gi memory, and nobody there may be taken";
+    let text = "a required host port is in use; short of 2 cpu and 2Gi memory, and no pod there may be evicted";
     assert_eq!(place["text"], text, "{}", decision.table);
     let place = decision.node("node-2");
     assert_eq!(place["short"], json!({ "memory": "1Gi" }), "with `low` gone there is enough cpu: {}", decision.table);
 }
 
-const BEYOND: &str = "(asks for more than the whole node has)";
+const BEYOND: &str = "(requests more than the whole node has)";
 
 #[test]
-fn every_resource_that_is_short_is_named_before_and_after_candidates_are_gone() {
+fn every_short_resource_is_listed_with_and_without_candidates() {
     let gpu_node = |name: &str| node(name, "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9");
     let cluster = [
         node("a-closed", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
         node("b-cleared", "cpu: 8, memory: 8Gi, nvidia.com/gpu: 8, pods: 9"),
         node("c-small", "cpu: 8, memory: 2Gi, nvidia.com/gpu: 4, pods: 9"),
         gpu_node("d-chosen"),
-        // Nobody on a-closed may be taken.
+        // No pod on a-closed may be evicted.
         running("peer", "a-closed", 100, "cpu: 4, memory: 4Gi, nvidia.com/gpu: 6", "", ""),
         // With `low` gone, b-cleared lacks 2 cpu and 8 GPUs less the 6 that `low` held; before it lacks memory, too.
         running("kept", "b-cleared", 100, "cpu: 2, nvidia.com/gpu: 2", "", ""),
@@ -156,12 +156,12 @@ fn every_resource_that_is_short_is_named_before_and_after_candidates_are_gone() 
         (
             "a-closed",
             json!({ "cpu": "4", "memory": "2Gi", "nvidia.com/gpu": "6" }),
-            "short of 4 cpu, 2Gi memory and 6 nvidia.com/gpu, and nobody there may be taken".to_owned(),
+            "short of 4 cpu, 2Gi memory and 6 nvidia.com/gpu, and no pod there may be evicted".to_owned(),
         ),
         (
             "b-cleared",
             json!({ "cpu": "2", "nvidia.com/gpu": "2" }),
-            "short of 2 cpu and 2 nvidia.com/gpu, even with every candidate gone".to_owned(),
+            "short of 2 cpu and 2 nvidia.com/gpu, even without all candidates".to_owned(),
         ),
         (
             "c-small",
@@ -195,7 +195,7 @@ fn what_a_nominated_pod_holds_is_short_too() {
 }
 
 #[test]
-fn a_domain_names_every_resource_that_each_node_lacks() {
+fn infeasible_domain_lists_every_missing_resource_of_each_node() {
     let in_zone = |name: &str, zone: &str, allocatable: &str| {
         format!(
             "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {zone}}}}}, \
@@ -235,13 +235,13 @@ fn a_domain_names_every_resource_that_each_node_lacks() {
     }
     let decision = Decision::new(&cluster, "podgroup/urgent", &[]);
     let domain = |name: &str| decision.place("domains", name);
-    assert_eq!(domain("c")["text"], "costs least; equal cost, first by name", "{}", decision.table);
+    assert_eq!(domain("c")["text"], "equal cost, first by name", "{}", decision.table);
     assert_eq!(domain("d")["verdict"], "EqualCost");
-    assert_eq!(domain("d")["text"], "equal cost, first by name is c; would take 2 pods of priority up to 10");
+    assert_eq!(domain("d")["text"], "equal cost, but c is first by name; would evict 2 pods of priority up to 10");
     let lacks = format!("short of 1 cpu {BEYOND} and 4 nvidia.com/gpu {BEYOND}");
     assert_eq!(domain("a")["nodes"]["a-2"], lacks.as_str());
     assert_eq!(domain("a")["nodes"]["a-1"], "short of 4 cpu and 8 nvidia.com/gpu", "urgent-0 is placed there");
-    let text = "nobody there may be taken, and 0 of the 2 pods that it needs fit; default/urgent-0 finds no place";
+    let text = "0 of 2 required pods fit, and no pod there may be evicted; no node for default/urgent-0";
     assert_eq!(domain("b")["text"], text);
     for node in ["b-1", "b-2"] {
         assert_eq!(domain("b")["nodes"][node], "short of 2 cpu and 8 nvidia.com/gpu");

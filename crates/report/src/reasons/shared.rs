@@ -1,4 +1,4 @@
-//! Laws of several policies, of policy Koordinator and of policy Kubernetes.
+//! Text of the laws of several policies, of policy Koordinator and of policy Kubernetes.
 
 use reprieve_api::NamespacedName;
 use reprieve_engine::laws::Mismatch;
@@ -8,36 +8,40 @@ use reprieve_loader::Names;
 use super::{ReasonText, amount, format_time, list, reason_text};
 
 pub fn priority(candidate: Priority) -> ReasonText {
-    reason_text("Priority", format!("its priority {} is not below the preemptor's", candidate.0))
-        .of_many("not below the preemptor's priority")
+    reason_text("Priority", format!("priority {} is not below the preemptor's", candidate.0))
+        .of_many("priorities are not below the preemptor's")
 }
 
 pub fn toleration(pod: &NamespacedName, until: Option<Timestamp>) -> ReasonText {
-    let until = until.map_or_else(|| "for ever".to_owned(), |until| format!("until {}", format_time(until)));
-    reason_text("Toleration", format!("{pod} tolerates this preemptor {until}")).of_many("they tolerate this preemptor")
+    let end = until.map_or_else(|| "without end".to_owned(), |until| format!("until {}", format_time(until)));
+    reason_text("Toleration", format!("{pod} cannot be preempted by this preemptor (toleration {end})"))
+        .of_many("cannot be preempted by this preemptor (toleration)")
 }
 
-pub fn unknown_class(pod: &NamespacedName) -> ReasonText {
-    let text = format!("{pod} names a PriorityClass that is not defined, so its rights are unknown");
-    reason_text("UnknownPriorityClass", text).of_many("their PriorityClass is not defined, so their rights are unknown")
+pub fn unknown_priority_class(pod: &NamespacedName) -> ReasonText {
+    reason_text(
+        "UnknownPriorityClass",
+        format!("the PriorityClass of {pod} does not exist, so its tolerations are unknown"),
+    )
+    .of_many("the PriorityClasses do not exist, so their tolerations are unknown")
 }
 
 pub fn scheduling_gates(pod: PodId, gates: &[TextId], gated: usize, names: &Names) -> ReasonText {
     let gates: Vec<&str> = gates.iter().map(|&gate| names.text(gate)).collect();
     let others = match gated {
         0 | 1 => String::new(),
-        gated => format!(", and so do {} more of its pods", gated - 1),
+        gated => format!(" (as do {} more pods of the group)", gated - 1),
     };
     let pod = names.pod(pod);
-    reason_text("SchedulingGates", format!("pod {pod} waits for its scheduling gates: {}{others}", gates.join(", ")))
+    reason_text("SchedulingGates", format!("pod {pod} has scheduling gates: {}{others}", gates.join(", ")))
 }
 
 pub fn other_scheduler(pod: &NamespacedName, members: usize) -> ReasonText {
-    let who = match members {
+    let pods = match members {
         1 => format!("{pod} names another scheduler"),
-        members => format!("{members} of them name another scheduler, {pod} for one"),
+        members => format!("{members} pods name another scheduler, for example {pod}"),
     };
-    reason_text("OtherScheduler", format!("too few of its pods are left: {who}"))
+    reason_text("OtherScheduler", format!("too few pods are left: {pods}"))
 }
 
 pub fn unsupported(pod: Option<PodId>, field: &str, names: &Names) -> ReasonText {
@@ -45,22 +49,23 @@ pub fn unsupported(pod: Option<PodId>, field: &str, names: &Names) -> ReasonText
     reason_text("Unsupported", format!("{of}{field} is a requirement that Reprieve does not evaluate"))
 }
 
-pub fn underway(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {
+pub fn in_progress(leaving: &[PodId], nodes: &[NodeId], until: Timestamp, names: &Names) -> ReasonText {
     let nodes: Vec<&str> = nodes.iter().map(|&node| names.node(node)).collect();
-    let pods = match leaving {
-        [pod] => names.pod(*pod).to_string(),
-        pods => format!("{} pods", pods.len()),
+    let victims = match leaving {
+        [pod] => format!("victim {} is", names.pod(*pod)),
+        pods => format!("{} victims are", pods.len()),
     };
-    let text = format!("{pods} preempted for it must leave {} first, until {}", nodes.join(", "), format_time(until));
+    let until = format_time(until);
+    let text = format!("{victims} still terminating on {} (until {until} at the latest)", nodes.join(", "));
     reason_text("PreemptionInProgress", text)
 }
 
 pub fn quota_limit(queue: QueueId, over: &[(ResourceId, i64)], names: &Names) -> ReasonText {
     let over = list(over.iter().map(|(resource, over)| amount(*resource, *over, names)));
-    reason_text("QuotaLimit", format!("its job would pass the limit of quota {} by {over}", names.queue(queue)))
+    reason_text("QuotaLimit", format!("the job would exceed the limit of quota {} by {over}", names.queue(queue)))
 }
 
-pub fn disagreement(member: &NamespacedName, about: &Mismatch) -> ReasonText {
+pub fn group_mismatch(member: &NamespacedName, about: &Mismatch) -> ReasonText {
     let text = match about {
         Mismatch::Priority { member: own, group } => {
             format!("{member} has priority {}, but its group has {}", own.0, group.0)

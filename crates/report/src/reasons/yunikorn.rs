@@ -1,4 +1,4 @@
-//! Laws of policy YuniKorn.
+//! Text of the laws of policy YuniKorn.
 
 use reprieve_api::quantity::format;
 use reprieve_engine::laws::TooLittle;
@@ -10,55 +10,53 @@ use super::{ReasonText, amount, list, reason_text, unit};
 pub fn not_under_guarantee(queue: QueueId, short: &[TooLittle], names: &Names) -> ReasonText {
     let queue = names.queue(queue);
     let text = if short.is_empty() {
-        format!("queue {queue} is guaranteed nothing of what it asks for, and neither is a queue above it")
+        format!("neither queue {queue} nor a queue above it has a guarantee for the requested resources")
     } else {
-        format!("queue {queue} has too little left of its guarantee: {}", too_little(short, names))
+        format!("queue {queue} has too little of its guarantee left: {}", too_little(short, names))
     };
     reason_text("NotUnderGuarantee", text)
 }
 
-pub fn too_large(queue: QueueId, short: &[TooLittle], names: &Names) -> ReasonText {
+pub fn exceeds_headroom(queue: QueueId, short: &[TooLittle], names: &Names) -> ReasonText {
     let queue = names.queue(queue);
     if short.is_empty() {
-        return reason_text("ExceedsGuaranteeHeadroom", format!("queue {queue} has no guarantee by which to take it"));
+        return reason_text("ExceedsGuaranteeHeadroom", format!("queue {queue} has no guarantee to preempt for"));
     }
-    let left = list(short.iter().map(|one| amount(one.resource, one.left, names)));
-    let than = format!("larger than what queue {queue} has left of its guarantee: {left}");
-    reason_text("ExceedsGuaranteeHeadroom", format!("it is {than}")).of_many(format!("they are {than}"))
+    let left = list(short.iter().map(|short| amount(short.resource, short.left, names)));
+    reason_text("ExceedsGuaranteeHeadroom", format!("larger than the guarantee left to queue {queue}: {left}"))
 }
 
 pub fn not_over_guarantee(queue: QueueId, left: Option<(ResourceId, i64)>, names: &Names) -> ReasonText {
-    let left = left.map(|(resource, left)| format!(": {} of it are left", amount(resource, left, names)));
-    let (queue, left) = (names.queue(queue), left.unwrap_or_default());
-    reason_text("NotOverGuarantee", format!("queue {queue} is not over its guarantee{left}"))
-        .of_many("their queues are not over their guarantees")
+    let left = left.map(|(resource, left)| format!(": {} left", amount(resource, left, names))).unwrap_or_default();
+    reason_text("NotOverGuarantee", format!("queue {} is not over its guarantee{left}", names.queue(queue)))
+        .of_many("the queues are not over their guarantees")
 }
 
-pub fn keeps_guarantee(queue: QueueId, resource: ResourceId, guarantee: i64, after: i64, names: &Names) -> ReasonText {
+/// `amounts` are the guarantee and what would be left of it.
+pub fn would_break_guarantee(queue: QueueId, resource: ResourceId, amounts: [i64; 2], names: &Names) -> ReasonText {
     let (queue, name) = (names.queue(queue), names.resource(resource));
-    let (after, guarantee) = (format(name, after), format(name, guarantee));
-    let text = format!("queue {queue} would be left with {after} of the {guarantee} {} it is guaranteed", unit(name));
-    reason_text("WouldBreakGuarantee", text).of_many("their queues would be left with less than their guarantees")
+    let [guarantee, after] = amounts.map(|amount| format(name, amount));
+    let text = format!("queue {queue} would be left with {after} of its guaranteed {guarantee} {}", unit(name));
+    reason_text("WouldBreakGuarantee", text).of_many("the queues would be left with less than their guarantees")
 }
 
 pub fn higher_priority(candidate: Priority, limit: Option<Priority>) -> ReasonText {
     let text = match limit {
-        Some(limit) => format!("its priority {} is above {}, up to which its queue yields", candidate.0, limit.0),
-        None => format!("its priority {} is behind a priority fence", candidate.0),
+        Some(limit) => format!("priority {} is above {}, the limit for preemption in its queue", candidate.0, limit.0),
+        None => format!("priority {} is behind a priority fence", candidate.0),
     };
-    reason_text("HigherPriority", text).of_many("their priorities are above those up to which their queues yield")
+    reason_text("HigherPriority", text).of_many("priorities are above the limits for preemption in their queues")
 }
 
 pub fn fence(root: Option<QueueId>, names: &Names) -> ReasonText {
     let Some(root) = root else { return reason_text("Fence", "the preemptor is in no queue") };
-    let outside = format!("outside {}, the preemptor's fence", names.queue(root));
-    reason_text("Fence", format!("it is {outside}")).of_many(format!("they are {outside}"))
+    reason_text("Fence", format!("outside {}, the preemptor's fence", names.queue(root)))
 }
 
-/// `1 cpu of 4 asked and 0 nvidia.com/gpu of 3 asked`. A guarantee that is overdrawn has nothing left.
+/// `1 cpu of 4 requested and 0 nvidia.com/gpu of 3 requested`. A guarantee that is overdrawn has nothing left.
 fn too_little(short: &[TooLittle], names: &Names) -> String {
-    list(short.iter().map(|one| {
-        let total = format(names.resource(one.resource), one.asked);
-        format!("{} of {total} asked", amount(one.resource, one.left.max(0), names))
+    list(short.iter().map(|short| {
+        let total = format(names.resource(short.resource), short.asked);
+        format!("{} of {total} requested", amount(short.resource, short.left.max(0), names))
     }))
 }

@@ -1,4 +1,4 @@
-//! Small clusters made up from a seed, each with a few of the things that the rules speak of.
+//! Small random clusters from a seed, each with a few features that the rules evaluate.
 
 /// Numbers that look random and are the same on every machine (splitmix64).
 struct Chance(u64);
@@ -87,7 +87,7 @@ metadata: {name: dear}
 value: 70";
 
 /// A made-up case: its documents, the test first.
-pub fn made_up(seed: u64) -> Vec<String> {
+pub fn random_cluster(seed: u64) -> Vec<String> {
     let mut chance = Chance(seed);
     let rare = 3 + seed % 6;
     let mut some = || chance.one_in(rare);

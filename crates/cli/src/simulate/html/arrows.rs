@@ -1,45 +1,45 @@
-//! Who evicted whom: evictions by the decisions that asked for them.
+//! Groups evictions by decision: an arrow of the timeline is what one decision did to one job.
 
 use std::collections::BTreeMap;
 
 use reprieve_simulator::run::Run;
 
-/// What one decision did to one job.
+/// The evictions of one job by one decision.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arrow<'r> {
-    /// When its first pod was evicted.
+    /// The time of the first eviction, in microseconds.
     pub at: i64,
-    /// The job that asked, if it is known.
+    /// The job of the preemptor, if it is known.
     pub from: Option<&'r str>,
-    /// The job that yielded.
+    /// The job of the victims.
     pub to: &'r str,
-    /// How many of its pods.
+    /// The number of evicted pods.
     pub pods: usize,
-    /// Whether the one that asked had been evicted itself.
+    /// Whether the preemptor had been evicted before.
     pub second_order: bool,
-    /// Which of the run's preemptions it was.
+    /// The index of the decision in the preemptions of the run.
     pub decision: Option<usize>,
 }
 
-/// All of a run, in the order of time.
+/// The arrows of a run, in the order of time.
 pub fn arrows(run: &Run) -> Vec<Arrow<'_>> {
-    let mut asked: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
-    for (at, preemption) in run.preemptions.iter().enumerate() {
+    let mut decisions_of: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+    for (index, preemption) in run.preemptions.iter().enumerate() {
         for victim in &preemption.victims {
-            asked.entry((&preemption.unit, victim.to_string())).or_default().push(at);
+            decisions_of.entry((&preemption.unit, victim.to_string())).or_default().push(index);
         }
     }
     let mut arrows: Vec<Arrow<'_>> = Vec::new();
-    let mut known: BTreeMap<(Option<usize>, &str, &str), usize> = BTreeMap::new();
+    let mut index_of: BTreeMap<(Option<usize>, &str, &str), usize> = BTreeMap::new();
     for eviction in &run.evictions {
-        let decisions = asked.get(&(eviction.preemptor.as_str(), eviction.pod.clone()));
-        let before = |at: &&usize| run.preemptions[**at].at.0 <= eviction.at;
+        let decisions = decisions_of.get(&(eviction.preemptor.as_str(), eviction.pod.clone()));
+        let before = |index: &&usize| run.preemptions[**index].at.0 <= eviction.at;
         let decision = decisions.and_then(|decisions| decisions.iter().rev().find(before)).copied();
         let key = (decision, eviction.preemptor.as_str(), eviction.job.as_str());
-        match known.get(&key).filter(|_| decision.is_some()) {
-            Some(&at) => arrows[at].pods += 1,
+        match index_of.get(&key).filter(|_| decision.is_some()) {
+            Some(&index) => arrows[index].pods += 1,
             None => {
-                known.insert(key, arrows.len());
+                index_of.insert(key, arrows.len());
                 arrows.push(Arrow {
                     at: eviction.at,
                     from: eviction.preemptor_job.as_deref(),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_one_job_that_yield_to_one_decision_are_one_arrow() {
+    fn evictions_of_one_job_by_one_decision_are_one_arrow() {
         let run = Run {
             preemptions: vec![preemption(1, &["a-0", "a-1", "b-0"]), preemption(9, &["a-0"])],
             evictions: vec![

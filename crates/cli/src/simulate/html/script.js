@@ -1,6 +1,6 @@
 (() => {
   'use strict';
-  // A decision that is gone to is opened.
+  // Following a link to a decision opens it.
   const open = hash => {
     const found = hash.length > 1 && document.getElementById(hash.slice(1));
     if (found && found.tagName === 'DETAILS') {
@@ -15,7 +15,7 @@
   addEventListener('hashchange', () => open(location.hash));
   open(location.hash);
 
-  // What a chart says where it is pointed at.
+  // A tooltip with the values of a chart at the pointer.
   const tip = document.createElement('div');
   tip.className = 'tip';
   tip.hidden = true;

@@ -1,4 +1,4 @@
-//! A chart as SVG: two axes, and lines, areas or bars between them.
+//! A chart as SVG: two axes with lines, areas or bars.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ const RIGHT: f64 = 408.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 186.0;
 
-/// How many colours there are; one more is for all the rest.
+/// The number of colours; one more is for everything else.
 pub const COLOURS: usize = 7;
 
-/// A chart that is being drawn.
+/// A chart under construction.
 pub struct Chart<'a> {
     x: &'a Axis,
     y: &'a Axis,
@@ -26,7 +26,7 @@ pub struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    /// An empty chart; the unit is what follows a number of the upright axis.
+    /// An empty chart; `unit` follows the values of the vertical axis in tooltips.
     pub fn new(label: String, x: &'a Axis, y: &'a Axis, unit: &'a str) -> Self {
         Self { x, y, unit, label, marks: Vec::new() }
     }
@@ -35,41 +35,41 @@ impl<'a> Chart<'a> {
     pub fn line(&mut self, colour: usize, name: &str, points: &[(f64, f64)]) {
         let places: Vec<(f64, f64)> = points.iter().map(|point| self.place(*point)).collect();
         let mut path = String::new();
-        for (at, place) in places.iter().enumerate() {
-            let level = |other: Option<&(f64, f64)>| other.is_some_and(|other| other.1 == place.1);
-            let between = at > 0 && level(places.get(at - 1)) && level(places.get(at + 1));
-            if !between {
-                step_to(&mut path, *place);
+        for (index, place) in places.iter().enumerate() {
+            let is_level = |neighbour: Option<&(f64, f64)>| neighbour.is_some_and(|neighbour| neighbour.1 == place.1);
+            // A point between two of the same height adds nothing to the line.
+            if index == 0 || !is_level(places.get(index - 1)) || !is_level(places.get(index + 1)) {
+                line_to(&mut path, *place);
             }
         }
         self.marks.push(html! { path class={ "line c" (colour) } data-name=(name) d=(path) {} });
     }
 
-    /// The room between two lines: each point has a lower and an upper end.
+    /// The area between two lines: each point is (x, lower, upper).
     pub fn area(&mut self, colour: usize, name: &str, points: &[(f64, f64, f64)]) {
         let mut path = String::new();
         for &(x, _, upper) in points {
-            step_to(&mut path, self.place((x, upper)));
+            line_to(&mut path, self.place((x, upper)));
         }
         for &(x, lower, _) in points.iter().rev() {
-            step_to(&mut path, self.place((x, lower)));
+            line_to(&mut path, self.place((x, lower)));
         }
         path.push('Z');
         self.marks.push(html! { path class={ "area c" (colour) } data-name=(name) data-area d=(path) {} });
     }
 
-    /// A bar from one number to another, and what it says when it is pointed at.
-    pub fn bar(&mut self, colour: usize, across: (f64, f64), up: (f64, f64), says: &str) {
-        let ((left, low), (right, high)) = (self.place((across.0, up.0)), self.place((across.1, up.1)));
+    /// A bar over a range of each axis, with a tooltip.
+    pub fn bar(&mut self, colour: usize, x: (f64, f64), y: (f64, f64), tooltip: &str) {
+        let ((left, low), (right, high)) = (self.place((x.0, y.0)), self.place((x.1, y.1)));
         let (width, height) = (number((right - left - 0.5).max(1.0)), number((low - high).max(1.0)));
         self.marks.push(html! {
             rect class={ "bar c" (colour) } x=(number(left)) y=(number(high)) width=(width) height=(height) {
-                title { (says) }
+                title { (tooltip) }
             }
         });
     }
 
-    /// The drawing.
+    /// The finished SVG.
     pub fn finish(self) -> Markup {
         let Self { x, y, unit, label, marks } = self;
         let (middle, half) = (number((LEFT + RIGHT) / 2.0), number((TOP + BOTTOM) / 2.0));
@@ -83,15 +83,15 @@ impl<'a> Chart<'a> {
                 data-x=(format!("{LEFT} {RIGHT} {} {}", x.from, x.to))
                 data-y=(format!("{BOTTOM} {TOP} {} {}", y.from, y.to))
             {
-                @for (at, text) in &y.ticks {
-                    @let height = number(BOTTOM - y.part(*at) * (BOTTOM - TOP));
+                @for (tick, text) in &y.ticks {
+                    @let height = number(BOTTOM - y.part(*tick) * (BOTTOM - TOP));
                     path.grid d=(format!("M{LEFT} {height}H{RIGHT}")) {}
                     text.end x=(number(LEFT - 5.0)) y=(height) dy=".35em" { (text) }
                 }
                 @for mark in marks { (mark) }
                 path.axis d=(format!("M{LEFT} {TOP}V{BOTTOM}H{RIGHT}")) {}
-                @for (at, text) in &x.ticks {
-                    @let across = number(LEFT + x.part(*at) * (RIGHT - LEFT));
+                @for (tick, text) in &x.ticks {
+                    @let across = number(LEFT + x.part(*tick) * (RIGHT - LEFT));
                     path.axis d=(format!("M{across} {BOTTOM}v4")) {}
                     text.middle x=(across) y=(number(BOTTOM + 17.0)) { (text) }
                 }
@@ -106,7 +106,7 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// What a legend shows beside a name.
+/// The symbol beside a name in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A line.
@@ -115,7 +115,7 @@ pub enum Key {
     Patch,
 }
 
-/// The names of what a chart shows, each beside its colour.
+/// A legend: each name beside its colour.
 pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> Markup {
     html! {
         ul.legend {
@@ -134,7 +134,7 @@ pub fn legend<'n>(key: Key, names: impl Iterator<Item = &'n str>) -> Markup {
     }
 }
 
-fn step_to(path: &mut String, (x, y): (f64, f64)) {
+fn line_to(path: &mut String, (x, y): (f64, f64)) {
     let letter = if path.is_empty() { 'M' } else { 'L' };
     let _ = write!(path, "{letter}{} {}", number(x), number(y));
 }

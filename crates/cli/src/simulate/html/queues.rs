@@ -1,26 +1,27 @@
-//! Whose work filled the cluster: the queues' shares, one upon the other.
+//! The plot of the capacity that each queue uses over time, stacked.
 
 use std::collections::BTreeMap;
 
 use maud::Markup;
 
-use super::axis::{Axis, resource_words};
+use super::super::policy_run::PolicyRun;
+use super::axis::{Axis, resource_name};
 use super::chart::{COLOURS, Chart};
-use super::over_time::moments;
-use super::simulated::PolicyRunPage;
+use super::over_time::samples;
 
-/// The queues, those that used most first; what is beyond the colours is one more.
+/// The queues with their colours, the largest first; all queues beyond the number of colours share one.
 pub struct Queues {
     colours: BTreeMap<String, usize>,
-    /// What each colour stands for.
+    /// The name of each colour.
     pub names: Vec<String>,
 }
 
 impl Queues {
-    /// `None` where no job has a queue.
-    pub fn of(runs: &[PolicyRunPage<'_>]) -> Option<Self> {
+    /// `None` if no job has a queue.
+    pub fn of(results: &[PolicyRun]) -> Option<Self> {
         let mut used: BTreeMap<&str, i64> = BTreeMap::new();
-        for (queue, amount) in runs.iter().flat_map(|one| &one.run.samples).flat_map(|sample| &sample.by_queue) {
+        for (queue, amount) in results.iter().flat_map(|result| &result.run.samples).flat_map(|sample| &sample.by_queue)
+        {
             *used.entry(queue).or_default() += amount;
         }
         if used.keys().all(|queue| queue.is_empty()) {
@@ -28,7 +29,7 @@ impl Queues {
         }
         let mut queues: Vec<(&str, i64)> = used.into_iter().collect();
         queues.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-        let colours = queues.iter().enumerate().map(|(at, (queue, _))| ((*queue).to_owned(), at.min(COLOURS)));
+        let colours = queues.iter().enumerate().map(|(index, (queue, _))| ((*queue).to_owned(), index.min(COLOURS)));
         let shown = queues.iter().take(COLOURS);
         let name = |queue: &str| if queue.is_empty() { "no queue".to_owned() } else { queue.to_owned() };
         let mut names: Vec<String> = shown.map(|(queue, _)| name(queue)).collect();
@@ -38,28 +39,29 @@ impl Queues {
         Some(Self { colours: colours.collect(), names })
     }
 
-    /// Their shares, for each policy.
-    pub fn shares(&self, runs: &[PolicyRunPage<'_>], time: &Axis) -> Vec<Markup> {
-        let title = runs.first().map(|one| format!("share of all {} (%)", resource_words(&one.run.resource)));
+    /// The shares of the queues: a plot for each policy.
+    pub fn shares(&self, results: &[PolicyRun], time: &Axis) -> Vec<Markup> {
+        let title = results.first().map(|result| format!("share of all {} (%)", resource_name(&result.run.resource)));
         let axis = Axis::percent(&title.unwrap_or_default());
-        runs.iter().map(|one| self.drawn(one, time, &axis)).collect()
+        results.iter().map(|result| self.plot(result, time, &axis)).collect()
     }
 
-    fn drawn(&self, one: &PolicyRunPage<'_>, time: &Axis, axis: &Axis) -> Markup {
+    fn plot(&self, result: &PolicyRun, time: &Axis, axis: &Axis) -> Markup {
         let mut layers: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); self.names.len()];
-        for (at, sample) in moments(one.run) {
+        for (at, sample) in samples(&result.run) {
             let mut used = vec![0; self.names.len()];
             for (queue, amount) in &sample.by_queue {
                 used[self.colours[queue]] += amount;
             }
             let mut below = 0.0;
             for (layer, used) in layers.iter_mut().zip(used) {
-                let above = below + 100.0 * used as f64 / (one.run.capacity as f64).max(1.0);
+                let above = below + 100.0 * used as f64 / (result.run.capacity as f64).max(1.0);
                 layer.push((at, below, above));
                 below = above;
             }
         }
-        let mut chart = Chart::new(format!("{}: shares of the queues over time", one.policy), time, axis, "%");
+        let mut chart =
+            Chart::new(format!("{}: shares of the queues over time", result.summary.policy), time, axis, "%");
         for (colour, (layer, name)) in layers.iter().zip(&self.names).enumerate() {
             chart.area(colour, name, layer);
         }

@@ -1,4 +1,4 @@
-//! Every decision that somebody has to yield, and why, a click away.
+//! The list of decisions that evict pods; a click opens the explanation.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use reprieve_loader::time::time;
 use reprieve_report::plural::count;
 use reprieve_simulator::run::{Preemption, Run};
 
-use super::simulated::{FoldedExplanation, PolicyRunPage};
+use super::super::policy_run::{FoldedExplanation, PolicyRun};
 use crate::render::{Rows, format_duration};
 
-/// How many bytes the explanations of a page may have.
-const ROOM: usize = 3_500_000;
+/// The size limit of all explanations of a page, in bytes.
+const MAX_BYTES: usize = 3_500_000;
 
 /// Decisions as HTML.
 pub struct Decisions {
-    /// What is shown.
+    /// The list.
     pub html: Markup,
-    /// How many of the run's decisions are in it, from the first on.
+    /// The number of decisions in the list, from the first on.
     pub explained: usize,
 }
 
-/// The decisions of one of so many runs.
-pub fn decisions(at: usize, one: &PolicyRunPage<'_>, of: usize) -> Decisions {
-    let run = one.run;
+/// The decisions under one of several policies.
+pub fn decisions(index: usize, result: &PolicyRun, policies: usize) -> Decisions {
+    let run = &result.run;
     let jobs: BTreeMap<&str, &str> =
         run.evictions.iter().map(|eviction| (eviction.pod.as_str(), eviction.job.as_str())).collect();
     let (mut list, mut size) = (Vec::new(), 0);
     for (number, preemption) in run.preemptions.iter().enumerate() {
-        let drawn = decision(&anchor(at, number), run, preemption, one.explained.get(&number), &jobs);
-        size += drawn.0.len();
-        if size > ROOM / of.max(1) {
+        let entry = decision(&anchor(index, number), run, preemption, result.explained.get(&number), &jobs);
+        size += entry.0.len();
+        if size > MAX_BYTES / policies.max(1) {
             break;
         }
-        list.push(drawn);
+        list.push(entry);
     }
     let (all, explained) = (run.preemptions.len(), list.len());
     let html = html! {
@@ -43,8 +43,8 @@ pub fn decisions(at: usize, one: &PolicyRunPage<'_>, of: usize) -> Decisions {
         } @else {
             @if all > explained {
                 p.none {
-                    "The first " (explained) " of " (all) " decisions; for the other " (all - explained)
-                    " there is no room on this page."
+                    "The first " (explained) " of " (all) " decisions; the other " (all - explained)
+                    " do not fit on this page."
                 }
             }
             div.decisions tabindex="0" { @for decision in list { (decision) } }
@@ -53,7 +53,7 @@ pub fn decisions(at: usize, one: &PolicyRunPage<'_>, of: usize) -> Decisions {
     Decisions { html, explained }
 }
 
-/// Where a decision of a run is.
+/// The anchor of a decision.
 pub fn anchor(run: usize, decision: usize) -> String {
     format!("d{run}-{decision}")
 }
@@ -89,22 +89,23 @@ fn decision(
     }
 }
 
-/// How many pods of which jobs yield.
+/// The number of evicted pods by job.
 fn victims(preemption: &Preemption, jobs: &BTreeMap<&str, &str>) -> String {
-    let mut of: BTreeMap<String, usize> = BTreeMap::new();
+    let mut pods_of: BTreeMap<String, usize> = BTreeMap::new();
     for victim in &preemption.victims {
         let pod = victim.to_string();
-        *of.entry(jobs.get(pod.as_str()).map_or(pod.clone(), |job| (*job).to_owned())).or_default() += 1;
+        *pods_of.entry(jobs.get(pod.as_str()).map_or(pod.clone(), |job| (*job).to_owned())).or_default() += 1;
     }
-    let whom: Vec<String> = of.iter().map(|(job, pods)| format!("{} of {job}", count(*pods, "pod", "pods"))).collect();
-    match whom.as_slice() {
+    let jobs: Vec<String> =
+        pods_of.iter().map(|(job, pods)| format!("{} of {job}", count(*pods, "pod", "pods"))).collect();
+    match jobs.as_slice() {
         [] => "no pod".to_owned(),
         few if few.len() <= 3 => few.join(", "),
-        many => format!("{} and of {} more jobs", many[..2].join(", "), many.len() - 2),
+        many => format!("{} and pods of {} more jobs", many[..2].join(", "), many.len() - 2),
     }
 }
 
-/// A table whose cells say what they are, for narrow screens.
+/// A table whose cells carry their column title, for narrow screens.
 fn table(header: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         table {

@@ -1,4 +1,4 @@
-//! Who evicted whom: a row for each job, with when it waited and when it ran, and an arrow from whoever asked to whoever yielded.
+//! The timeline of evictions: a row for each job with the times when it waited and ran, and an arrow from each preemptor to its victims.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use maud::{Markup, html};
 use reprieve_report::plural::count;
 use reprieve_simulator::run::{JobRecord, Run};
 
+use super::super::policy_run::PolicyRun;
 use super::arrows::Arrow;
 use super::axis::{Axis, number};
 use super::decisions::anchor;
 use super::over_time::since_start;
-use super::simulated::PolicyRunPage;
 use crate::render::format_duration;
 
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 270.0;
 const RIGHT: f64 = 1185.0;
 const ROW: f64 = 17.0;
-/// So many letters of a name have room.
-const LETTERS: usize = 34;
-/// Up to so many jobs, all have a row.
-const ALL: usize = 40;
-/// So many rows at most.
-const MOST: usize = 200;
+/// Longer names are cut.
+const MAX_NAME_LENGTH: usize = 34;
+/// Up to this number of jobs, every job has a row; beyond it, only jobs with evictions.
+const MAX_ALL_SHOWN: usize = 40;
+/// The maximum number of rows.
+const MAX_ROWS: usize = 200;
 
-/// The rows of one run; `explained` decisions can be gone to.
-pub fn timeline(at: usize, one: &PolicyRunPage<'_>, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
-    let (jobs, left_out) = shown(one.run, arrows);
+/// The timeline of one policy; arrows of the first `explained` decisions are links.
+pub fn timeline(index: usize, result: &PolicyRun, arrows: &[Arrow<'_>], time: &Axis, explained: usize) -> Markup {
+    let (jobs, left_out) = shown(&result.run, arrows);
     let rows: BTreeMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.name.as_str(), row)).collect();
     let height = number(jobs.len() as f64 * ROW + 6.0);
     html! {
@@ -35,19 +35,19 @@ pub fn timeline(at: usize, one: &PolicyRunPage<'_>, arrows: &[Arrow<'_>], time: 
         @if !jobs.is_empty() {
             div.scroll tabindex="0" {
                 (header(time))
-                svg.rows viewBox=(format!("0 0 {WIDTH} {height}")) role="group" aria-label={ (one.policy) ": who evicted whom" } {
-                    defs { (head(at, "evicts")) (head(at, "again")) }
+                svg.rows viewBox=(format!("0 0 {WIDTH} {height}")) role="group" aria-label={ (result.summary.policy) ": timeline of evictions" } {
+                    defs { (head(index, "evicts")) (head(index, "again")) }
                     @for (moment, _) in &time.ticks {
                         path.grid d=(format!("M{} 0V{height}", number(across(time, *moment)))) {}
                     }
-                    @for (row, job) in jobs.iter().enumerate() { (life(one.run, job, row, time)) }
+                    @for (row, job) in jobs.iter().enumerate() { (job_row(&result.run, job, row, time)) }
                     @for arrow in arrows {
                         @if let Some(&to) = rows.get(arrow.to) {
                             @let from = arrow.from.and_then(|job| rows.get(job)).copied();
-                            @let drawn = drawn(at, one.run, arrow, from, to, time);
+                            @let svg = draw_arrow(index, &result.run, arrow, from, to, time);
                             @match arrow.decision.filter(|decision| *decision < explained) {
-                                Some(decision) => a href={ "#" (anchor(at, decision)) } { (drawn) },
-                                None => (drawn),
+                                Some(decision) => a href={ "#" (anchor(index, decision)) } { (svg) },
+                                None => (svg),
                             }
                         }
                     }
@@ -58,15 +58,15 @@ pub fn timeline(at: usize, one: &PolicyRunPage<'_>, arrows: &[Arrow<'_>], time: 
 }
 
 /// The head of an arrow, in the colour of its kind.
-fn head(at: usize, kind: &str) -> Markup {
+fn head(index: usize, kind: &str) -> Markup {
     html! {
-        marker id={ (kind) (at) } viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
+        marker id={ (kind) (index) } viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto" {
             path class={ "head " (kind) } d="M0 0L8 4L0 8Z" {}
         }
     }
 }
 
-/// The axis, which stays in sight.
+/// The time axis, which stays visible while the rows scroll.
 fn header(time: &Axis) -> Markup {
     html! {
         svg.rows.top viewBox=(format!("0 0 {WIDTH} 40")) aria-hidden="true" {
@@ -80,7 +80,7 @@ fn header(time: &Axis) -> Markup {
     }
 }
 
-/// The jobs that have a row, in the order in which they came into it, and what is said about the others.
+/// The jobs that have a row, in the order of their first eviction or submission, and a note about the others.
 fn shown<'r>(run: &'r Run, arrows: &[Arrow<'_>]) -> (Vec<&'r JobRecord>, String) {
     let mut involved: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
     for arrow in arrows {
@@ -91,31 +91,31 @@ fn shown<'r>(run: &'r Run, arrows: &[Arrow<'_>]) -> (Vec<&'r JobRecord>, String)
     let first = |job: &JobRecord| involved.get(job.name.as_str()).map_or(job.submitted, |(_, at)| *at);
     let by_time = |jobs: &mut Vec<&JobRecord>| jobs.sort_by(|a, b| (first(a), &a.name).cmp(&(first(b), &b.name)));
     let mut jobs: Vec<&JobRecord> = run.jobs.iter().collect();
-    if jobs.len() <= ALL {
+    if jobs.len() <= MAX_ALL_SHOWN {
         by_time(&mut jobs);
         return (jobs, String::new());
     }
     jobs.retain(|job| involved.contains_key(job.name.as_str()));
     if jobs.is_empty() {
-        return (jobs, format!("Of {} none evicted another.", count(run.jobs.len(), "job", "jobs")));
+        return (jobs, format!("None of {} evicted another job.", count(run.jobs.len(), "job", "jobs")));
     }
     let n = jobs.len();
     let often = |job: &JobRecord| involved.get(job.name.as_str()).map_or(0, |(often, _)| *often);
     jobs.sort_by(|a, b| often(b).cmp(&often(a)).then_with(|| (first(a), &a.name).cmp(&(first(b), &b.name))));
-    jobs.truncate(MOST);
+    jobs.truncate(MAX_ROWS);
     by_time(&mut jobs);
     let shown = match n - jobs.len() {
-        0 => "those have a row.".to_owned(),
-        more => format!("the {MOST} with the most evictions have a row, {more} more do not."),
+        0 => "these are shown.".to_owned(),
+        more => format!("the {MAX_ROWS} with the most evictions are shown, {more} are not."),
     };
-    (jobs, format!("Of {} jobs, {n} evicted others or were evicted; {shown}", run.jobs.len()))
+    (jobs, format!("{n} of {} jobs evicted others or were evicted; {shown}", run.jobs.len()))
 }
 
-fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
+fn job_row(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
     let place = |at: i64| across(time, since_start(run, at));
     let (end, middle) = (job.finished.unwrap_or(run.ended), row as f64 * ROW + ROW / 2.0 + 3.0);
     let mut letters = job.name.chars();
-    let short: String = letters.by_ref().take(LETTERS).collect();
+    let short: String = letters.by_ref().take(MAX_NAME_LENGTH).collect();
     let short = if letters.next().is_some() { format!("{short}…") } else { short };
     let (from, to) = (number(place(job.submitted)), number(place(end).max(place(job.submitted) + 1.0)));
     let parts = if job.gang.is_some() { 1 } else { job.pods.max(1) };
@@ -124,7 +124,7 @@ fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
             title { (about(run, job)) }
             text x="4" y=(number(middle)) dy=".35em" { (short) " " tspan.what { (job.priority) } }
             path.waits d=(format!("M{from} {}H{to}", number(middle))) {}
-            @for (from, to, running) in stretches(job, run.ended) {
+            @for (from, to, running) in intervals(job, run.ended) {
                 @let (left, right) = (place(from), place(to));
                 @let high = 10.0 * running as f64 / parts as f64;
                 rect.runs
@@ -137,29 +137,30 @@ fn life(run: &Run, job: &JobRecord, row: usize, time: &Axis) -> Markup {
     }
 }
 
-/// From when to when so many parts of a job ran.
-fn stretches(job: &JobRecord, ended: i64) -> Vec<(i64, i64, usize)> {
+/// The intervals in which parts of a job ran: start, end, and the number of running parts.
+fn intervals(job: &JobRecord, ended: i64) -> Vec<(i64, i64, usize)> {
     let mut changes: BTreeMap<i64, i64> = BTreeMap::new();
     for ran in &job.ran {
         *changes.entry(ran.from).or_default() += 1;
         *changes.entry(ran.to.unwrap_or(ended)).or_default() -= 1;
     }
     changes.retain(|_, change| *change != 0);
-    let (mut stretches, mut running, mut since) = (Vec::new(), 0, 0);
+    let (mut intervals, mut running, mut since) = (Vec::new(), 0, 0);
     for (at, change) in changes {
         if running > 0 {
-            stretches.push((since, at, running as usize));
+            intervals.push((since, at, running as usize));
         }
         (running, since) = (running + change, at);
     }
-    stretches
+    intervals
 }
 
 fn about(run: &Run, job: &JobRecord) -> String {
     let after = |at: i64| format_duration(SignedDuration::from_micros(at - run.began));
     let queue = job.queue.as_ref().map(|queue| format!(", queue {queue}")).unwrap_or_default();
-    let started = job.started.map_or_else(|| "never ran".to_owned(), |at| format!("first ran after {}", after(at)));
-    let finished = job.finished.map_or_else(|| "was not done".to_owned(), |at| format!("was done after {}", after(at)));
+    let started =
+        job.started.map_or_else(|| "never started".to_owned(), |at| format!("first started after {}", after(at)));
+    let finished = job.finished.map_or_else(|| "not finished".to_owned(), |at| format!("finished after {}", after(at)));
     format!(
         "{}: priority {}{queue}, {}\nsubmitted after {}, {started}, {finished}\n{} evicted",
         job.name,
@@ -170,7 +171,7 @@ fn about(run: &Run, job: &JobRecord) -> String {
     )
 }
 
-fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> Markup {
+fn draw_arrow(index: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize, time: &Axis) -> Markup {
     let x = number(across(time, since_start(run, arrow.at)));
     let height = |row: usize| row as f64 * ROW + ROW / 2.0 + 3.0;
     let (kind, head) = if arrow.second_order { ("evicts again", "again") } else { ("evicts", "evicts") };
@@ -178,15 +179,15 @@ fn drawn(at: usize, run: &Run, arrow: &Arrow<'_>, from: Option<usize>, to: usize
     html! {
         g {
             title {
-                (arrow.from.unwrap_or("an unknown job")) " evicts " (count(arrow.pods, "pod", "pods")) " of " (arrow.to) " after " (after)
+                (arrow.from.unwrap_or("unknown job")) " evicts " (count(arrow.pods, "pod", "pods")) " of " (arrow.to) " after " (after)
             }
             @if let Some(from) = from.filter(|from| *from != to) {
                 @let (start, end) = (height(from), height(to));
                 @let end = if start < end { end - 5.0 } else { end + 5.0 };
                 @let shaft = format!("M{x} {}V{}", number(start), number(end));
-                // The wide one is not seen: it is easier to hit.
+                // An invisible wide line is easier to click.
                 path.hit d=(shaft) {}
-                path class=(kind) marker-end={ "url(#" (head) (at) ")" } d=(shaft) {}
+                path class=(kind) marker-end={ "url(#" (head) (index) ")" } d=(shaft) {}
                 circle class=(kind) cx=(x) cy=(number(start)) r="2" {}
             }
             path class=(kind) d=(format!("M{x} {}v11", number(height(to) - 5.5))) {}
@@ -222,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_as_high_as_many_pods_run() {
+    fn height_of_a_bar_is_the_number_of_running_pods() {
         let pods = job("ns/job", &[(1, Some(5)), (3, Some(5)), (5, Some(6)), (8, None)]);
-        assert_eq!(stretches(&pods, 9), [(1, 3, 1), (3, 5, 2), (5, 6, 1), (8, 9, 1)]);
+        assert_eq!(intervals(&pods, 9), [(1, 3, 1), (3, 5, 2), (5, 6, 1), (8, 9, 1)]);
     }
 
     #[test]
-    fn of_many_jobs_those_with_evictions_have_a_row_and_the_rest_is_counted() {
+    fn only_jobs_with_evictions_are_shown_of_many_and_the_rest_is_counted() {
         let names: Vec<String> = (0..9_000).map(|at| format!("ns/job-{at:04}")).collect();
         let run = Run { jobs: names.iter().map(|name| job(name, &[])).collect(), ..Run::default() };
         let arrow = |at: usize, to: usize| Arrow {
@@ -239,18 +240,18 @@ mod tests {
             second_order: false,
             decision: None,
         };
-        for (victims, rows, says) in [
-            (0, 0, "Of 9000 jobs none evicted another."),
-            (30, 31, "Of 9000 jobs, 31 evicted others or were evicted; those have a row."),
+        for (victims, rows, text) in [
+            (0, 0, "None of 9000 jobs evicted another job."),
+            (30, 31, "31 of 9000 jobs evicted others or were evicted; these are shown."),
             (
                 1_000,
-                MOST,
-                "Of 9000 jobs, 1001 evicted others or were evicted; the 200 with the most evictions have a row, 801 more do not.",
+                MAX_ROWS,
+                "1001 of 9000 jobs evicted others or were evicted; the 200 with the most evictions are shown, 801 are not.",
             ),
         ] {
             let arrows: Vec<Arrow<'_>> = (1..=victims).map(|at| arrow(at, at)).collect();
             let (jobs, note) = shown(&run, &arrows);
-            assert_eq!((jobs.len(), note.as_str()), (rows, says));
+            assert_eq!((jobs.len(), note.as_str()), (rows, text));
         }
     }
 }

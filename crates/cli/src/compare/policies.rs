@@ -1,0 +1,368 @@
+//! Decides one question under every policy, on the same cluster. Queues and quotas of one policy are translated into those of the others,
+//! so `compare` can explain the differences between policies by the laws that cause them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use reprieve_api::membership::group_of;
+use reprieve_api::meta::NamespacedName;
+use reprieve_api::object_set::ObjectSet;
+use reprieve_api::source::InputError;
+use reprieve_api::test_file::{OutcomeName, PreemptorRef, Profile, TestSpec};
+use reprieve_engine::{Outcome, PodId};
+use reprieve_loader::build::{Loaded, OnInvalid, load, load_as};
+use reprieve_loader::policy::{Question, policy};
+use reprieve_loader::time::time;
+use reprieve_report::budget_report::{BudgetReport, violated};
+use reprieve_report::decision::{DecisionReport, LawReport};
+use reprieve_report::plural::count;
+use reprieve_report::report::{explained, report};
+use reprieve_translate::queue_tree::NeutralQueues;
+use reprieve_translate::to_kubernetes::KubernetesObjects;
+use reprieve_translate::to_kueue::Translated;
+use reprieve_translate::tolerations::{has_tolerations, without_tolerations};
+use reprieve_translate::translation::QuotaSystem;
+use serde::Serialize;
+use serde_json::Map;
+
+use crate::render::format_duration;
+
+/// The decision of one policy.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyResult {
+    /// The policy.
+    pub policy: &'static str,
+    /// Whether tolerations and opt-outs count.
+    pub tolerations: bool,
+    /// `None` if the policy cannot decide on this cluster; `summary` has the reason.
+    pub outcome: Option<OutcomeName>,
+    /// The pods that are evicted.
+    pub victims: Vec<String>,
+    /// The cost of the evictions.
+    pub lost: EvictionCost,
+    /// The decision in one sentence, or the reason why there is none.
+    pub summary: String,
+    /// The law that refuses the preemptor or makes it wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<LawReport>,
+    /// The disruption budgets that the plan violates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetReport>,
+    /// The laws that cause the difference to the first policy, or to the same policy with tolerations. For an unschedulable preemptor
+    /// without another decision to compare with: the laws that spare the pods.
+    pub difference: Vec<String>,
+}
+
+impl PolicyResult {
+    /// A sentence for each violated budget.
+    pub fn violations(&self) -> impl Iterator<Item = String> + '_ {
+        self.budgets.iter().map(|budget| budget.sentence("the plan"))
+    }
+}
+
+/// The cost of evicting the victims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictionCost {
+    /// The number of evicted pods.
+    pub pods: usize,
+    /// The GPUs of these pods.
+    pub gpus: i64,
+    /// The running time of these pods, added up, in seconds.
+    pub seconds: i64,
+}
+
+impl EvictionCost {
+    /// The cost as text: pods, GPUs and running time; empty if no pod is evicted.
+    pub fn texts(self) -> Vec<String> {
+        let Self { pods, gpus, seconds } = self;
+        if pods == 0 {
+            return Vec::new();
+        }
+        let ran = format_duration(SignedDuration::from_secs(seconds));
+        vec![count(pods, "pod", "pods"), count(gpus as usize, "GPU", "GPUs"), format!("{ran} of work")]
+    }
+}
+
+/// A policy to compare, and the quota system whose objects it reads, if any.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PolicyVariant {
+    title: &'static str,
+    quota_system: Option<QuotaSystem>,
+}
+
+const KUBERNETES: PolicyVariant = PolicyVariant { title: "Kubernetes", quota_system: None };
+/// Policy Kubernetes without the priority cut, as kube-scheduler decides.
+const KUBE_SCHEDULER: PolicyVariant = PolicyVariant { title: "kube-scheduler", quota_system: None };
+const VARIANTS: [PolicyVariant; 5] = [
+    KUBERNETES,
+    KUBE_SCHEDULER,
+    PolicyVariant { title: "YuniKorn", quota_system: Some(QuotaSystem::YuniKorn) },
+    PolicyVariant { title: "Koordinator", quota_system: Some(QuotaSystem::Koordinator) },
+    PolicyVariant { title: "Kueue", quota_system: Some(QuotaSystem::Kueue) },
+];
+
+impl PolicyVariant {
+    fn policy(self) -> &'static str {
+        self.quota_system.map_or(KUBERNETES.title, |_| self.title)
+    }
+
+    /// The profile of this policy, with the arguments of the question if they are for the same policy.
+    fn profile(self, asked: &Profile) -> Profile {
+        let is_own = asked.policy.eq_ignore_ascii_case(self.policy());
+        let mut args = if is_own { asked.args.clone() } else { Map::new() };
+        if self == KUBERNETES {
+            args.remove("priorityCut");
+        } else if self == KUBE_SCHEDULER {
+            args.insert("priorityCut".to_owned(), false.into());
+        }
+        Profile { args, scheduler_name: asked.scheduler_name.clone(), ..Profile::of_policy(self.policy()) }
+    }
+}
+
+/// The decisions of all policies, followed by those without tolerations if the cluster has any. An error if no policy can decide.
+pub fn compare_policies(objects: &ObjectSet, asked: &TestSpec) -> Result<Vec<PolicyResult>, InputError> {
+    policy(&asked.profile)?;
+    let with = ComparedCluster::new(objects, asked)?;
+    let mut answers: Vec<_> = VARIANTS.iter().map(|&variant| with.decide(variant, asked)).collect();
+    if answers.iter().all(Result::is_err) {
+        answers.swap_remove(0)?;
+    }
+    let first = VARIANTS.iter().zip(&answers).find_map(|(variant, answer)| Some((*variant, answer.as_ref().ok()?)));
+    let mut results = Vec::new();
+    for (&variant, answer) in VARIANTS.iter().zip(&answers) {
+        let base = first.filter(|(first, _)| *first != variant);
+        let base = base.map(|(first, answer)| (format!("under {}", first.title), answer));
+        results.push(with.result(variant, true, answer, base));
+    }
+    if has_tolerations(objects) {
+        let without = ComparedCluster::new(&without_tolerations(objects), asked)?;
+        for (&variant, with) in VARIANTS.iter().zip(&answers) {
+            let base = with.as_ref().ok().map(|with| ("with tolerations on".to_owned(), with));
+            results.push(without.result(variant, false, &without.decide(variant, asked), base));
+        }
+    }
+    Ok(results)
+}
+
+/// The cluster as given, as objects of policy Kubernetes only, and its queues in a neutral form.
+struct ComparedCluster {
+    objects: ObjectSet,
+    kubernetes: KubernetesObjects,
+    loaded: Loaded,
+    queues: Option<NeutralQueues>,
+    /// Set if the preemptor's own policy refuses it because of an obstacle (scheduling gates, another scheduler, an unsupported
+    /// requirement); then all policies refuse it.
+    refusal: Option<DecisionReport>,
+}
+
+/// The decision of one policy, by pod.
+struct PolicyAnswer {
+    report: DecisionReport,
+    evicted: BTreeSet<String>,
+    /// The law that spares each pod; `None` if the pod is spared for another reason.
+    spared: BTreeMap<String, Option<&'static str>>,
+}
+
+impl ComparedCluster {
+    fn new(objects: &ObjectSet, asked: &TestSpec) -> Result<Self, InputError> {
+        load(objects, OnInvalid::Files)?;
+        let kubernetes = KubernetesObjects::of(objects)?;
+        let loaded = load(&kubernetes.objects, OnInvalid::Files)?;
+        let queues = NeutralQueues::from_objects(objects, &kubernetes)?;
+        Ok(Self { objects: objects.clone(), kubernetes, loaded, queues, refusal: refusal(objects, asked) })
+    }
+
+    fn decide(&self, variant: PolicyVariant, asked: &TestSpec) -> Result<PolicyAnswer, InputError> {
+        if let (Some(refusal), true) = (&self.refusal, self.queues.is_some() || variant.quota_system.is_none()) {
+            return Ok(PolicyAnswer { report: refusal.clone(), evicted: BTreeSet::new(), spared: BTreeMap::new() });
+        }
+        let mapped = match (variant.quota_system, &self.queues) {
+            (None, _) => Translated { objects: self.kubernetes.objects.clone(), workload_of: BTreeMap::new() },
+            (Some(_), None) => return Err(InputError::new("the input has no queues or quotas")),
+            (Some(quota_system), Some(queues)) => {
+                queues.translate_to(quota_system, &self.objects, &self.kubernetes, &self.loaded)?
+            }
+        };
+        let spec = TestSpec {
+            now: asked.now.clone(),
+            profile: variant.profile(&asked.profile),
+            preemptor: self.preemptor(variant, &asked.preemptor, &mapped),
+            expect: None,
+        };
+        let (policy, scheduler_name) = (policy(&spec.profile)?, spec.profile.scheduler_name.as_deref());
+        let mut loaded = load_as(&mapped.objects, OnInvalid::Files, &policy, scheduler_name)?;
+        let question = Question::new(&spec, &loaded)?;
+        let report = report(&question, &mut loaded);
+        let mut pods_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (pod, workload) in &mapped.workload_of {
+            pods_of.entry(workload.to_string()).or_default().push(pod.to_string());
+        }
+        let pods = |workload: &String| pods_of.get(workload).cloned().unwrap_or_else(|| vec![workload.clone()]);
+        let mut evicted = BTreeSet::new();
+        for victim in &report.answer.victims {
+            evicted.extend(victim.pod.clone());
+            evicted.extend(victim.workload.iter().flat_map(pods));
+        }
+        let mut spared = BTreeMap::new();
+        for unit in &report.explanation.spared {
+            let of_workload = unit.unit.workload.iter().flat_map(pods);
+            spared.extend(
+                unit.unit.pods.iter().cloned().chain(of_workload).map(|pod| (pod, unit.is_lawful.then_some(unit.law))),
+            );
+        }
+        Ok(PolicyAnswer { report, evicted, spared })
+    }
+
+    /// The preemptor under a policy: a job or a workload becomes a PodGroup, its first pending pod where the policy has only pods, or a
+    /// Workload under Kueue.
+    fn preemptor(&self, variant: PolicyVariant, asked: &PreemptorRef, mapped: &Translated) -> PreemptorRef {
+        let name = asked.full_name();
+        let is_member = |pod: &NamespacedName| match asked.kind.as_str() {
+            "Pod" => *pod == name,
+            "PodGroup" => self.group_of(pod).as_ref() == Some(&name),
+            _ => self.kubernetes.workload_of.get(pod) == Some(&name),
+        };
+        let ids = self.loaded.names.pod_ids().filter(|&id| is_member(self.loaded.names.pod(id)));
+        let Some(pod) = ids.min_by_key(|&id| self.loaded.snapshot.bound_node(id).is_some()) else {
+            return asked.clone();
+        };
+        let pod = self.loaded.names.pod(pod);
+        // A pod that names a group itself, rather than by translation, is decided alone.
+        let names_group = asked.kind == "Pod"
+            && self.objects.pods.iter().any(|candidate| {
+                NamespacedName::from_meta(&candidate.object.metadata) == *pod && group_of(&candidate.object).is_some()
+            });
+        let (kind, name) = match variant.quota_system {
+            Some(QuotaSystem::YuniKorn | QuotaSystem::Koordinator) => ("Pod", Some(pod.clone())),
+            Some(QuotaSystem::Kueue) => ("Workload", mapped.workload_of.get(pod).cloned()),
+            None => match self.group_of(pod) {
+                Some(group) if !names_group => ("PodGroup", Some(group)),
+                _ => ("Pod", Some(pod.clone())),
+            },
+        };
+        let NamespacedName { namespace, name } = name.unwrap_or_else(|| asked.full_name());
+        PreemptorRef { kind: kind.to_owned(), namespace, name }
+    }
+
+    fn group_of(&self, pod: &NamespacedName) -> Option<NamespacedName> {
+        let id = self.loaded.names.pod_id(pod)?;
+        self.loaded.snapshot.pod(id).group.map(|group| self.loaded.names.group(group).clone())
+    }
+
+    fn result(
+        &self,
+        variant: PolicyVariant,
+        tolerations: bool,
+        answer: &Result<PolicyAnswer, InputError>,
+        base: Option<(String, &PolicyAnswer)>,
+    ) -> PolicyResult {
+        let policy = variant.title;
+        match answer {
+            Err(error) => {
+                PolicyResult { policy, tolerations, summary: error.problem.clone(), ..PolicyResult::default() }
+            }
+            Ok(answer) => PolicyResult {
+                policy,
+                tolerations,
+                outcome: Some(answer.report.answer.outcome),
+                victims: answer.evicted.iter().cloned().collect(),
+                lost: self.lost(answer),
+                budgets: violated(&self.loaded, self.pods(&answer.evicted)),
+                summary: answer.report.explanation.summary.clone(),
+                law: answer.report.explanation.law.clone(),
+                difference: match base.map(|(context, base)| answer.difference(base, &context)).unwrap_or_default() {
+                    none if none.is_empty() => answer.sparing_laws(),
+                    difference => difference,
+                },
+            },
+        }
+    }
+
+    /// The pods with these names; the name of a workload without pods has none.
+    fn pods(&self, names: &BTreeSet<String>) -> impl Iterator<Item = PodId> {
+        self.loaded.names.pod_ids().filter(|&pod| names.contains(&self.loaded.names.pod(pod).to_string()))
+    }
+
+    fn lost(&self, answer: &PolicyAnswer) -> EvictionCost {
+        let Loaded { snapshot, names, .. } = &self.loaded;
+        let is_gpu = |name: &str| name.ends_with("/gpu");
+        let gpus: Vec<usize> =
+            snapshot.resource_ids().filter(|&id| is_gpu(names.resource(id))).map(|id| id.index()).collect();
+        let mut lost = EvictionCost { pods: answer.evicted.len(), ..EvictionCost::default() };
+        for id in self.pods(&answer.evicted) {
+            let pod = snapshot.pod(id);
+            let requests = snapshot.requests(pod.shape);
+            lost.gpus += gpus.iter().map(|&gpu| requests[gpu]).sum::<i64>();
+            lost.seconds += time(pod.start).map_or(0, |start| answer.report.now.duration_since(start).as_secs().max(0));
+        }
+        lost
+    }
+}
+
+/// The refusal of a preemptor by its own policy because of an obstacle. `None` if that policy cannot decide.
+fn refusal(objects: &ObjectSet, asked: &TestSpec) -> Option<DecisionReport> {
+    let profile = match asked.preemptor.kind.as_str() {
+        "Workload" if !asked.profile.policy.eq_ignore_ascii_case("Kueue") => Profile::of_policy("Kueue"),
+        _ => asked.profile.clone(),
+    };
+    let spec = TestSpec { profile, ..asked.clone() };
+    let (policy, scheduler_name) = (policy(&spec.profile).ok()?, spec.profile.scheduler_name.as_deref());
+    let mut loaded = load_as(objects, OnInvalid::Files, &policy, scheduler_name).ok()?;
+    let question = Question::new(&spec, &loaded).ok()?;
+    let (decision, explanation) = question.decide_and_explain(&mut loaded);
+    let is_obstacle = matches!(&decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle());
+    is_obstacle.then(|| explained(&question, &loaded, &decision, &explanation))
+}
+
+impl PolicyAnswer {
+    /// For an unschedulable preemptor: the laws that spare the pods, with the number of pods.
+    fn sparing_laws(&self) -> Vec<String> {
+        if self.report.answer.outcome != OutcomeName::Unschedulable || self.report.explanation.law.is_some() {
+            return Vec::new();
+        }
+        let mut laws: BTreeMap<&str, usize> = BTreeMap::new();
+        for law in self.spared.values().flatten() {
+            *laws.entry(law).or_default() += 1;
+        }
+        laws.into_iter().map(|(law, n)| format!("{law} spares {}", count(n, "pod", "pods"))).collect()
+    }
+
+    /// The law that refuses the preemptor; else the pods that only one of the two decisions evicts, with the law by which the other one
+    /// spares them. `context` describes the base, as in "under Kubernetes".
+    fn difference(&self, base: &Self, context: &str) -> Vec<String> {
+        if let Some(law) = &self.report.explanation.law {
+            return vec![format!("{}: {}", law.name, law.text)];
+        }
+        let not_needed = match self.report.answer.outcome {
+            OutcomeName::Schedule => return Vec::new(),
+            OutcomeName::Preempt => "not needed",
+            OutcomeName::Wait | OutcomeName::Unschedulable => "not enough",
+        };
+        let by_law = |pods: Vec<&String>, answer: &Self| -> BTreeMap<Option<&'static str>, Vec<String>> {
+            let mut laws: BTreeMap<_, Vec<String>> = BTreeMap::new();
+            for pod in pods {
+                laws.entry(answer.spared.get(pod).copied().flatten()).or_default().push(pod.clone());
+            }
+            laws
+        };
+        let mut differences = Vec::new();
+        for (law, pods) in by_law(self.evicted.difference(&base.evicted).collect(), base) {
+            let pods = pods.join(", ");
+            differences.push(match (law, &base.report.explanation.law) {
+                (Some(law), _) => format!("evicts {pods}, spared by {law} {context}"),
+                (None, Some(law)) => format!("evicts {pods}; {context} {}: {}", law.name, law.text),
+                (None, None) => format!("evicts {pods}, not needed {context}"),
+            });
+        }
+        for (law, pods) in by_law(base.evicted.difference(&self.evicted).collect(), self) {
+            let pods = pods.join(", ");
+            differences.push(match law {
+                Some(law) => format!("{law} spares {pods}"),
+                None => format!("evicting {pods} is {not_needed}"),
+            });
+        }
+        differences
+    }
+}
