@@ -31,7 +31,7 @@ async fn the_shipped_role_suffices_for_every_policy() {
     cluster.apply_manifests().await;
     for policy in ["YuniKorn", "Koordinator", "Kueue"] {
         let scheduler = cluster.run(policy, User::Run, policy, "leaderElection: {enabled: true, leaseSeconds: 3}\n");
-        eventually("it schedules", async || scheduler.log().contains("this replica schedules").then_some(())).await;
+        eventually("it schedules", async || scheduler.log().contains("this replica is the leader").then_some(())).await;
         let log = scheduler.log();
         assert!(scheduler.stop().await.success(), "{log}");
         assert!(!log.contains("forbidden") && !log.contains("cannot list"), "{log}");

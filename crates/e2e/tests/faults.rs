@@ -45,14 +45,14 @@ async fn ends_well(cluster: &ControlPlane, stays: &str, before: &BTreeSet<String
 }
 
 fn leads(replica: &Process) -> bool {
-    replica.log().contains("this replica schedules")
+    replica.log().contains("this replica is the leader")
 }
 
 /// Two replicas: the one that leads, and the one that stands by.
 async fn replicas(cluster: &ControlPlane) -> (Process, Process) {
     let [one, other] = ["one", "other"].map(|name| cluster.run(name, User::Admin, "Kubernetes", ELECTION));
     eventually("one of them leads, and the other stands by", async || {
-        let stands_by = |replica: &Process| replica.log().contains("standing by");
+        let stands_by = |replica: &Process| replica.log().contains("waiting for leadership");
         (leads(&one) && stands_by(&other) || leads(&other) && stands_by(&one)).then_some(())
     })
     .await;

@@ -116,7 +116,7 @@ impl Replicas {
 }
 
 fn leads(replica: &Process) -> bool {
-    replica.log().contains("this replica schedules")
+    replica.log().contains("this replica is the leader")
 }
 
 fn replica(cluster: &ControlPlane, at: usize) -> Process {
