@@ -30,11 +30,11 @@ pub async fn check(client: &Client, config: &Configuration, policies: &[Policy],
         let (plural, group, version) = (resource.plural, resource.group, resource.api_version());
         if is_unknown_kind(&error) && resource.need != Need::Required {
             warn!("the cluster has no {} of {version}: none are applied", resource.kind);
-        } else if is_dispensable(*kind, &error) {
-            warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
         } else if is_unknown_kind(&error) {
             let install = format!("kubectl apply -f deploy/crds/{plural}.{group}.yaml");
             missing.push(format!("  {plural}.{group} is not installed: {install}"));
+        } else if is_dispensable(*kind, &error) {
+            warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
         } else {
             missing.push(format!("  {plural}: {}", problem(&error)));
         }
@@ -132,12 +132,12 @@ mod tests {
 
     use super::*;
 
-    /// Checks a cluster in which only the requests for this path are forbidden.
-    async fn check_without(forbidden: &'static str) -> Result<(), Error> {
+    /// Checks a cluster in which only the requests for this path fail, with this status code.
+    async fn check_with_failure(failing: &'static str, code: StatusCode) -> Result<(), Error> {
         let respond = move |request: http::Request<Body>| {
             let path = request.uri().path().to_owned();
-            let (code, body) = match path.as_str() {
-                path if path == forbidden => (StatusCode::FORBIDDEN, failure(403)),
+            let (status, body) = match path.as_str() {
+                path if path == failing => (code, failure(code.as_u16())),
                 "/version" => (StatusCode::OK, version()),
                 "/api/v1/namespaces/reprieve-system" => {
                     (StatusCode::OK, json!({"metadata": {"name": "reprieve-system"}}))
@@ -148,7 +148,7 @@ mod tests {
                 _ => (StatusCode::OK, json!({"metadata": {}, "items": []})),
             };
             let mut response = http::Response::new(Body::from(body.to_string().into_bytes()));
-            *response.status_mut() = code;
+            *response.status_mut() = status;
             async move { Ok::<_, BoxError>(response) }
         };
         let client = Client::new(tower::service_fn(respond), "default");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn failure(code: u16) -> Value {
-        json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "not allowed", "code": code})
+        json!({"kind": "Status", "status": "Failure", "message": "not allowed", "code": code})
     }
 
     fn version() -> Value {
@@ -179,13 +179,21 @@ mod tests {
     #[tokio::test]
     async fn scheduler_starts_without_permission_to_list_an_optional_kind() {
         for path in ["none", "/apis/scheduling.k8s.io/v1beta1/workloads", "/apis/scheduling.k8s.io/v1beta1/podgroups"] {
-            assert!(check_without(path).await.is_ok(), "{path}");
+            assert!(check_with_failure(path, StatusCode::FORBIDDEN).await.is_ok(), "{path}");
         }
     }
 
     #[tokio::test]
     async fn scheduler_does_not_start_without_permission_to_list_a_required_kind() {
-        let error = check_without("/api/v1/pods").await.expect_err("pods are required").to_string();
+        let error = check_with_failure("/api/v1/pods", StatusCode::FORBIDDEN).await.expect_err("pods are required");
+        let error = error.to_string();
         assert!(error.contains("pods: not allowed"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn scheduler_does_not_start_without_a_required_kind() {
+        let failure = check_with_failure("/apis/policy/v1/poddisruptionbudgets", StatusCode::NOT_FOUND).await;
+        let error = failure.expect_err("the kind is required").to_string();
+        assert!(error.contains("poddisruptionbudgets.policy is not installed"), "{error}");
     }
 }
