@@ -174,11 +174,11 @@ impl Asked {
             }
             let ceiling = &snapshot.queues().get(queue).limit;
             // Above its own quota, a job is held only by what it asks for.
-            let passed = |&at: &usize| {
-                let counts = queue == own || asked[at] > 0;
-                counts && ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]
+            let passed = |&index: &usize| {
+                let counts = queue == own || asked[index] > 0;
+                counts && ceiling[index] != UNDEFINED && used[index] + asked[index] > ceiling[index]
             };
-            (0..asked.len()).find(passed).map(|at| (queue, at))
+            (0..asked.len()).find(passed).map(|index| (queue, index))
         })
     }
 
@@ -205,7 +205,7 @@ impl Asked {
         snapshot.node_ids().find(|&node| {
             let name = self.loaded.names.node(node);
             let mut arriving = vec![0; snapshot.resource_ids().len()];
-            for (member, _) in self.answer.nominated.iter().filter(|(_, at)| *at == name) {
+            for (member, _) in self.answer.nominated.iter().filter(|(_, node)| *node == name) {
                 self.add_requests(&mut arriving, member, 1);
             }
             let mut used = snapshot.used(node).to_vec();
@@ -216,7 +216,7 @@ impl Asked {
                 self.add_requests(&mut used, &nominee, 1);
             }
             let offered = snapshot.allocatable(node);
-            (0..used.len()).any(|at| arriving[at] > 0 && used[at] + arriving[at] > offered[at])
+            (0..used.len()).any(|index| arriving[index] > 0 && used[index] + arriving[index] > offered[index])
         })
     }
 
@@ -267,7 +267,8 @@ impl Asked {
                     }
                 }
                 let ceiling = &snapshot.queues().get(queue).limit;
-                (0..used.len()).any(|at| asked[at] > 0 && ceiling[at] != UNDEFINED && used[at] > ceiling[at])
+                (0..used.len())
+                    .any(|index| asked[index] > 0 && ceiling[index] != UNDEFINED && used[index] > ceiling[index])
             },
         )
     }

@@ -65,7 +65,7 @@ impl World {
             }
         }
         let mut running = Vec::new();
-        for at in 0..rng.within(2, 14) {
+        for index in 0..rng.within(2, 14) {
             let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.up_to(n_flavors));
             let its_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
             let mut nodes = Vec::new();
@@ -79,7 +79,7 @@ impl World {
             }
             if !nodes.is_empty() {
                 let (queue, priority) = (*rng.pick(&QUEUES), rng.up_to(3));
-                running.push(Running { name: format!("w{at}"), queue, priority, gpus, flavor, nodes });
+                running.push(Running { name: format!("w{index}"), queue, priority, gpus, flavor, nodes });
             }
         }
         Self {
@@ -126,7 +126,7 @@ impl World {
                 node % self.n_flavors
             );
         }
-        for (at, one) in self.running.iter().enumerate() {
+        for (index, one) in self.running.iter().enumerate() {
             let (pods, total) = (one.nodes.len(), one.total());
             text += &workload(&one.name, one.queue, one.priority, pods, one.gpus);
             let held = format!(
@@ -138,7 +138,7 @@ impl World {
                 "status:\n  admission: {{clusterQueue: {}, podSetAssignments: [{held}]}}\n  conditions: [{{type: QuotaReserved, status: \
                  \"True\", lastTransitionTime: \"2026-01-01T00:{:02}:00Z\", reason: r, message: \"\"}}]\n",
                 one.queue,
-                at % 60
+                index % 60
             );
             for (pod, node) in one.nodes.iter().enumerate() {
                 let _ = write!(

@@ -23,16 +23,16 @@ fn replica_sets(prod_guarantee: usize, test_guarantee: usize, prod_pending: usiz
              \"110\"}}}}\n"
         ),
     ];
-    let pod = |set: &str, at: usize, place: &str, phase: &str| {
+    let pod = |set: &str, index: usize, place: &str, phase: &str| {
         format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {set}-{at}, namespace: default, creationTimestamp: \
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {set}-{index}, namespace: default, creationTimestamp: \
              \"2026-01-01T00:{:02}:00Z\", labels: {{queue: root.parent.{set}, applicationId: {set}}}}}\nspec: \
              {{{place}containers: [{{name: main, resources: {{requests: {{cpu: \"1\"}}}}}}]}}\nstatus: {{phase: {phase}}}\n",
-            10 + at
+            10 + index
         )
     };
-    documents.extend((0..test_running).map(|at| pod("test", at, "nodeName: node-1, ", "Running")));
-    documents.extend((0..prod_pending).map(|at| pod("prod", at, "", "Pending")));
+    documents.extend((0..test_running).map(|index| pod("test", index, "nodeName: node-1, ", "Running")));
+    documents.extend((0..prod_pending).map(|index| pod("prod", index, "", "Pending")));
     documents.join("---\n")
 }
 

@@ -172,7 +172,8 @@ impl Asked {
         let requests = |pod: PodId| snapshot.requests(snapshot.pod(pod).shape);
         let gone: Vec<PodId> = self.victims().iter().flat_map(|&unit| snapshot.unit(unit).pods.clone()).collect();
         for &(_, node) in &placement {
-            let arrivals: Vec<PodId> = placement.iter().filter(|(_, at)| *at == node).map(|(pod, _)| *pod).collect();
+            let arrivals: Vec<PodId> =
+                placement.iter().filter(|(_, target)| *target == node).map(|(pod, _)| *pod).collect();
             for resource in snapshot.resource_ids().map(|resource| resource.index()) {
                 let arriving: i64 = arrivals.iter().map(|&pod| requests(pod)[resource]).sum();
                 if arriving == 0 {
@@ -198,7 +199,7 @@ impl Asked {
             return;
         }
         for chosen in 0..(1_u32 << plan.victims.len()) - 1 {
-            let some = plan.victims.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
+            let some = plan.victims.iter().enumerate().filter(|(index, _)| chosen & (1 << index) != 0);
             let some: Vec<UnitId> = some.map(|(_, &unit)| unit).collect();
             assert!(
                 !self.fits_without(&some, pod, node),
@@ -219,7 +220,7 @@ impl Asked {
         let mut loaded = load(&objects, OnInvalid::Test).expect("the whole cluster loads, so a part of it does");
         let pod = loaded.names.pod_id(names.pod(pod)).expect("the preemptor is there");
         let plans = node_plans(&mut loaded.snapshot, &self.question.policy, pod, self.question.now);
-        plans.iter().any(|(at, plan)| *at == node && plan.victims.is_empty())
+        plans.iter().any(|(target, plan)| *target == node && plan.victims.is_empty())
     }
 
     /// Pods that are moved at random are back where they were once the what-if is over, and at every mark.

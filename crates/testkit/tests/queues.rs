@@ -85,9 +85,9 @@ impl<'l> Seen<'l> {
         let queues = self.loaded.snapshot.queues();
         for &victim in &self.victims {
             for id in queues.path(self.queue(victim)).filter(|&id| !self.is_on_path(self.own, id)) {
-                for (at, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
+                for (index, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
                     let (guarantee, after) =
-                        (queues.get(id).guarantee[at], queues.staying(id, at) - self.freed(id, at));
+                        (queues.get(id).guarantee[index], queues.staying(id, index) - self.freed(id, index));
                     assert!(
                         guarantee == UNDEFINED || after >= guarantee,
                         "seed {}: {id:?} {after} < {guarantee}",
@@ -102,9 +102,9 @@ impl<'l> Seen<'l> {
     fn fence_holds(&self) {
         let queues = self.loaded.snapshot.queues();
         let full = |id: QueueId| {
-            self.requests(self.preemptor).iter().enumerate().any(|(at, want)| {
-                let ceiling = queues.path(id).map(|above| queues.get(above).limit[at]).min().unwrap_or(UNDEFINED);
-                *want > 0 && ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
+            self.requests(self.preemptor).iter().enumerate().any(|(index, want)| {
+                let ceiling = queues.path(id).map(|above| queues.get(above).limit[index]).min().unwrap_or(UNDEFINED);
+                *want > 0 && ceiling != UNDEFINED && queues.used(id)[index] + want > ceiling
             })
         };
         let root =
@@ -125,9 +125,9 @@ impl<'l> Seen<'l> {
     fn ceilings_hold(&self) {
         let queues = self.loaded.snapshot.queues();
         for id in queues.path(self.own) {
-            for (at, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
-                let after = queues.used(id)[at] + want - self.freed(id, at);
-                assert!(after <= queues.get(id).limit[at], "seed {}: {id:?}", self.seed);
+            for (index, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
+                let after = queues.used(id)[index] + want - self.freed(id, index);
+                assert!(after <= queues.get(id).limit[index], "seed {}: {id:?}", self.seed);
             }
         }
     }
@@ -194,7 +194,7 @@ fn every_victim_has_a_reason() {
         include_str!("../../../conformance/yunikorn/daemonset-skips-terminating-pod.yaml"),
         include_str!("../../../conformance/yunikorn/daemonset-takes-opted-out-after-ordinary.yaml"),
     ];
-    let daemons = daemons.into_iter().enumerate().map(|(at, text)| Case::read(at as u64, text));
+    let daemons = daemons.into_iter().enumerate().map(|(index, text)| Case::read(index as u64, text));
     for case in SEEDS.map(Case::new).chain(daemons) {
         let (seed, (mut loaded, question)) = (case.seed, case.load());
         let (decision, explanation) = question.decide_and_explain(&mut loaded);

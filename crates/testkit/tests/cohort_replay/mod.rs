@@ -104,11 +104,11 @@ impl Replay {
 
     fn admit(&mut self, loaded: &Loaded, id: WorkloadId, given: &Assignment) {
         let queue = loaded.snapshot.workload(id).queue.expect("it is in a queue");
-        let assignment = |(at, set): (usize, &reprieve_engine::policy::kueue::PodSetAssignment)| {
+        let assignment = |(index, set): (usize, &reprieve_engine::policy::kueue::PodSetAssignment)| {
             let name = |resource| loaded.names.quota_resource(resource).to_owned();
             let flavor = |id| loaded.names.flavor(id).to_owned();
             PodSetAssignment {
-                name: loaded.names.pod_sets(id)[at].clone(),
+                name: loaded.names.pod_sets(id)[index].clone(),
                 flavors: set.resources.iter().map(|one| (name(one.resource), flavor(one.flavor))).collect(),
                 resource_usage: set
                     .resources
