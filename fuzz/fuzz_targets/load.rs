@@ -1,4 +1,4 @@
-//! Whatever the bytes are, reading, loading and deciding ends with an answer or an error.
+//! Any bytes: reading, loading and deciding ends with an answer or an error, never with a panic.
 
 #![no_main]
 

@@ -1,14 +1,14 @@
-//! One table: what was measured, what is wanted, and how long kube-scheduler, or Kueue, takes for the same.
+//! Prints a table of measurements, their goals, and the time that kube-scheduler or Kueue takes for the same decision.
 //!
-//! The programs of `reprieve-testkit` measure, each line of theirs a figure; nothing is timed here. Instructions are counted where
-//! valgrind is installed: unlike times, they hardly change from one run, or one machine, to the next.
+//! The programs of `reprieve-testkit` measure and print one figure per line. Instructions are counted if valgrind is installed: unlike times,
+//! they hardly differ between runs and machines.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::tasks::{cargo, output, release_folder};
 
-/// Measures and prints the table. A benchmark is not a test: missed goals are named, and the status stays 0.
+/// Measures and prints the table. The exit status is 0 even if goals are missed, because times depend on the machine.
 pub fn run(quick: bool) -> ExitCode {
     match measure(quick) {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,7 +29,7 @@ fn measure(quick: bool) -> Result<(), String> {
     figures.extend(self::figures(&programs.join("memory"), &[])?);
     let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success());
     if has_valgrind {
-        // Under valgrind it takes long to build a large cluster: for the quick, those with a goal and 10,000 pods must do.
+        // Building a large cluster under valgrind takes long, so a quick run counts only the scenarios with a goal and 10,000 pods.
         let is_quick = |figure: &Figure| figure.goal.is_some() && !figure.name.contains("5000");
         let is_counted = |figure: &&mut Figure| figure.kind == Kind::Decision && (!quick || is_quick(figure));
         for figure in figures.iter_mut().filter(is_counted) {
@@ -39,21 +39,21 @@ fn measure(quick: bool) -> Result<(), String> {
     }
     print(&figures);
     if !has_valgrind {
-        println!("no instructions were counted: valgrind is missing (on Debian: apt-get install valgrind)");
+        println!("no instruction counts: valgrind is missing (on Debian: apt-get install valgrind)");
     }
     Ok(())
 }
 
-/// What a figure counts.
+/// The quantity that a figure measures.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// The time of a decision, in nanoseconds.
     Decision,
-    /// The time of something else, in nanoseconds.
+    /// Another time, in nanoseconds.
     Time,
-    /// How many times as long.
+    /// A ratio of two times.
     Ratio,
-    /// Bytes for each pod.
+    /// Bytes per pod.
     Bytes,
 }
 
@@ -61,7 +61,7 @@ struct Figure {
     name: String,
     kind: Kind,
     goal: Option<f64>,
-    /// The median, of times.
+    /// The median if the figure is a time.
     measured: f64,
     fastest: Option<f64>,
     peer: Option<f64>,
@@ -70,12 +70,14 @@ struct Figure {
 }
 
 fn figures(program: &Path, flags: &[&str]) -> Result<Vec<Figure>, String> {
-    let shown = program.display();
+    let program_path = program.display();
     let text = output(Command::new(program).args(flags).stderr(Stdio::inherit()))?;
-    text.lines().map(|line| figure(line).ok_or_else(|| format!("{shown} printed what is no figure: {line}"))).collect()
+    text.lines()
+        .map(|line| figure(line).ok_or_else(|| format!("{program_path}: cannot parse the figure {line:?}")))
+        .collect()
 }
 
-/// A line: name, kind, goal, median, fastest, the peer's median, note.
+/// Parses a line: name, kind, goal, median, fastest, median of the peer, note, separated by tabs.
 fn figure(line: &str) -> Option<Figure> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [name, kind, goal, measured, fastest, peer, note] = fields.as_slice() else {
@@ -100,7 +102,7 @@ fn figure(line: &str) -> Option<Figure> {
     })
 }
 
-/// The instructions of one decision, the mean of three.
+/// The mean number of instructions of three decisions.
 fn instructions(program: &Path, name: &str) -> Result<u64, String> {
     const TIMES: u64 = 3;
     let output = Command::new("valgrind")
@@ -109,10 +111,10 @@ fn instructions(program: &Path, name: &str) -> Result<u64, String> {
         .arg(program)
         .args([name, &TIMES.to_string()])
         .output()
-        .map_err(|error| format!("valgrind could not be run: {error}"))?;
+        .map_err(|error| format!("cannot run valgrind: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let collected = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<u64>().ok());
-    collected.map(|count| count / TIMES).ok_or_else(|| format!("valgrind counted nothing for {name}: {text}"))
+    collected.map(|count| count / TIMES).ok_or_else(|| format!("valgrind printed no count for {name}: {text}"))
 }
 
 fn print(figures: &[Figure]) {
@@ -124,7 +126,7 @@ fn print(figures: &[Figure]) {
     for row in &rows {
         let mut line = format!("{:1$}", row[0], widths[0]);
         for (column, cell) in row.iter().enumerate().skip(1) {
-            // Words stand to the left, figures to the right.
+            // Text columns are left-aligned, numbers right-aligned.
             let pad = " ".repeat(widths[column] - cell.chars().count());
             line += &if matches!(column, 5 | 9) { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") };
         }
@@ -134,8 +136,8 @@ fn print(figures: &[Figure]) {
     let missed: Vec<&str> = figures.iter().filter(has_missed).map(|figure| figure.name.as_str()).collect();
     println!();
     match missed.as_slice() {
-        [] => println!("all goals are met"),
-        missed => println!("missed: {}", missed.join(", ")),
+        [] => println!("all goals met"),
+        missed => println!("missed goals: {}", missed.join(", ")),
     }
 }
 
@@ -145,14 +147,14 @@ fn row(figure: &Figure) -> [String; 10] {
         Kind::Ratio => format!("x {amount:.2}"),
         Kind::Bytes => format!("{amount:.0} B/pod"),
     };
-    let verdict = |goal: f64| if figure.measured > goal { "MISSED" } else { "met" };
+    let result = |goal: f64| if figure.measured > goal { "MISSED" } else { "met" };
     [
         figure.name.clone(),
         figure.goal.map(amount).unwrap_or_default(),
         amount(figure.measured),
         figure.fastest.map(amount).unwrap_or_default(),
         figure.goal.map(|goal| format!("{:.0}%", 100.0 * figure.measured / goal)).unwrap_or_default(),
-        figure.goal.map(verdict).unwrap_or_default().to_owned(),
+        figure.goal.map(result).unwrap_or_default().to_owned(),
         figure.peer.map(time).unwrap_or_default(),
         figure.peer.map(|peer| format!("x {:.0}", peer / figure.measured)).unwrap_or_default(),
         figure.instructions.map(thousands).unwrap_or_default(),
@@ -160,7 +162,7 @@ fn row(figure: &Figure) -> [String; 10] {
     ]
 }
 
-/// Three digits that matter, in the unit that suits them.
+/// Three significant digits with a unit.
 fn time(nanos: f64) -> String {
     let (amount, unit) = match nanos {
         nanos if nanos < 1e6 => (nanos / 1e3, "µs"),
@@ -183,13 +185,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_for_people() {
+    fn figures_are_formatted_with_units() {
         assert_eq!((time(64_075.0), time(2.4e6), time(15.0e9)), ("64.1 µs".into(), "2.40 ms".into(), "15.0 s".into()));
         assert_eq!((thousands(7), thousands(1_234_567)), ("7".into(), "1,234,567".into()));
     }
 
     #[test]
-    fn a_line_without_goal_and_peer_is_a_figure() {
+    fn line_without_goal_and_peer_is_a_figure() {
         let figure = figure("explain\ttime\t\t12\t11\t\t").unwrap();
         assert_eq!((figure.goal, figure.measured, figure.peer), (None, 12.0, None));
     }

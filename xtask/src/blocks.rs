@@ -1,48 +1,48 @@
-//! The fenced blocks of a Markdown file that do something: `console` blocks, whose commands are run, and blocks with `file=NAME`,
-//! which are written to a file for the commands to use.
+//! Parses the executable blocks of a Markdown file: `console` blocks with commands, and blocks with `file=NAME`, which become files for the
+//! commands.
 
 use std::ops::Range;
 
-/// A block that does something.
+/// An executable block.
 #[derive(Debug, PartialEq)]
 pub enum Block {
     /// The commands of a `console` block.
     Console(Vec<Command>),
-    /// What a file is to contain.
+    /// The text of a file.
     File { name: String, text: String },
 }
 
-/// A command, and what must come of it.
+/// A command with its documented status and output.
 #[derive(Debug, PartialEq)]
 pub struct Command {
-    /// What bash is to run.
+    /// The text that bash runs.
     pub text: String,
-    /// The exit status that is expected.
+    /// The documented exit status.
     pub status: i32,
-    /// The lines of output that are expected; `...` stands for any number of lines.
+    /// The documented output; a line `...` matches any number of lines.
     pub output: Vec<String>,
-    /// Where these lines stand in the file, counted from 0.
+    /// The lines of the output in the file, counted from 0.
     pub lines: Range<usize>,
-    /// The blanks before each of them.
+    /// The number of blanks before each of these lines.
     pub indent: usize,
 }
 
-/// The blocks of a file, in their order.
+/// The executable blocks of a file, in order.
 pub fn blocks(text: &str) -> Vec<Block> {
     let lines: Vec<&str> = text.lines().collect();
     let mut blocks = Vec::new();
-    let mut at = 0;
-    while at < lines.len() {
-        let fence = lines[at].trim_start();
-        let indent = lines[at].len() - fence.len();
-        at += 1;
+    let mut index = 0;
+    while index < lines.len() {
+        let fence = lines[index].trim_start();
+        let indent = lines[index].len() - fence.len();
+        index += 1;
         let Some(words) = fence.strip_prefix("```") else {
             continue;
         };
         let is_end = |line: &&str| line.trim() == "```";
-        let end = at + lines[at..].iter().take_while(|line| !is_end(line)).count();
-        let body = at..end;
-        at = end + 1;
+        let end = index + lines[index..].iter().take_while(|line| !is_end(line)).count();
+        let body = index..end;
+        index = end + 1;
         let mut words = words.split_whitespace();
         let is_console = words.next() == Some("console");
         if is_console {
@@ -57,20 +57,20 @@ pub fn blocks(text: &str) -> Vec<Block> {
 
 fn commands(lines: &[&str], body: Range<usize>, indent: usize) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
-    let mut goes_on = false;
-    for at in body {
-        let line = without_indent(lines[at], indent);
+    let mut continues = false;
+    for index in body {
+        let line = without_indent(lines[index], indent);
         if let Some(text) = line.strip_prefix("$ ") {
-            let (text, lines) = (text.to_owned(), at + 1..at + 1);
+            let (text, lines) = (text.to_owned(), index + 1..index + 1);
             commands.push(Command { status: status(&text), text, output: Vec::new(), lines, indent });
-            goes_on = line.ends_with('\\');
+            continues = line.ends_with('\\');
         } else if let Some(command) = commands.last_mut() {
-            command.lines.end = at + 1;
-            if goes_on {
+            command.lines.end = index + 1;
+            if continues {
                 command.text = format!("{}\n{line}", command.text);
                 command.status = status(&command.text);
-                command.lines.start = at + 1;
-                goes_on = line.ends_with('\\');
+                command.lines.start = index + 1;
+                continues = line.ends_with('\\');
             } else {
                 command.output.push(line.to_owned());
             }
@@ -79,7 +79,7 @@ fn commands(lines: &[&str], body: Range<usize>, indent: usize) -> Vec<Command> {
     commands
 }
 
-/// The status that a comment at the end of the command asks for: `reprieve plan -f cluster.yaml # exit 2`.
+/// The exit status in the comment at the end of a command, such as `reprieve plan -f cluster.yaml # exit 2`; 0 without one.
 fn status(command: &str) -> i32 {
     let comment = command.rsplit_once("# exit ").map(|(_, status)| status.trim());
     comment.and_then(|status| status.parse().ok()).unwrap_or(0)
@@ -90,7 +90,7 @@ fn without_indent(line: &str, indent: usize) -> &str {
     &line[blanks..]
 }
 
-/// Whether the output is as expected, where `...` stands for any number of lines.
+/// Whether the output is as documented, where `...` matches any number of lines.
 pub fn matches(expected: &[String], output: &[String]) -> bool {
     match expected {
         [] => output.is_empty(),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_commands_their_status_and_where_their_output_stands() {
+    fn commands_have_a_status_and_the_lines_of_their_output() {
         let text = "Text\n```console\n$ true\n$ echo a; false # exit 1\na\n```\n```\n$ not run\n```\n";
         let command = |text: &str, status, output: &[&str], lines| {
             let output = output.iter().map(|line| (*line).to_owned()).collect();
@@ -119,19 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_command_goes_on_after_a_backslash() {
+    fn command_continues_after_a_backslash() {
         let Block::Console(commands) = &blocks("```console\n$ echo a \\\n    b\na b\n```").remove(0) else { panic!() };
         assert_eq!((commands[0].text.as_str(), &commands[0].lines), ("echo a \\\n    b", &(3..4)));
     }
 
     #[test]
-    fn files_and_blocks_within_lists_lose_their_indent() {
+    fn files_in_lists_lose_their_indent() {
         let text = "- see\n  ```yaml file=a.yaml\n  a:\n    b: 1\n  ```\n";
         assert_eq!(blocks(text), [Block::File { name: "a.yaml".to_owned(), text: "a:\n  b: 1\n".to_owned() }]);
     }
 
     #[test]
-    fn dots_stand_for_any_number_of_lines() {
+    fn dots_match_any_number_of_lines() {
         for (expected, output, is_match) in [
             ("", "", true),
             ("a", "a", true),

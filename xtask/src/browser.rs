@@ -1,18 +1,18 @@
-//! The browser in which the pages are tested. Where it is missing and Debian's packages can be installed, it is; elsewhere a person is
-//! told what is missing.
+//! Finds the browser for the tests of the HTML pages. If none exists, it is installed on Debian; elsewhere the step fails and names what to
+//! install.
 
 use std::path::Path;
 use std::process::Command;
 
-/// By these names the tests look for one.
+/// The names under which the tests search for a browser.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// There is one, or nothing else is tried.
+/// Fails if there is no browser and none can be installed.
 pub fn check() -> Result<(), String> {
     if let Ok(own) = std::env::var("CHROMIUM") {
-        return if answers(&own) { Ok(()) } else { Err(format!("CHROMIUM names {own}, which cannot be run")) };
+        return if can_run(&own) { Ok(()) } else { Err(format!("CHROMIUM names {own}, which cannot be run")) };
     }
-    if NAMES.into_iter().any(answers) {
+    if NAMES.into_iter().any(can_run) {
         return Ok(());
     }
     let missing = "the tests of the pages need a browser: install chromium (on Debian: apt-get install chromium), \
@@ -20,19 +20,19 @@ pub fn check() -> Result<(), String> {
     if !Path::new("/etc/debian_version").exists() {
         return Err(missing.to_owned());
     }
-    eprintln!("no browser is there; installing chromium");
+    eprintln!("no browser found; installing chromium");
     for arguments in [&["update"][..], &["install", "--yes", "--no-install-recommends", "chromium"]] {
-        let shown = format!("apt-get {}", arguments.join(" "));
+        let command_line = format!("apt-get {}", arguments.join(" "));
         let mut command = Command::new("apt-get");
         match command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status() {
             Ok(status) if status.success() => {}
-            Ok(status) => return Err(format!("{missing}; `{shown}` ended with {status}")),
-            Err(error) => return Err(format!("{missing}; `{shown}` could not be run: {error}")),
+            Ok(status) => return Err(format!("{missing}; `{command_line}` ended with {status}")),
+            Err(error) => return Err(format!("{missing}; cannot run `{command_line}`: {error}")),
         }
     }
-    if answers("chromium") { Ok(()) } else { Err("chromium was installed and still cannot be run".to_owned()) }
+    if can_run("chromium") { Ok(()) } else { Err("chromium is installed but cannot be run".to_owned()) }
 }
 
-fn answers(name: &str) -> bool {
+fn can_run(name: &str) -> bool {
     Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
 }

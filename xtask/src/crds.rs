@@ -1,4 +1,5 @@
-//! The custom resources in `deploy/crds` are written from the types that read them; a file that is not current fails.
+//! Generates the CustomResourceDefinitions in `deploy/crds` from the types of `crates/api`. `fix` writes them; `check` fails if one is not
+//! current.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use reprieve_api::crds::crds;
 
 use crate::tasks::root;
 
-/// Whether every file is as it would be written.
+/// Fails if a file is not current.
 pub fn check() -> Result<(), String> {
     let mut stale = Vec::new();
     for (file, text) in files()? {
@@ -18,7 +19,7 @@ pub fn check() -> Result<(), String> {
     if stale.is_empty() {
         return Ok(());
     }
-    Err(format!("not as the types are; `cargo xtask fix` writes them anew: {}", stale.join(", ")))
+    Err(format!("not current; run `cargo xtask fix`: {}", stale.join(", ")))
 }
 
 /// Writes every file.

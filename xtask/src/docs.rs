@@ -1,6 +1,5 @@
-//! What the documentation shows is what happens: the commands in its `console` blocks are run, and their output is compared with what
-//! stands below them. They run in the root of the repository, with `reprieve` on the PATH and with DOCS naming a fresh folder in which
-//! the blocks with `file=NAME` are files.
+//! Checks the outputs in the documentation: runs the commands of its `console` blocks and compares their output. The commands run in the root
+//! of the repository, with `reprieve` on the PATH; the variable DOCS names a temporary folder with the files of the `file=NAME` blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,23 +8,23 @@ use std::process::{self, Stdio};
 use crate::blocks::{Block, Command, blocks, matches};
 use crate::tasks::{cargo, release_folder, root};
 
-/// Runs everything and names whatever differs.
+/// Runs all commands and fails if a status or an output differs.
 pub fn check() -> Result<(), String> {
     let ran = run_all()?;
     let differs = |ran: &&Ran| !ran.has_documented_status() || !ran.has_documented_output();
-    report(ran.iter().filter(differs), "run `cargo xtask fix` if what happens is right")
+    report(ran.iter().filter(differs), "if the new output is right, run `cargo xtask fix`")
 }
 
-/// Writes what happens into the documentation. An exit status that differs is left to a person.
+/// Writes the actual outputs into the documentation. Fails if an exit status differs.
 pub fn fix() -> Result<(), String> {
     let ran = run_all()?;
-    for in_file in ran.chunk_by(|one, other| one.file == other.file) {
+    for in_file in ran.chunk_by(|a, b| a.file == b.file) {
         write_outputs(&in_file[0].file, in_file)?;
     }
-    report(ran.iter().filter(|ran| !ran.has_documented_status()), "a status is not corrected by a machine")
+    report(ran.iter().filter(|ran| !ran.has_documented_status()), "correct the exit status by hand")
 }
 
-/// A command that was run, and what came of it.
+/// A command with its actual status and output.
 struct Ran {
     file: PathBuf,
     command: Command,
@@ -61,7 +60,7 @@ fn run_all() -> Result<Vec<Ran>, String> {
             }
         }
     }
-    eprintln!("{} commands of the documentation were run", ran.len());
+    eprintln!("ran {} commands of the documentation", ran.len());
     Ok(ran)
 }
 
@@ -69,9 +68,9 @@ fn report<'r>(differing: impl Iterator<Item = &'r Ran>, hint: &str) -> Result<()
     let mut count = 0;
     for ran in differing {
         count += 1;
-        eprintln!("\n{}:{}: $ {}", shown(&ran.file), ran.command.lines.start, ran.command.text);
+        eprintln!("\n{}:{}: $ {}", relative(&ran.file), ran.command.lines.start, ran.command.text);
         if !ran.has_documented_status() {
-            eprintln!("  exit status {}, where {} is documented", ran.status, ran.command.status);
+            eprintln!("  exit status {}, documented is {}", ran.status, ran.command.status);
         }
         if !ran.has_documented_output() {
             ran.command.output.iter().for_each(|line| eprintln!("  - {line}"));
@@ -81,10 +80,10 @@ fn report<'r>(differing: impl Iterator<Item = &'r Ran>, hint: &str) -> Result<()
     if count == 0 {
         return Ok(());
     }
-    Err(format!("{count} commands do not do what is documented (- documented, + happens); {hint}"))
+    Err(format!("{count} commands differ from the documentation (- documented, + actual); {hint}"))
 }
 
-/// Replaces the documented output of every command whose output differs, from the last to the first, so that places stay right.
+/// Replaces the documented outputs that differ, from the last to the first, so that line numbers stay valid.
 fn write_outputs(file: &Path, ran: &[Ran]) -> Result<(), String> {
     let problem = |error| format!("{}: {error}", file.display());
     let text = fs::read_to_string(file).map_err(problem)?;
@@ -98,12 +97,12 @@ fn write_outputs(file: &Path, ran: &[Ran]) -> Result<(), String> {
     new.push('\n');
     if new != text {
         fs::write(file, new).map_err(problem)?;
-        eprintln!("{} rewritten", shown(file));
+        eprintln!("{} rewritten", relative(file));
     }
     Ok(())
 }
 
-/// README.md, CONTRIBUTING.md and everything below docs, as far as they exist.
+/// README.md, CONTRIBUTING.md and all Markdown files below docs.
 fn files() -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)).into();
     files.retain(|file| file.exists());
@@ -124,17 +123,17 @@ fn files() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-fn shown(file: &Path) -> String {
+fn relative(file: &Path) -> String {
     file.strip_prefix(root()).unwrap_or(file).display().to_string()
 }
 
-/// A fresh folder, gone when it is dropped.
+/// A temporary folder, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Result<Self, String> {
         let path = std::env::temp_dir().join(format!("reprieve-docs-{}", process::id()));
-        let _ = fs::remove_dir_all(&path); // what an earlier run with the same number left behind
+        let _ = fs::remove_dir_all(&path); // from an earlier process with the same id
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self(path))
     }
@@ -147,7 +146,7 @@ impl Folder {
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The exit status, and the lines of both outputs as they come. The folder's own name is not shown.
+    /// Runs a command. Returns its exit status and the lines of both outputs, with the folder's path replaced by `$DOCS`.
     fn run(&self, command: &str) -> Result<(i32, Vec<String>), String> {
         let mut path = release_folder()?.into_os_string();
         path.push(":");
@@ -161,7 +160,7 @@ impl Folder {
             .env_remove("COLUMNS")
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| format!("bash could not be run: {error}"))?;
+            .map_err(|error| format!("cannot run bash: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout).replace(&*self.0.to_string_lossy(), "$DOCS");
         Ok((output.status.code().unwrap_or(-1), text.lines().map(str::to_owned).collect()))
     }

@@ -1,4 +1,4 @@
-//! `reprieve` on a real control plane: the tests of `crates/e2e`.
+//! Runs the tests and programs of `crates/e2e`, which use `reprieve` on a real control plane.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ pub const BENCH: [Step; 6] = [
     ship::STEPS[1],
     ship::STEPS[2],
     ship::STEPS[3],
-    Step { name: "kube-scheduler", run: go::build_peer },
+    Step { name: "kube-scheduler", run: go::build_kube_scheduler },
     Step { name: "side by side", run: side_by_side },
 ];
 
@@ -28,34 +28,34 @@ pub const SOAK: [Step; 3] = [
     Step { name: "soak", run: || soak(&std::env::args().nth(3).unwrap_or_else(|| "30".to_owned()), &programs()?[1..]) },
 ];
 
-/// As it is shipped: so it is measured.
+/// Measures the release binary of `ship`.
 fn side_by_side() -> Result<(), String> {
     let [control_plane, _] = programs()?;
     let reprieve = ("REPRIEVE", ship::path()?.into_os_string());
-    // Whoever measures is to take little of the machine.
+    // A release build of the harness takes little CPU time from the measured programs.
     harness(&["--bin", "side-by-side", "--release"], &[control_plane, reprieve])
 }
 
-/// Arrivals and preemptions for so many minutes.
+/// Runs arrivals and preemptions for this many minutes.
 pub fn soak(minutes: &str, variables: &[(&str, OsString)]) -> Result<(), String> {
     let [control_plane, _] = programs()?;
     let variables: Vec<_> = [control_plane].into_iter().chain(variables.iter().cloned()).collect();
     harness(&["--bin", "soak", "--", minutes], &variables)
 }
 
-/// Runs the tests. What they need is there. The whole workspace is named, as by those who test the rest, so that nothing on which they
-/// depend is built twice.
+/// Runs the tests; the programs they need are already built. The workspace and features are those of the other tests, so that cargo builds no
+/// dependency twice.
 pub fn test() -> Result<(), String> {
     let folder = root().join("crates/e2e/tests");
     let files = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut names: Vec<String> = files.flatten().filter_map(|file| stem(&file.path())).collect();
     names.sort_unstable();
     let features = format!("{TEST_FEATURES},reprieve-e2e/control-plane");
-    let mut words = vec!["test", "--locked", "--workspace", "--features", &features];
-    words.extend(names.iter().flat_map(|name| ["--test", name]));
-    // Each test has a control plane of its own, which takes a core.
-    words.extend(["--", "--test-threads=2"]);
-    cargo_with(&words, &programs()?)
+    let mut arguments = vec!["test", "--locked", "--workspace", "--features", &features];
+    arguments.extend(names.iter().flat_map(|name| ["--test", name]));
+    // Each test has a control plane of its own, which needs about one core.
+    arguments.extend(["--", "--test-threads=2"]);
+    cargo_with(&arguments, &programs()?)
 }
 
 fn stem(path: &Path) -> Option<String> {
@@ -69,9 +69,9 @@ fn programs() -> Result<[(&'static str, OsString); 2], String> {
     ])
 }
 
-/// Runs a program of the package, which finds those that it needs by the environment.
-fn harness(words: &[&str], variables: &[(&str, OsString)]) -> Result<(), String> {
+/// Runs a program of the package; environment variables name the programs that it starts.
+fn harness(arguments: &[&str], variables: &[(&str, OsString)]) -> Result<(), String> {
     let run = ["run", "--locked", "--package", "reprieve-e2e", "--features", "control-plane"];
-    let words: Vec<&str> = run.iter().chain(words).copied().collect();
-    cargo_with(&words, variables)
+    let arguments: Vec<&str> = run.iter().chain(arguments).copied().collect();
+    cargo_with(&arguments, variables)
 }

@@ -1,5 +1,5 @@
-//! The programs that the end-to-end tests need and that are written in Go: they are built from the module registry, by the versions in the
-//! `go.mod` files, and kept in cargo's target folder until these change.
+//! Builds the Go programs of the end-to-end tests from the module registry, in the versions of the `go.mod` files, and keeps them in cargo's
+//! target folder until these files change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use crate::tasks::{root, target_folder};
 
-/// A program, and where it comes from.
+/// A Go program and its source.
 struct Program {
     name: &'static str,
     package: &'static str,
     /// The folder of `xtask` with its `go.mod`.
     module: &'static str,
-    /// What is left out of it.
+    /// The build tags.
     tags: &'static str,
 }
 
@@ -35,50 +35,50 @@ const PROGRAMS: [Program; 7] = [
         name: "promtool",
         package: "github.com/prometheus/prometheus/cmd/promtool",
         module: "promtool",
-        // It is to read rules, not to find in every cloud what could be scraped.
+        // The tests check only alert rules, so service discovery is left out.
         tags: "remove_all_sd",
     },
 ];
 
-/// Builds what the tests need, as far as it is not there yet.
+/// Builds the programs of the tests that are missing or not current.
 pub fn build() -> Result<(), String> {
-    PROGRAMS.iter().try_for_each(|program| built(program).map(|_| ()))
+    PROGRAMS.iter().try_for_each(|program| build_if_stale(program).map(|_| ()))
 }
 
-/// Builds the scheduler of Kubernetes, to compare with.
-pub fn build_peer() -> Result<(), String> {
-    built(&kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler")).map(|_| ())
+/// Builds kube-scheduler, for the comparison.
+pub fn build_kube_scheduler() -> Result<(), String> {
+    build_if_stale(&kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler")).map(|_| ())
 }
 
-/// Helm, which is built if it is not there yet.
+/// The path of Helm, which is built if it is missing.
 pub fn helm() -> Result<PathBuf, String> {
-    built(&HELM)
+    build_if_stale(&HELM)
 }
 
-/// Where they are.
+/// The folder of the built programs.
 pub fn folder() -> Result<PathBuf, String> {
     Ok(target_folder()?.join("control-plane/bin"))
 }
 
-fn built(program: &Program) -> Result<PathBuf, String> {
+fn build_if_stale(program: &Program) -> Result<PathBuf, String> {
     let folder = folder()?;
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let path = folder.join(program.name);
-    let stamp = format!("{}{}\n{}", version()?, program.tags, module_files(program)?);
+    let stamp = format!("{}{}\n{}", go_version()?, program.tags, module_files(program)?);
     let stamp_file = folder.join(format!("{}.stamp", program.name));
     if path.exists() && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
-        eprintln!("{:24} is there", program.name);
+        eprintln!("{:24} is current", program.name);
         return Ok(path);
     }
-    eprintln!("{:24} is built from the module registry", program.name);
+    eprintln!("{:24} building from the module registry", program.name);
     let start = Instant::now();
-    build_one(program, &path)?;
+    build_program(program, &path)?;
     fs::write(&stamp_file, stamp).map_err(|error| format!("{}: {error}", stamp_file.display()))?;
-    eprintln!("{:24} took {:.1} s", program.name, start.elapsed().as_secs_f64());
+    eprintln!("{:24} built in {:.1} s", program.name, start.elapsed().as_secs_f64());
     Ok(path)
 }
 
-fn version() -> Result<String, String> {
+fn go_version() -> Result<String, String> {
     let missing = "Go is missing: the end-to-end tests build Kubernetes with it. Install Go 1.26 or newer \
                    (on Debian: apt-get install golang), and have `go` on the PATH";
     match Command::new("go").arg("version").current_dir(root()).output() {
@@ -100,10 +100,10 @@ fn module(program: &Program) -> PathBuf {
     root().join("xtask").join(program.module)
 }
 
-fn build_one(program: &Program, path: &Path) -> Result<(), String> {
+fn build_program(program: &Program, path: &Path) -> Result<(), String> {
     let files = module_files(program)?;
     let mut flags = "-s -w".to_owned();
-    // Without these the programs say that they are of no version, and clients mind.
+    // Clients reject a server that reports no version.
     for (module, variable) in [
         ("k8s.io/kubernetes ", "k8s.io/component-base/version.gitVersion"),
         ("helm.sh/helm/v4 ", "helm.sh/helm/v4/internal/version.version"),
@@ -122,6 +122,6 @@ fn build_one(program: &Program, path: &Path) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("`go build {}` ended with {status}", program.package)),
-        Err(error) => Err(format!("go could not be run: {error}")),
+        Err(error) => Err(format!("cannot run go: {error}")),
     }
 }

@@ -1,5 +1,5 @@
-//! What follows from the table of kinds (`crates/api/src/kinds.rs`) outside the program: the rules of the ClusterRoles that let it read
-//! them, and the list in the documents. `cargo xtask fix` writes both; a text that is not current fails.
+//! Generates texts from the table of kinds (`crates/api/src/kinds.rs`): the read permissions of the ClusterRoles and the list in the
+//! documentation. `fix` writes them; `tidy` fails if one is not current.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use reprieve_api::kinds::{Kind, Reader, Resource};
 
 use crate::tasks::root;
 
-/// A part of a file that is written from the table, between two lines that stay.
+/// A generated part of a file, between two marker lines.
 struct Block {
     file: &'static str,
     begin: &'static str,
@@ -31,37 +31,37 @@ const BLOCKS: [Block; 3] = [
         end: "  # End of the kinds that are read.\n",
         text: || rules(Kind::ALL, "[get, list]"),
     },
-    Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: documented },
+    Block { file: "docs/run.md", begin: "<!-- kinds -->\n", end: "<!-- end of kinds -->\n", text: kinds_by_policy },
 ];
 
-/// Whether every part is as it would be written.
+/// The files with a part that is not current.
 pub fn violations() -> Result<Vec<String>, String> {
     let mut stale = Vec::new();
     for block in BLOCKS {
-        let (file, now, written) = block.read()?;
-        if now != written {
-            stale.push(format!("{}: not as the table of kinds says; run `cargo xtask fix`", file.display()));
+        let (file, current, generated) = block.read()?;
+        if current != generated {
+            stale.push(format!("{}: does not match the table of kinds; run `cargo xtask fix`", file.display()));
         }
     }
     Ok(stale)
 }
 
-/// Writes every part.
+/// Writes all parts.
 pub fn fix() -> Result<(), String> {
     for block in BLOCKS {
-        let (file, _, written) = block.read()?;
-        fs::write(&file, written).map_err(|error| format!("{}: {error}", file.display()))?;
+        let (file, _, generated) = block.read()?;
+        fs::write(&file, generated).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
 }
 
 impl Block {
-    /// The file, its text, and the text that it should have.
+    /// The file, its current text and its generated text.
     fn read(&self) -> Result<(PathBuf, String, String), String> {
         let file = root().join(self.file);
-        let now = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let written = self.replaced(&now).ok_or_else(|| format!("{}: lacks {:?}", file.display(), self.begin))?;
-        Ok((file, now, written))
+        let current = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let generated = self.replaced(&current).ok_or_else(|| format!("{}: lacks {:?}", file.display(), self.begin))?;
+        Ok((file, current, generated))
     }
 
     fn replaced(&self, text: &str) -> Option<String> {
@@ -71,7 +71,7 @@ impl Block {
     }
 }
 
-/// A rule for each group. Of ConfigMaps only the one with YuniKorn's queues may be read.
+/// An RBAC rule for each API group. The only readable ConfigMap is the one with YuniKorn's queues.
 fn rules(kinds: &[Kind], verbs: &str) -> String {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds.iter().filter(|kind| **kind != Kind::ConfigMap) {
@@ -91,8 +91,8 @@ fn rules(kinds: &[Kind], verbs: &str) -> String {
     text
 }
 
-/// A row for each policy.
-fn documented() -> String {
+/// A table with a row for each policy.
+fn kinds_by_policy() -> String {
     let mut text = "| policy | kinds |\n| --- | --- |\n".to_owned();
     for (reader, policy) in [
         (Reader::All, "every"),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_part_between_the_lines_is_written() {
+    fn only_the_part_between_the_markers_is_replaced() {
         let block = Block { file: "", begin: "<\n", end: ">\n", text: || "new\n".to_owned() };
         assert_eq!(block.replaced("a\n<\nold\n>\nb\n").as_deref(), Some("a\n<\nnew\n>\nb\n"));
         assert_eq!(block.replaced("a\nb\n"), None);

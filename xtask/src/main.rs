@@ -1,6 +1,5 @@
-//! The project's chores. `cargo xtask verify` checks everything and writes nothing; `cargo xtask fix` repairs what a machine can
-//! repair; `cargo xtask e2e` runs `reprieve` on a real control plane; `cargo xtask ship` builds it as it is shipped; `cargo xtask bench` compares
-//! the speed with the goals.
+//! Development tasks: `verify` runs every check of CI and writes nothing, `fix` updates formatting and generated files, `e2e` tests `reprieve` on
+//! a real control plane, `ship` builds the release binary, `bench` compares the speed with the goals.
 
 mod bench;
 mod blocks;
@@ -20,17 +19,17 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask verify           check everything that CI checks; writes nothing
        cargo xtask tidy [--report]  check the structure of the source; --report prints and never fails
-       cargo xtask fix              apply formatting, lint fixes, the outputs in the documentation and the manifests
+       cargo xtask fix              apply formatting and lint fixes, and write all generated files and documented outputs
        cargo xtask e2e              build a Kubernetes control plane, and test `reprieve` on it
-       cargo xtask e2e --bench      kube-scheduler and `reprieve run` side by side on it
-       cargo xtask e2e --soak [MINUTES]  arrivals, preemptions and killed leaders on it, for half an hour
-       cargo xtask ship             build `reprieve` as it is shipped: static, by a profile of a run on it
+       cargo xtask e2e --bench      compare `reprieve run` with kube-scheduler on it
+       cargo xtask e2e --soak [MINUTES]  run arrivals, preemptions and killed leaders on it [default: 30]
+       cargo xtask ship             build the release binary: static, optimised by a profile of a run on it
        cargo xtask bench [--quick]  compare the speed with the goals; --quick stays under a minute";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
         ["verify"] => tasks::run(tasks::VERIFY),
         ["tidy"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::check }]),
         ["tidy", "--report"] => tasks::run(&[tasks::Step { name: "tidy", run: tidy::report }]),

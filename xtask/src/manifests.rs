@@ -1,4 +1,4 @@
-//! The plain manifests in `deploy/manifests` are what Helm makes of the chart with the values as they come; a file that is not current fails.
+//! Generates `deploy/manifests` from the chart with its default values. `fix` writes the file; `check` fails if it is not current.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::go;
 use crate::tasks::{output, root};
 
-/// Helm leaves the namespace to whoever installs.
+/// A chart does not contain its namespace.
 const HEAD: &str = "\
 # Written from deploy/chart by `cargo xtask fix`. kubectl apply -f deploy/manifests/reprieve.yaml
 apiVersion: v1
@@ -18,12 +18,12 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 ";
 
-/// Whether the file is as it would be written.
+/// Fails if the file is not current.
 pub fn check() -> Result<(), String> {
     if rendered()? == fs::read_to_string(file()).unwrap_or_default() {
         return Ok(());
     }
-    Err(format!("{} is not what the chart says; `cargo xtask fix` writes it anew", file().display()))
+    Err(format!("{} is not current; run `cargo xtask fix`", file().display()))
 }
 
 /// Writes the file.
@@ -36,6 +36,6 @@ fn file() -> PathBuf {
 }
 
 fn rendered() -> Result<String, String> {
-    let words = ["template", "reprieve", "deploy/chart/reprieve", "--namespace", "reprieve-system"];
-    Ok(format!("{HEAD}{}", output(Command::new(go::helm()?).args(words).current_dir(root()))?))
+    let arguments = ["template", "reprieve", "deploy/chart/reprieve", "--namespace", "reprieve-system"];
+    Ok(format!("{HEAD}{}", output(Command::new(go::helm()?).args(arguments).current_dir(root()))?))
 }

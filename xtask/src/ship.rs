@@ -1,5 +1,4 @@
-//! The program as it is shipped: it needs no library of the system, and is built by a profile of how it runs. What runs often is made fast,
-//! the rest small.
+//! Builds the release binary: statically linked, and optimised by a profile of a run, so that frequent code is fast and the rest small.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,15 +17,15 @@ pub const STEPS: [Step; 4] = [
 
 const INSTRUMENTED: &str = "reprieve";
 const PROFILE: &str = "merged.profdata";
-/// How much more what it does on a cluster counts than all else that it can do.
+/// The weight of `reprieve run` in the profile, relative to the other commands.
 const RUN_WEIGHT: u32 = 100;
 
-/// Where it is.
+/// The path of the release binary.
 pub fn path() -> Result<PathBuf, String> {
     Ok(target_folder()?.join("shipped/reprieve"))
 }
 
-/// What is needed on the way.
+/// The path of an intermediate file.
 fn profiling(name: &str) -> Result<PathBuf, String> {
     Ok(target_folder()?.join("profiling").join(name))
 }
@@ -34,16 +33,16 @@ fn profiling(name: &str) -> Result<PathBuf, String> {
 fn build(flag: &str, to: &Path) -> Result<(), String> {
     let (host, _) = compiler()?;
     let flags = ["-Ctarget-feature=+crt-static", flag].join("\u{1f}");
-    let words = ["build", "--locked", "--profile", "dist", "--package", "reprieve", "--target", &host];
+    let arguments = ["build", "--locked", "--profile", "dist", "--package", "reprieve", "--target", &host];
     let variables = [("CARGO_ENCODED_RUSTFLAGS", flags), ("CARGO_PROFILE_DIST_STRIP", "debuginfo".to_owned())];
-    cargo_with(&words, &variables.map(|(name, value)| (name, OsString::from(value))))?;
+    cargo_with(&arguments, &variables.map(|(name, value)| (name, OsString::from(value))))?;
     let from = target_folder()?.join(&host).join("dist/reprieve");
-    let folder = to.parent().ok_or("it belongs into a folder")?;
+    let folder = to.parent().ok_or("the target path has no folder")?;
     let copied = fs::create_dir_all(folder).and_then(|()| fs::copy(&from, to));
     copied.map(|_| ()).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }
 
-/// Gangs come, preempt each other and end on a real cluster; and each policy decides, so that none of them is taken for seldom used.
+/// Profiles a soak test on a real cluster, and decisions of every policy, so that the code of no policy counts as rare.
 fn profile() -> Result<(), String> {
     let (profdata, program) = (profdata()?, profiling(INSTRUMENTED)?);
     let (run, rest) = (profiling("run")?, profiling("rest")?);
@@ -54,25 +53,25 @@ fn profile() -> Result<(), String> {
     }
     let raw = |folder: &Path| folder.join("%p.profraw").into_os_string();
     e2e::soak("2", &[("REPRIEVE", program.clone().into_os_string()), ("LLVM_PROFILE_FILE", raw(&run))])?;
-    let uses: [&[&str]; 2] = [&["test", "conformance"], &["simulate", "--check", "--seeds", "2"]];
-    for words in uses {
-        output(Command::new(&program).args(words).env("LLVM_PROFILE_FILE", raw(&rest)).current_dir(root()))?;
+    let commands: [&[&str]; 2] = [&["test", "conformance"], &["simulate", "--check", "--seeds", "2"]];
+    for arguments in commands {
+        output(Command::new(&program).args(arguments).env("LLVM_PROFILE_FILE", raw(&rest)).current_dir(root()))?;
     }
     let weighted = |weight: u32, folder: &Path| format!("--weighted-input={weight},{}", folder.display());
     let inputs = [weighted(RUN_WEIGHT, &run), weighted(1, &rest)];
     output(Command::new(profdata).arg("merge").args(inputs).arg("-o").arg(profiling(PROFILE)?)).map(|_| ())
 }
 
-/// What merges profiles: the compiler's own, or one that is as new.
+/// The program that merges profiles: that of the Rust toolchain, or a system one of the same LLVM version.
 fn profdata() -> Result<PathBuf, String> {
     let (host, llvm) = compiler()?;
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let own = PathBuf::from(sysroot.trim()).join("lib/rustlib").join(host).join("bin/llvm-profdata");
     let others = [format!("llvm-profdata-{llvm}"), "llvm-profdata".to_owned()].map(PathBuf::from);
     let version = format!("LLVM version {llvm}.");
-    let fits =
-        |program: &PathBuf| output(Command::new(program).arg("--version")).is_ok_and(|said| said.contains(&version));
-    [own].into_iter().chain(others).find(fits).ok_or_else(|| {
+    let has_version =
+        |program: &PathBuf| output(Command::new(program).arg("--version")).is_ok_and(|text| text.contains(&version));
+    [own].into_iter().chain(others).find(has_version).ok_or_else(|| {
         format!(
             "llvm-profdata of LLVM {llvm} is missing: `rustup component add llvm-tools` installs it (on Debian \
              also: apt-get install llvm-{llvm})"
@@ -80,10 +79,10 @@ fn profdata() -> Result<PathBuf, String> {
     })
 }
 
-/// For which machine the compiler is, and which LLVM it has.
+/// The host triple and the LLVM version of the compiler.
 fn compiler() -> Result<(String, String), String> {
-    let said = output(Command::new("rustc").arg("-vV"))?;
-    let word = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-    let llvm = word("LLVM version: ").and_then(|version| version.split('.').next().map(str::to_owned));
-    word("host: ").zip(llvm).ok_or_else(|| format!("`rustc -vV` says neither host nor LLVM version: {said}"))
+    let text = output(Command::new("rustc").arg("-vV"))?;
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    let llvm = value("LLVM version: ").and_then(|version| version.split('.').next().map(str::to_owned));
+    value("host: ").zip(llvm).ok_or_else(|| format!("`rustc -vV` does not print a host and an LLVM version: {text}"))
 }

@@ -1,4 +1,4 @@
-//! Steps one after the other, each timed, until one fails.
+//! The steps of `verify` and `fix`, and the functions with which all tasks run steps and programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::{browser, crds, docs, e2e, go, kinds, manifests, tidy};
 
-/// A step and what does it.
+/// A step of a task.
 #[derive(Clone, Copy)]
 pub struct Step {
     pub name: &'static str,
     pub run: fn() -> Result<(), String>,
 }
 
-/// With what the tests are built.
+/// The cargo features of the test build.
 pub const TEST_FEATURES: &str = "reprieve-simulator/deliberate-bugs";
 
 pub const VERIFY: &[Step] = &[
@@ -70,36 +70,38 @@ pub const FIX: [Step; 6] = [
     Step { name: "manifests", run: manifests::fix },
 ];
 
-/// Runs the steps until one fails, and ends with a summary of all of them.
+/// Runs the steps until one fails, and prints the result and duration of each.
 pub fn run(steps: &[Step]) -> ExitCode {
-    let mut done: Vec<Duration> = Vec::new();
+    let mut durations: Vec<Duration> = Vec::new();
     let mut failure = None;
-    for (at, step) in steps.iter().enumerate() {
-        eprintln!("\n[{}/{}] {}", at + 1, steps.len(), step.name);
+    for (index, step) in steps.iter().enumerate() {
+        eprintln!("\n[{}/{}] {}", index + 1, steps.len(), step.name);
         let start = Instant::now();
         let result = (step.run)();
-        done.push(start.elapsed());
+        durations.push(start.elapsed());
         if let Err(problem) = result {
             failure = Some(problem);
             break;
         }
     }
     eprintln!();
-    for (at, step) in steps.iter().enumerate() {
-        let state = match done.get(at) {
+    for (index, step) in steps.iter().enumerate() {
+        let state = match durations.get(index) {
             None => "not run".to_owned(),
-            Some(time) if failure.is_some() && at + 1 == done.len() => format!("FAILED  {:7.1} s", time.as_secs_f64()),
+            Some(time) if failure.is_some() && index + 1 == durations.len() => {
+                format!("FAILED  {:7.1} s", time.as_secs_f64())
+            }
             Some(time) => format!("ok      {:7.1} s", time.as_secs_f64()),
         };
         eprintln!("{:20} {state}", step.name);
     }
     match failure {
         None => {
-            eprintln!("all is well");
+            eprintln!("all steps passed");
             ExitCode::SUCCESS
         }
         Some(problem) => {
-            eprintln!("{}: {problem}", steps[done.len() - 1].name);
+            eprintln!("{}: {problem}", steps[durations.len() - 1].name);
             ExitCode::FAILURE
         }
     }
@@ -115,37 +117,41 @@ pub fn cargo_with(arguments: &[&str], variables: &[(&str, OsString)]) -> Result<
     let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(program);
     command.args(arguments).envs(variables.iter().cloned()).current_dir(root());
-    let shown = format!("cargo {}", arguments.join(" "));
+    let command_line = format!("cargo {}", arguments.join(" "));
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{shown}` ended with {status}")),
-        Err(error) => Err(format!("`{shown}` could not be run: {error}")),
+        Ok(status) => Err(format!("`{command_line}` ended with {status}")),
+        Err(error) => Err(format!("cannot run `{command_line}`: {error}")),
     }
 }
 
-/// What the program prints, once it has ended well.
+/// Runs a program and returns its standard output; an error if its exit status is not 0.
 pub fn output(command: &mut Command) -> Result<String, String> {
-    let shown = format!("{command:?}");
-    let output = command.output().map_err(|error| format!("{shown} could not be run: {error}"))?;
+    let command_line = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("cannot run {command_line}: {error}"))?;
     if !output.status.success() {
-        return Err(format!("{shown} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+        return Err(format!(
+            "{command_line} ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        ));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The root of the repository.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder in the repository")
 }
 
-/// Where cargo puts what it builds for release.
+/// The folder of cargo's release builds.
 pub fn release_folder() -> Result<PathBuf, String> {
     Ok(target_folder()?.join("release"))
 }
 
-/// Where cargo puts what it builds: this program is in there.
+/// Cargo's target folder, which contains this program.
 pub fn target_folder() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| format!("where this program is, is unknown: {error}"))?;
-    let target = own.parent().and_then(Path::parent).ok_or("this program is in no folder")?;
+    let own = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
+    let target = own.parent().and_then(Path::parent).ok_or("this program is not in a target folder")?;
     Ok(target.to_owned())
 }

@@ -45,7 +45,7 @@ fn print_violations() -> Result<usize, String> {
     Ok(count)
 }
 
-/// A path as it is shown: relative to the root of the repository.
-fn shown(path: &Path) -> String {
+/// The path relative to the root of the repository.
+fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

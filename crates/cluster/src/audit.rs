@@ -1,4 +1,4 @@
-//! Every decision as a PreemptionTest file of its own, so that it can be asked again.
+//! Writes every decision as a PreemptionTest file, so that `reprieve plan` and `reprieve test` can repeat it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use tracing::error;
 
 use crate::error::Error;
 
-/// A folder of decisions.
+/// The folder of the recorded decisions.
 pub struct Audit {
     folder: PathBuf,
 }
 
 impl Audit {
-    /// In a folder, which is made where it is missing.
+    /// Creates the folder if it does not exist.
     pub fn new(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(|error| Error::File { path: folder.to_owned(), error })?;
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Writes a decision: first beside its name, so that a file that is there is whole.
+    /// Writes a decision to a temporary file and renames it, so that every `.yaml` file is complete.
     pub fn write(&mut self, record: &RecordedDecision) {
         let file = self.folder.join(format!("{}.yaml", record.name));
         let draft = file.with_extension("yaml.part");
         if let Err(error) = fs::write(&draft, &record.text).and_then(|()| fs::rename(&draft, &file)) {
-            error!(file = %file.display(), %error, "a decision could not be recorded");
+            error!(file = %file.display(), %error, "cannot record a decision");
         }
     }
 }

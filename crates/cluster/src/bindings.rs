@@ -1,4 +1,5 @@
-//! Bindings that were asked for and are yet to be seen: the API does not say in which version a binding shows.
+//! Bindings that the watch has not confirmed yet. The response to a binding has no resource version, so the event loop reports a binding as
+//! finished only when the request succeeded and the watch shows the pod on its node.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,112 +9,106 @@ use reprieve_api::meta::NamespacedName;
 use reprieve_scheduler::action::{ActionId, Target};
 use reprieve_scheduler::event::{ActionResult, Event};
 
-/// How long it may take until a pod that was bound is seen to be.
-const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// How long the watch may take to show a binding that succeeded.
+const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An action, and whose it is.
+/// The profile and the action.
 pub type ActionKey = (usize, ActionId);
 
-/// All of them.
 #[derive(Default)]
 pub struct PendingBindings {
     by_pod: BTreeMap<NamespacedName, PendingBinding>,
     pods: BTreeMap<ActionKey, NamespacedName>,
-    /// Those that worked before they were seen, the oldest first. Some have been seen since.
-    worked: VecDeque<(Instant, ActionKey)>,
+    /// Bindings that succeeded before the watch showed them, oldest first. Some are confirmed since.
+    unconfirmed: VecDeque<(Instant, ActionKey)>,
 }
 
 struct PendingBinding {
-    asked: ActionKey,
+    key: ActionKey,
     uid: String,
-    worked: bool,
+    succeeded: bool,
     seen_in: Option<u64>,
 }
 
 impl PendingBindings {
-    /// A binding is asked for.
-    pub fn begin(&mut self, asked: ActionKey, pod: &Target) {
-        self.pods.insert(asked, pod.name.clone());
-        let binding = PendingBinding { asked, uid: pod.uid.clone(), worked: false, seen_in: None };
+    /// Adds a binding whose request is about to be sent.
+    pub fn begin(&mut self, key: ActionKey, pod: &Target) {
+        self.pods.insert(key, pod.name.clone());
+        let binding = PendingBinding { key, uid: pod.uid.clone(), succeeded: false, seen_in: None };
         if let Some(before) = self.by_pod.insert(pod.name.clone(), binding) {
-            self.pods.remove(&before.asked);
+            self.pods.remove(&before.key);
         }
     }
 
-    /// An action was answered: its result, unless it is a binding that is yet to be seen.
-    pub fn answered(&mut self, asked: ActionKey, result: ActionResult, now: Instant) -> Option<ActionResult> {
-        let Some(binding) = self.pods.get(&asked).and_then(|pod| self.by_pod.get_mut(pod)) else {
+    /// Takes the response to any action. Returns the result to report, which is `None` for a binding that the watch has not shown yet.
+    pub fn answered(&mut self, key: ActionKey, result: ActionResult, now: Instant) -> Option<ActionResult> {
+        let Some(binding) = self.pods.get(&key).and_then(|pod| self.by_pod.get_mut(pod)) else {
             return Some(result);
         };
-        let shows = matches!(result, ActionResult::Ok { version } if version != u64::MAX);
-        match binding.seen_in {
-            None if shows => {
-                binding.worked = true;
-                self.worked.push_back((now, asked));
-                None
-            }
-            Some(version) if shows => {
-                self.end(asked);
-                Some(ActionResult::Ok { version })
-            }
-            _ => {
-                self.end(asked);
-                Some(result)
-            }
+        // A dry run reports the version `u64::MAX`, which the watch never shows.
+        let succeeded = matches!(result, ActionResult::Ok { version } if version != u64::MAX);
+        if !succeeded {
+            self.end(key);
+            return Some(result);
         }
+        let Some(version) = binding.seen_in else {
+            binding.succeeded = true;
+            self.unconfirmed.push_back((now, key));
+            return None;
+        };
+        self.end(key);
+        Some(ActionResult::Ok { version })
     }
 
-    /// Those that an event shows to have been made, or to be about a pod that is gone.
-    pub fn shown_by(&mut self, event: &Event) -> Vec<(ActionKey, ActionResult)> {
+    /// The bindings that an event confirms, or ends because their pod is deleted.
+    pub fn confirmed_by(&mut self, event: &Event) -> Vec<(ActionKey, ActionResult)> {
         if self.by_pod.is_empty() {
             return Vec::new();
         }
         match event {
-            Event::Upserted(object) => self.shown_on(object).into_iter().collect(),
-            Event::Listed { objects, .. } => objects.iter().filter_map(|object| self.shown_on(object)).collect(),
+            Event::Upserted(object) => self.confirmed_on(object).into_iter().collect(),
+            Event::Listed { objects, .. } => objects.iter().filter_map(|object| self.confirmed_on(object)).collect(),
             Event::Deleted { key, version } if key.kind == Kind::Pod => {
-                let Some(PendingBinding { asked, worked, .. }) = self.by_pod.remove(&key.name) else {
-                    return Vec::new();
-                };
-                self.pods.remove(&asked);
-                if worked { vec![(asked, ActionResult::Ok { version: *version })] } else { Vec::new() }
+                let Some(binding) = self.by_pod.remove(&key.name) else { return Vec::new() };
+                self.pods.remove(&binding.key);
+                let result = (binding.key, ActionResult::Ok { version: *version });
+                Vec::from_iter(binding.succeeded.then_some(result))
             }
             Event::Deleted { .. } | Event::TimerFired | Event::ActionCompleted { .. } => Vec::new(),
         }
     }
 
-    fn shown_on(&mut self, object: &Object) -> Option<(ActionKey, ActionResult)> {
+    fn confirmed_on(&mut self, object: &Object) -> Option<(ActionKey, ActionResult)> {
         let Object::Pod(pod) = object else { return None };
         let binding = self.by_pod.get_mut(&NamespacedName::from_meta(&pod.metadata))?;
-        let bound = pod.node_name.is_some();
-        if !bound || object.uid() != binding.uid {
+        if pod.node_name.is_none() || object.uid() != binding.uid {
             return None;
         }
-        let (asked, version) = (binding.asked, object.version());
+        let (key, version) = (binding.key, object.version());
         binding.seen_in = Some(version);
-        binding.worked.then(|| {
-            self.end(asked);
-            (asked, ActionResult::Ok { version })
+        binding.succeeded.then(|| {
+            self.end(key);
+            (key, ActionResult::Ok { version })
         })
     }
 
-    /// Those that worked, and have not been seen for too long.
-    pub fn late(&mut self, now: Instant) -> Vec<(ActionKey, NamespacedName)> {
-        let mut late = Vec::new();
-        while let Some((since, asked)) = self.worked.front().copied() {
-            if self.pods.contains_key(&asked) {
-                if now.duration_since(since) <= SEEN_WITHIN {
+    /// Removes the bindings that succeeded and that the watch did not show within the timeout.
+    pub fn take_overdue(&mut self, now: Instant) -> Vec<(ActionKey, NamespacedName)> {
+        let mut overdue = Vec::new();
+        while let Some((since, key)) = self.unconfirmed.front().copied() {
+            if self.pods.contains_key(&key) {
+                if now.duration_since(since) <= CONFIRMATION_TIMEOUT {
                     break;
                 }
-                late.extend(self.end(asked).map(|pod| (asked, pod)));
+                overdue.extend(self.end(key).map(|pod| (key, pod)));
             }
-            self.worked.pop_front();
+            self.unconfirmed.pop_front();
         }
-        late
+        overdue
     }
 
-    fn end(&mut self, asked: ActionKey) -> Option<NamespacedName> {
-        let pod = self.pods.remove(&asked)?;
+    fn end(&mut self, key: ActionKey) -> Option<NamespacedName> {
+        let pod = self.pods.remove(&key)?;
         self.by_pod.remove(&pod);
         Some(pod)
     }
@@ -127,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: ActionKey = (0, ActionId(7));
+    const KEY: ActionKey = (0, ActionId(7));
     const OK: ActionResult = ActionResult::Ok { version: 0 };
 
     fn name() -> NamespacedName {
@@ -136,7 +131,7 @@ mod tests {
 
     fn begun() -> PendingBindings {
         let mut bindings = PendingBindings::default();
-        bindings.begin(ASKED, &Target { name: name(), uid: "u".to_owned(), version: 1 });
+        bindings.begin(KEY, &Target { name: name(), uid: "u".to_owned(), version: 1 });
         bindings
     }
 
@@ -156,50 +151,47 @@ mod tests {
 
     fn version(results: &[(ActionKey, ActionResult)]) -> Option<u64> {
         match results {
-            [(ASKED, ActionResult::Ok { version })] => Some(*version),
+            [(KEY, ActionResult::Ok { version })] => Some(*version),
             _ => None,
         }
     }
 
     #[test]
-    fn it_is_done_when_it_is_both_answered_and_seen() {
+    fn binding_is_finished_when_it_is_answered_and_seen() {
         let mut bindings = begun();
-        assert!(bindings.answered(ASKED, OK, Instant::now()).is_none());
-        assert!(bindings.shown_by(&pod(None, "u", 2)).is_empty(), "it has no node yet");
-        assert!(bindings.shown_by(&pod(Some("n"), "another", 3)).is_empty(), "it is another of that name");
-        assert_eq!(version(&bindings.shown_by(&pod(Some("n"), "u", 4))), Some(4));
+        assert!(bindings.answered(KEY, OK, Instant::now()).is_none());
+        assert!(bindings.confirmed_by(&pod(None, "u", 2)).is_empty(), "the pod has no node yet");
+        assert!(bindings.confirmed_by(&pod(Some("n"), "another", 3)).is_empty(), "another pod of that name");
+        assert_eq!(version(&bindings.confirmed_by(&pod(Some("n"), "u", 4))), Some(4));
 
         let mut bindings = begun();
-        assert!(bindings.shown_by(&pod(Some("n"), "u", 4)).is_empty());
-        assert!(matches!(bindings.answered(ASKED, OK, Instant::now()), Some(ActionResult::Ok { version: 4 })));
+        assert!(bindings.confirmed_by(&pod(Some("n"), "u", 4)).is_empty());
+        assert!(matches!(bindings.answered(KEY, OK, Instant::now()), Some(ActionResult::Ok { version: 4 })));
     }
 
     #[test]
-    fn what_did_not_work_is_not_waited_for() {
+    fn failed_binding_is_finished_at_once() {
         let mut bindings = begun();
-        assert!(matches!(
-            bindings.answered(ASKED, ActionResult::Conflict, Instant::now()),
-            Some(ActionResult::Conflict)
-        ));
-        assert!(bindings.shown_by(&pod(Some("n"), "u", 4)).is_empty());
+        assert!(matches!(bindings.answered(KEY, ActionResult::Conflict, Instant::now()), Some(ActionResult::Conflict)));
+        assert!(bindings.confirmed_by(&pod(Some("n"), "u", 4)).is_empty());
     }
 
     #[test]
-    fn a_pod_that_went_is_not_waited_for() {
+    fn binding_of_a_deleted_pod_is_finished() {
         let mut bindings = begun();
-        assert!(bindings.answered(ASKED, OK, Instant::now()).is_none());
-        let gone = Event::Deleted { key: ObjectKey::new(Kind::Pod, name()), version: 9 };
-        assert_eq!(version(&bindings.shown_by(&gone)), Some(9));
+        assert!(bindings.answered(KEY, OK, Instant::now()).is_none());
+        let deleted = Event::Deleted { key: ObjectKey::new(Kind::Pod, name()), version: 9 };
+        assert_eq!(version(&bindings.confirmed_by(&deleted)), Some(9));
     }
 
     #[test]
-    fn one_that_is_never_seen_is_given_up_once() {
+    fn binding_that_is_never_seen_is_overdue_once() {
         let (mut bindings, began) = (begun(), Instant::now());
-        assert!(bindings.late(began + SEEN_WITHIN * 9).is_empty(), "it was not answered yet");
-        assert!(bindings.answered(ASKED, OK, began).is_none());
-        assert!(bindings.late(began + SEEN_WITHIN).is_empty());
-        let later = began + SEEN_WITHIN + Duration::from_secs(1);
-        assert_eq!(bindings.late(later), [(ASKED, name())]);
-        assert!(bindings.late(later).is_empty());
+        assert!(bindings.take_overdue(began + CONFIRMATION_TIMEOUT * 9).is_empty(), "the binding is not answered yet");
+        assert!(bindings.answered(KEY, OK, began).is_none());
+        assert!(bindings.take_overdue(began + CONFIRMATION_TIMEOUT).is_empty());
+        let later = began + CONFIRMATION_TIMEOUT + Duration::from_secs(1);
+        assert_eq!(bindings.take_overdue(later), [(KEY, name())]);
+        assert!(bindings.take_overdue(later).is_empty());
     }
 }

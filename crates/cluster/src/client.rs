@@ -1,4 +1,4 @@
-//! The way to a cluster: the kubeconfig, a context of it, or the service account of the pod it runs in.
+//! Connects to a cluster: by a kubeconfig and one of its contexts, or by the service account of the pod.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,23 +18,23 @@ use tower_http::decompression::DecompressionLayer;
 
 use crate::error::Error;
 
-/// What the server's logs, and the managed fields of what is changed, know it by.
-const NAME: &str = concat!("reprieve/", env!("CARGO_PKG_VERSION"));
-/// How often a sign of life is asked of the server, and how soon it has to come.
-const ALIVE_EVERY: Duration = Duration::from_secs(30);
-const ALIVE_WITHIN: Duration = Duration::from_secs(15);
+/// The name in the API server's audit log and in managed fields.
+const USER_AGENT_NAME: &str = concat!("reprieve/", env!("CARGO_PKG_VERSION"));
+/// HTTP/2 pings detect a dead connection.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Which cluster.
+/// The flags that select a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// The kubeconfig file; `KUBECONFIG`, `~/.kube/config` or the service account where nothing is said.
+    /// The kubeconfig file. Default: `KUBECONFIG`, `~/.kube/config` or the service account.
     pub kubeconfig: Option<PathBuf>,
-    /// The context; the current one where nothing is said.
+    /// The context. Default: the current context of the kubeconfig.
     pub context: Option<String>,
 }
 
 impl Cluster {
-    /// A client of it. Nothing is asked of the cluster yet.
+    /// A client with a connection of its own. Sends no request yet.
     pub async fn client(&self) -> Result<Client, Error> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match &self.kubeconfig {
@@ -48,23 +48,22 @@ impl Cluster {
             })?,
             None => Config::infer().await.map_err(|error| {
                 Error::Kubeconfig(format!(
-                    "no way to a cluster: {error}; set --kubeconfig or KUBECONFIG, or run in a pod with a service account"
+                    "cannot connect to a cluster: {error}; set --kubeconfig or KUBECONFIG, or run in a pod with a service account"
                 ))
             })?,
         };
         config.connect_timeout = Some(Duration::from_secs(10));
-        config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
-        connected(config).map_err(|error| Error::Kubeconfig(format!("the kubeconfig cannot be used: {error}")))
+        config.headers.push((USER_AGENT, HeaderValue::from_static(USER_AGENT_NAME)));
+        build_client(config).map_err(|error| Error::Kubeconfig(format!("kubeconfig: {error}")))
     }
 }
 
-/// A client with a connection of its own, on which it makes all its requests, as far as the server allows: what is asked for in parallel needs
-/// no further ones, each of which would take a handshake and memory on both sides.
-fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
+/// A client that sends all requests on one HTTP/2 connection: each further connection would cost a handshake and memory on both sides.
+fn build_client(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
     if let Some(proxy) = &config.proxy_url {
         let host = proxy.host().unwrap_or_default();
         let problem = format!(
-            "the proxy {host} would be needed, and proxies are not supported; take proxy-url out of it, or unset HTTPS_PROXY"
+            "proxy {host}: proxies are not supported; remove proxy-url from the kubeconfig, or unset HTTPS_PROXY"
         );
         return Err(problem.into());
     }
@@ -78,8 +77,8 @@ fn connected(config: Config) -> Result<Client, Box<dyn std::error::Error>> {
     }
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .http2_keep_alive_interval(ALIVE_EVERY)
-        .http2_keep_alive_timeout(ALIVE_WITHIN)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
         .build::<_, Body>(https.enable_all_versions().wrap_connector(connector));
     let service = ServiceBuilder::new()

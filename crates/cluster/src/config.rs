@@ -1,4 +1,4 @@
-//! The configuration file of `reprieve run`. Unknown fields are refused.
+//! The configuration file of `reprieve run`. Unknown fields are errors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,85 +21,85 @@ pub struct Configuration {
     pub api_version: String,
     /// `Configuration`.
     pub kind: String,
-    /// Which pods are scheduled, and how.
+    /// The schedulers: which pods each one schedules, and by which policy.
     #[serde(default = "default_profiles")]
     pub profiles: Vec<Profile>,
-    /// How much is asked of the API server.
+    /// Limits for requests to the API server.
     #[serde(default)]
     pub client_limits: ClientLimits,
-    /// Which of several replicas schedules.
+    /// Leader election between replicas.
     #[serde(default)]
     pub leader_election: LeaderElection,
-    /// Where it can be looked at.
+    /// Ports for metrics and health checks.
     #[serde(default)]
     pub ports: Ports,
-    /// How it logs.
+    /// The format of the log.
     #[serde(default)]
     pub log_format: LogFormat,
-    /// How many pods are evicted in a minute at most; 0 is no limit.
+    /// The maximum number of evicted pods per minute; 0 means no limit.
     #[serde(default)]
     pub evictions_per_minute: u32,
-    /// Namespaces in which nobody is preempted.
+    /// Namespaces whose pods are never preempted.
     #[serde(default = "default_protected")]
     pub protected_namespaces: BTreeSet<String>,
-    /// A folder for every decision as a PreemptionTest file.
+    /// A folder in which every decision is recorded as a PreemptionTest file.
     #[serde(default)]
     pub audit_folder: Option<PathBuf>,
 }
 
-/// The pods that name a scheduler, and the policy for them.
+/// The scheduler for the pods with one `schedulerName`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Profile {
-    /// The `schedulerName` of its pods.
+    /// The `schedulerName` of the pods.
     pub name: String,
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// The policy's settings.
+    /// The arguments of the policy.
     pub args: Map<String, Value>,
 }
 
-/// How much is asked of the API server.
+/// Limits for requests to the API server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ClientLimits {
-    /// Requests a second.
+    /// Requests per second.
     pub qps: u32,
-    /// How many at once after a quiet time.
+    /// Requests that may exceed `qps` for a short time.
     pub burst: u32,
-    /// How many are under way at most.
+    /// The maximum number of requests in flight.
     pub max_in_flight: usize,
 }
 
-/// Which of several replicas schedules.
+/// Leader election between replicas.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LeaderElection {
-    /// Whether there may be several.
+    /// Whether several replicas may run.
     pub enabled: bool,
-    /// The lease's namespace.
+    /// The namespace of the lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the lease.
     pub name: String,
-    /// How long it holds without being renewed.
+    /// Seconds after which a lease expires that is not renewed.
     pub lease_seconds: u32,
 }
 
-/// Where it can be looked at.
+/// Ports for metrics and health checks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Ports {
-    /// `/metrics`, `/livez` and `/readyz`; 0 takes a free one.
+    /// The port of `/metrics`, `/livez` and `/readyz`; 0 selects a free one.
     pub metrics: u16,
 }
 
-/// How it logs.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// A line for people.
+    /// One readable line per entry.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     #[default]
     Json,
 }
@@ -137,13 +137,13 @@ fn default_protected() -> BTreeSet<String> {
 }
 
 impl Configuration {
-    /// Reads the file.
+    /// Reads and validates a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(|error| Error::File { path: path.to_owned(), error })?;
         Self::parse(&text).map_err(|(field, problem)| Error::Configuration { path: path.to_owned(), field, problem })
     }
 
-    /// Reads the text; an error is a field and what is wrong with it.
+    /// Reads and validates the text. An error is a field path and a problem.
     fn parse(text: &str) -> Result<Self, (String, String)> {
         let value: Value = serde_saphyr::from_str(text).map_err(|error| ("the file".to_owned(), error.to_string()))?;
         let config: Self = decode(&value).map_err(|DecodeError { field, problem }| (field, problem))?;
@@ -157,15 +157,18 @@ impl Configuration {
             return wrong("apiVersion, kind", "write apiVersion: reprieve.dev/v1alpha1 and kind: Configuration");
         }
         if self.profiles.is_empty() {
-            return wrong("profiles", "there is none; leave the field out for the default, or name one");
+            return wrong(
+                "profiles",
+                "the list is empty; name at least one profile, or remove the field for the default",
+            );
         }
         let mut names = BTreeSet::new();
         for (i, profile) in self.profiles.iter().enumerate() {
             if profile.name.is_empty() {
-                return wrong(&format!("profiles[{i}].name"), "it is empty; write the schedulerName of the pods");
+                return wrong(&format!("profiles[{i}].name"), "the name is empty; write the schedulerName of the pods");
             }
             if !names.insert(&profile.name) {
-                let problem = format!("{:?} is the name of another profile, too; each needs its own", profile.name);
+                let problem = format!("{:?} is also the name of another profile; write a unique name", profile.name);
                 return wrong(&format!("profiles[{i}].name"), &problem);
             }
             profile.policy().map_err(|(field, problem)| (format!("profiles[{i}].{field}"), problem))?;
@@ -177,19 +180,22 @@ impl Configuration {
             }
         }
         if self.leader_election.lease_seconds < 3 {
-            return wrong("leaderElection.leaseSeconds", "write 3 or more; a shorter lease is lost at every hiccup");
+            return wrong(
+                "leaderElection.leaseSeconds",
+                "write 3 or more; a shorter lease is lost after one slow request",
+            );
         }
         Ok(())
     }
 }
 
 impl Profile {
-    /// The policy that it names.
+    /// The policy with its arguments; an error is a field path and a problem.
     pub fn policy(&self) -> Result<Policy, (String, String)> {
         policy_of_profile(&self.policy_profile()).map_err(|error| (error.field.unwrap_or_default(), error.problem))
     }
 
-    /// The same, as a PreemptionTest says it.
+    /// The profile in the form of a PreemptionTest.
     pub fn policy_profile(&self) -> PolicyProfile {
         let scheduler_name = Some(self.name.clone());
         PolicyProfile { policy: self.policy.clone(), args: self.args.clone(), scheduler_name }
@@ -203,25 +209,25 @@ mod tests {
     const HEAD: &str = "apiVersion: reprieve.dev/v1alpha1\nkind: Configuration\n";
 
     #[test]
-    fn what_is_left_out_has_a_default() {
-        let config = Configuration::parse(HEAD).expect("it is whole");
+    fn absent_fields_have_defaults() {
+        let config = Configuration::parse(HEAD).expect("the configuration is valid");
         assert_eq!(config.profiles[0].name, "reprieve");
         let config = Configuration::parse(&format!("{HEAD}profiles: [{{policy: Kueue}}, {{name: other}}]"));
-        let profiles = config.expect("it is whole").profiles;
+        let profiles = config.expect("the configuration is valid").profiles;
         let named = profiles.iter().map(|profile| (profile.name.as_str(), profile.policy.as_str()));
         assert_eq!(named.collect::<Vec<_>>(), [("reprieve", "Kueue"), ("other", "Kubernetes")]);
-        let config = Configuration::parse(HEAD).expect("it is whole");
+        let config = Configuration::parse(HEAD).expect("the configuration is valid");
         assert!(config.protected_namespaces.contains("kube-system"));
         assert!(config.leader_election.enabled);
     }
 
     #[test]
-    fn mistakes_are_named_with_their_field() {
+    fn errors_name_the_field() {
         for (text, field, problem) in [
             ("kind: Configuration", "apiVersion", "missing field"),
             ("apiVersion: v1\nkind: Configuration", "apiVersion, kind", "reprieve.dev/v1alpha1"),
             (&format!("{HEAD}nope: 1"), "nope", "unknown field"),
-            (&format!("{HEAD}profiles: []"), "profiles", "there is none"),
+            (&format!("{HEAD}profiles: []"), "profiles", "is empty"),
             (&format!("{HEAD}profiles: [{{name: a, policy: Fifo}}]"), "profiles[0].policy", "not a policy"),
             (
                 &format!("{HEAD}profiles: [{{name: a, policy: Koordinator, args: {{x: 1}}}}]"),
@@ -244,9 +250,9 @@ mod tests {
             (&format!("{HEAD}leaderElection: {{leaseSeconds: 1}}"), "leaderElection.leaseSeconds", "3 or more"),
             (&format!("{HEAD}logFormat: xml"), "logFormat", "unknown variant"),
         ] {
-            let (at, why) = Configuration::parse(text).expect_err(text);
-            assert!(at.contains(field) || why.contains(field), "{text}: {at}: {why}");
-            assert!(why.contains(problem), "{text}: {at}: {why}");
+            let (path, message) = Configuration::parse(text).expect_err(text);
+            assert!(path.contains(field) || message.contains(field), "{text}: {path}: {message}");
+            assert!(message.contains(problem), "{text}: {path}: {message}");
         }
     }
 }

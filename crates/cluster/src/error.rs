@@ -1,95 +1,93 @@
-//! Why nothing came of it, and what to do.
+//! The errors that end a command, with what to do about them.
 
 use std::path::PathBuf;
 
-/// Why nothing came of it.
+/// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be read or written.
+    /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The configuration is wrong.
+    /// A field of the configuration file is invalid.
     #[error("{}: {field}: {problem}", path.display())]
     Configuration {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The path of the field.
         field: String,
-        /// What is wrong, and what to write.
+        /// What is wrong with the value, and what to write.
         problem: String,
     },
-    /// There is no way to the cluster.
+    /// No client can be created from the kubeconfig or the service account.
     #[error("{0}")]
     Kubeconfig(String),
-    /// The API server was asked, and did not answer as hoped.
+    /// A request to the API server failed.
     #[error("{doing}: {problem}")]
     Api {
-        /// What was asked.
+        /// What the request was for.
         doing: String,
-        /// What it said, and what to do.
+        /// The API server's message, and what to do.
         problem: String,
     },
-    /// Several things are missing in the cluster.
-    #[error("the cluster is not ready for this:\n{}", .0.join("\n"))]
+    /// The cluster lacks kinds, namespaces or permissions, one per line.
+    #[error("the cluster is not ready:\n{}", .0.join("\n"))]
     NotReady(Vec<String>),
-    /// A port is in use.
+    /// The metrics port cannot be used.
     #[error("port {port}: {error}; set ports.metrics to a free one")]
     Port {
         /// The port.
         port: u16,
-        /// Why.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A thread ended that must not.
+    /// The process cannot continue.
     #[error("the scheduler stopped: {0}")]
     Stopped(String),
 }
 
 impl Error {
-    /// The API server's answer, in words.
-    pub fn api(doing: impl Into<String>, error: &kube::Error) -> Self {
-        let problem = match error {
-            kube::Error::Service(_) => {
-                format!("{}; is the API server up, and its address in the kubeconfig right?", problem(error))
-            }
-            _ => problem(error),
-        };
+    /// The process cannot continue because of this.
+    pub(crate) fn stopped(reason: impl ToString) -> Self {
+        Self::Stopped(reason.to_string())
+    }
+
+    /// The request for `doing` failed.
+    pub(crate) fn api(doing: impl Into<String>, error: &kube::Error) -> Self {
+        let mut problem = problem(error);
+        if matches!(error, kube::Error::Service(_)) {
+            problem.push_str("; check that the API server runs and that its address in the kubeconfig is right");
+        }
         Self::Api { doing: doing.into(), problem }
     }
 }
 
-/// Whether the API server answered with this code.
+/// Whether the API server responded with this status code.
 pub fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
-/// What an error of the client means, and what to do.
+/// The message of a client error with all its causes, and what to do where that is known.
 pub fn problem(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => match status.code {
-            401 => {
-                "the API server does not accept these credentials; log in again, or set another --context".to_owned()
+    let kube::Error::Api(status) = error else {
+        let mut text = error.to_string().trim_start_matches("ServiceError: ").to_owned();
+        let mut source = std::error::Error::source(error);
+        while let Some(error) = source {
+            let cause = error.to_string();
+            if !text.contains(&cause) {
+                text = format!("{text}: {cause}");
             }
-            403 => format!("{}; bind the ClusterRole of deploy/manifests to this user", status.message),
-            _ => status.message.clone(),
-        },
-        other => {
-            let text = other.to_string();
-            let mut text = text.trim_start_matches("ServiceError: ").to_owned();
-            let mut source = std::error::Error::source(other);
-            while let Some(error) = source {
-                let more = error.to_string();
-                if !text.contains(&more) {
-                    text = format!("{text}: {more}");
-                }
-                source = error.source();
-            }
-            text
+            source = error.source();
         }
+        return text;
+    };
+    match status.code {
+        401 => "the API server does not accept these credentials; log in again, or set another --context".to_owned(),
+        403 => format!("{}; bind the ClusterRole of deploy/manifests to this user", status.message),
+        _ => status.message.clone(),
     }
 }

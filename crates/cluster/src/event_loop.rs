@@ -1,6 +1,7 @@
-//! The thread on which the schedulers live: it hears what happened, lets them take their steps, and hands out what is to be done.
+//! The event loop on the scheduler thread: it passes messages to the schedulers of all profiles, lets them decide, and dispatches their
+//! actions to the executor.
 //!
-//! With several profiles only one acts at a time: each sees what another has done before it decides anything itself.
+//! With several profiles only one acts at a time: the others see all its changes before they decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,35 +12,26 @@ use reprieve_api::kinds::{Kind, Object, ObjectKey};
 use reprieve_engine::Timestamp;
 use reprieve_loader::protected_namespaces::PROTECTED;
 use reprieve_loader::time::timestamp;
-use reprieve_scheduler::action::{Action, ActionId, EventReason};
+use reprieve_scheduler::action::{Action, EventReason};
 use reprieve_scheduler::event::{ActionResult, Event};
 use reprieve_scheduler::{Scheduler, Step, StepOutcome};
+use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
 
 use crate::audit::Audit;
-use crate::bindings::PendingBindings;
+use crate::bindings::{ActionKey, PendingBindings};
 use crate::event_queue::EventQueue;
-use crate::executor::EventObjectUids;
-use crate::messages::Message;
+use crate::messages::{Dispatch, EventObjectUids, Message};
 use crate::metrics::{Metrics, PendingLabels};
 use crate::trim::apply_api_defaults;
 
-/// How long a profile acts while others want to.
+/// How long a profile acts while others have work.
 const PROFILE_TIME_SLICE: Duration = Duration::from_millis(200);
-/// How often it is said how many wait.
-const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
-/// How long what is under way at the end is waited for.
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for requests in flight.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
-/// An action to be carried out.
-pub struct Dispatch {
-    pub profile: usize,
-    pub id: ActionId,
-    pub action: Action,
-    pub uids: EventObjectUids,
-}
-
-/// A scheduler, and which kinds it reads.
+/// The scheduler of a profile and the kinds it reads.
 pub struct ProfileRuntime {
     pub scheduler: Scheduler,
     pub kinds: BTreeSet<Kind>,
@@ -47,44 +39,43 @@ pub struct ProfileRuntime {
     pub name: String,
 }
 
-/// The thread's state.
+/// The state of the scheduler thread.
 pub struct SchedulerLoop {
     profiles: Vec<ProfileRuntime>,
-    inputs: Arc<EventQueue>,
-    orders: tokio::sync::mpsc::UnboundedSender<Dispatch>,
+    messages: Arc<EventQueue>,
+    actions: UnboundedSender<Dispatch>,
     metrics: Arc<Metrics>,
     audit: Option<Audit>,
-    /// Namespaces in which nobody is taken, besides those that say so themselves.
+    /// Namespaces that the configuration protects, in addition to those with the label.
     protected: BTreeSet<String>,
     timers: BTreeSet<(Timestamp, usize)>,
     bindings: PendingBindings,
-    /// By list that was asked for: what came of it so far.
-    pages: BTreeMap<(usize, ActionId), Vec<Object>>,
+    /// The objects of lists that are not complete yet.
+    pages: BTreeMap<ActionKey, Vec<Object>>,
     requests: Requests,
     active_profile: (usize, Instant),
     published: Option<Instant>,
     shutdown_started: Option<Instant>,
 }
 
-/// The requests that were ordered and not answered yet.
+/// The dispatched actions without a result.
 struct Requests {
-    /// How many there are.
     in_flight: usize,
-    /// Those of them that wait for nothing but a free request.
-    writes_in_flight: BTreeSet<(usize, ActionId)>,
-    /// While there are this many of the latter nothing more is decided.
+    /// The actions among them that are sent as soon as a request is free; see `is_immediate_write`.
+    writes_in_flight: BTreeSet<ActionKey>,
+    /// At this number of writes in flight the schedulers make no decision.
     max_writes_in_flight: usize,
 }
 
 impl SchedulerLoop {
     pub fn new(
         mut profiles: Vec<ProfileRuntime>,
-        inputs: Arc<EventQueue>,
-        orders: tokio::sync::mpsc::UnboundedSender<Dispatch>,
+        messages: Arc<EventQueue>,
+        actions: UnboundedSender<Dispatch>,
         metrics: Arc<Metrics>,
         audit: Option<Audit>,
         protected: BTreeSet<String>,
-        most_deeds: usize,
+        max_writes_in_flight: usize,
     ) -> Self {
         for ProfileRuntime { scheduler, kinds, .. } in &mut profiles {
             for &kind in Kind::ALL.iter().filter(|kind| !kinds.contains(kind)) {
@@ -93,31 +84,31 @@ impl SchedulerLoop {
         }
         Self {
             profiles,
-            inputs,
-            orders,
+            messages,
+            actions,
             metrics,
             audit,
             protected,
             timers: BTreeSet::new(),
             bindings: PendingBindings::default(),
             pages: BTreeMap::new(),
-            requests: Requests { in_flight: 0, writes_in_flight: BTreeSet::new(), max_writes_in_flight: most_deeds },
+            requests: Requests { in_flight: 0, writes_in_flight: BTreeSet::new(), max_writes_in_flight },
             active_profile: (0, Instant::now()),
             published: None,
             shutdown_started: None,
         }
     }
 
-    /// Lives until it is told to stop, and what is under way is done.
+    /// Runs until the queue is closed, or until a shutdown has waited for the requests in flight.
     pub fn run(mut self) {
-        let mut patience = Duration::ZERO;
-        while let Some(inputs) = self.inputs.drain(patience) {
-            for input in inputs {
-                self.handle(input);
+        let mut timeout = Duration::ZERO;
+        while let Some(messages) = self.messages.drain(timeout) {
+            for message in messages {
+                self.handle(message);
             }
-            patience = Duration::ZERO;
+            timeout = Duration::ZERO;
             self.fire_timers();
-            self.give_up_bindings();
+            self.give_up_overdue_bindings();
             if let Some(since) = self.shutdown_started {
                 if self.requests.in_flight == 0 || since.elapsed() > SHUTDOWN_GRACE {
                     return;
@@ -126,43 +117,48 @@ impl SchedulerLoop {
                 continue;
             }
             self.publish_metrics();
-            patience = self.time_to_next_timer();
+            timeout = self.time_to_next_timer();
         }
     }
 
-    fn handle(&mut self, input: Message) {
-        match input {
+    fn handle(&mut self, message: Message) {
+        match message {
             Message::Event(mut event) => {
                 self.apply_defaults(&mut event);
-                let shown = self.bindings.shown_by(&event);
+                let confirmed = self.bindings.confirmed_by(&event);
                 self.forward(event);
-                for ((profile, action), result) in shown {
-                    self.profiles[profile].scheduler.observe(Event::ActionCompleted { action, result }, now());
+                for (key, result) in confirmed {
+                    self.complete(key, result);
                 }
             }
             Message::Page { profile, action, objects } => {
                 let scheduler = &self.profiles[profile].scheduler;
-                let known = objects.into_iter().map(|object| as_known(scheduler, object));
-                self.pages.entry((profile, action)).or_default().extend(known);
+                let objects = objects.into_iter().map(|object| deduplicated(scheduler, object));
+                self.pages.entry((profile, action)).or_default().extend(objects);
             }
             Message::Listed { profile, action, kind, version } => {
                 let objects = self.pages.remove(&(profile, action)).unwrap_or_default();
                 self.profiles[profile].scheduler.observe(Event::Listed { kind, objects, version }, now());
             }
             Message::Done { profile, action, result } => {
+                let key = (profile, action);
                 self.requests.in_flight -= 1;
-                self.pages.remove(&(profile, action));
-                self.requests.writes_in_flight.remove(&(profile, action));
-                let shown = result.and_then(|result| self.bindings.answered((profile, action), result, Instant::now()));
-                if let Some(result) = shown {
-                    self.profiles[profile].scheduler.observe(Event::ActionCompleted { action, result }, now());
+                self.pages.remove(&key);
+                self.requests.writes_in_flight.remove(&key);
+                let result = result.and_then(|result| self.bindings.answered(key, result, Instant::now()));
+                if let Some(result) = result {
+                    self.complete(key, result);
                 }
             }
             Message::Stop => self.shutdown_started = Some(Instant::now()),
         }
     }
 
-    /// Tells every profile that reads such objects.
+    fn complete(&mut self, (profile, action): ActionKey, result: ActionResult) {
+        self.profiles[profile].scheduler.observe(Event::ActionCompleted { action, result }, now());
+    }
+
+    /// Passes an event to every profile that reads the kind.
     fn forward(&mut self, event: Event) {
         let kind = kind_of(&event);
         let mut readers = self.profiles.iter_mut().filter(|profile| profile.kinds.contains(&kind)).peekable();
@@ -174,7 +170,7 @@ impl SchedulerLoop {
         }
     }
 
-    /// Says on namespaces that are protected by the configuration that they are, and on others what the API leaves out.
+    /// Labels the namespaces that the configuration protects, and adds the defaults that the API leaves out.
     fn apply_defaults(&self, event: &mut Event) {
         let objects = match event {
             Event::Upserted(object) => std::slice::from_mut(object),
@@ -191,12 +187,11 @@ impl SchedulerLoop {
         }
     }
 
-    /// Bindings that worked and are not seen: the scheduler reads the pod anew.
-    fn give_up_bindings(&mut self) {
-        for ((profile, action), pod) in self.bindings.late(Instant::now()) {
-            warn!(%pod, "a binding that worked is not seen; the pod is read anew");
-            let event = Event::ActionCompleted { action, result: ActionResult::Unknown };
-            self.profiles[profile].scheduler.observe(event, now());
+    /// Reports overdue bindings as unknown, so that the scheduler reads the pod again.
+    fn give_up_overdue_bindings(&mut self) {
+        for (key, pod) in self.bindings.take_overdue(Instant::now()) {
+            warn!(%pod, "binding succeeded, but the watch does not show it; the pod is read again");
+            self.complete(key, ActionResult::Unknown);
         }
     }
 
@@ -208,20 +203,20 @@ impl SchedulerLoop {
         }
     }
 
-    /// One step of the profile whose turn it is; whether there was anything to do. Nothing is decided before it can be done: who was first
-    /// is helped first, and the rest is decided by what is so then.
+    /// Runs one step of the active profile, or of the next one when its time slice is over. Returns whether another step may be possible at
+    /// once. No decision is made while the maximum of writes is in flight, so that each decision uses the state at the time when its actions
+    /// can be sent.
     fn run_next_step(&mut self) -> bool {
         if self.requests.writes_in_flight.len() >= self.requests.max_writes_in_flight {
             return false;
         }
         let (mut current, since) = self.active_profile;
-        let alone = self.profiles.len() == 1;
-        let spent = !alone && since.elapsed() > PROFILE_TIME_SLICE;
-        if !spent && let Some(step) = self.step(current) {
-            self.dispatch(current, step);
+        let single = self.profiles.len() == 1;
+        let slice_over = !single && since.elapsed() > PROFILE_TIME_SLICE;
+        if !slice_over && self.step(current) {
             return true;
         }
-        if alone {
+        if single {
             return false;
         }
         if let Some(step) = self.profiles[current].scheduler.take_housekeeping() {
@@ -234,41 +229,33 @@ impl SchedulerLoop {
             }
             current = (current + 1) % self.profiles.len();
             self.active_profile = (current, Instant::now());
-            if let Some(step) = self.step(current) {
-                self.dispatch(current, step);
+            if self.step(current) {
                 return true;
             }
         }
         self.active_profile = (current, Instant::now());
-        spent
+        slice_over
     }
 
-    /// One step of a profile. A fault in a decision takes down that decision.
-    fn step(&mut self, profile: usize) -> Option<Step> {
+    /// Runs one step of a profile, and returns whether there was one. A panic ends only the decision in which it happens.
+    fn step(&mut self, profile: usize) -> bool {
         let began = Instant::now();
         let ProfileRuntime { scheduler, policy, .. } = &mut self.profiles[profile];
-        match catch_unwind(AssertUnwindSafe(|| scheduler.step(now()))) {
-            Ok(step) => {
-                if let Some(step) = &step {
-                    self.metrics.decided(policy, step, began.elapsed());
-                }
-                step
-            }
-            Err(_) => {
-                self.metrics.faults.inc();
-                match scheduler.recover(now()) {
-                    Some(unit) => {
-                        error!(unit = %unit, "a decision failed by a fault of the scheduler; the unit steps aside");
-                    }
-                    None => panic!("a fault outside any decision: starting anew is safe"),
-                }
-                None
-            }
-        }
+        let Ok(step) = catch_unwind(AssertUnwindSafe(|| scheduler.step(now()))) else {
+            self.metrics.faults.inc();
+            let unit =
+                scheduler.recover(now()).expect("a panic outside a decision ends the process; a restart is safe");
+            error!(%unit, "panic while deciding; unit is retried in 60 s");
+            return false;
+        };
+        let Some(step) = step else { return false };
+        self.metrics.record_step(policy, &step, began.elapsed());
+        self.dispatch(profile, step);
+        true
     }
 
     fn dispatch(&mut self, profile: usize, step: Step) {
-        log(&self.profiles[profile], &step);
+        log(&self.profiles[profile].name, &step);
         if let (Some(audit), Some(record)) = (&mut self.audit, &step.record) {
             audit.write(record);
         }
@@ -277,22 +264,17 @@ impl SchedulerLoop {
             match &action {
                 Action::WakeAt { at } => {
                     self.timers.insert((*at, profile));
-                    let done = Event::ActionCompleted { action: id, result: ActionResult::Ok { version: 0 } };
-                    self.profiles[profile].scheduler.observe(done, now());
+                    self.complete((profile, id), ActionResult::Ok { version: 0 });
                     continue;
                 }
-                Action::EmitEvent { about, reason: EventReason::Refused, message, .. } => {
-                    warn!(%about, message, "refused")
-                }
-                Action::Bind { pod, .. } => {
-                    self.bindings.begin((profile, id), pod);
-                }
+                Action::EmitEvent { about, reason: EventReason::Refused, message, .. } => warn!(%about, message, "refused"),
+                Action::Bind { pod, .. } => self.bindings.begin((profile, id), pod),
                 _ => {}
             }
-            if is_deed(&action) {
+            if is_immediate_write(&action) {
                 self.requests.writes_in_flight.insert((profile, id));
             }
-            if self.orders.send(Dispatch { profile, id, action, uids }).is_ok() {
+            if self.actions.send(Dispatch { profile, id, action, uids }).is_ok() {
                 self.requests.in_flight += 1;
             }
         }
@@ -308,17 +290,15 @@ impl SchedulerLoop {
         EventObjectUids { about: uid(about), related: related.as_ref().and_then(uid) }
     }
 
-    /// How long nothing has to be done unless something is heard.
     fn time_to_next_timer(&self) -> Duration {
         let timer = self.timers.first().map(|(at, _)| {
             Duration::from_micros(u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0).saturating_add(100))
         });
-        timer.unwrap_or(PUBLISHED_EVERY).min(PUBLISHED_EVERY)
+        timer.unwrap_or(PUBLISH_INTERVAL).min(PUBLISH_INTERVAL)
     }
 
-    /// Says how many wait, and why.
     fn publish_metrics(&mut self) {
-        if self.published.is_some_and(|last| last.elapsed() < PUBLISHED_EVERY) {
+        if self.published.is_some_and(|last| last.elapsed() < PUBLISH_INTERVAL) {
             return;
         }
         self.published = Some(Instant::now());
@@ -338,15 +318,15 @@ fn now() -> Timestamp {
     timestamp(jiff::Timestamp::now())
 }
 
-/// Whether an action is done as soon as there is a request to spare. What is only said is not, nor are evictions, which a limit may hold
-/// back for long.
-fn is_deed(action: &Action) -> bool {
-    let waits = matches!(action, Action::SetCondition { .. } | Action::Evict { .. } | Action::SoftEvict { .. });
-    action.changes().is_some() && !waits
+/// Whether an action changes an object as soon as a request is free. Conditions do not, because they are delayed, and evictions do not,
+/// because a rate limit may delay them for minutes.
+fn is_immediate_write(action: &Action) -> bool {
+    let delayed = matches!(action, Action::SetCondition { .. } | Action::Evict { .. } | Action::SoftEvict { .. });
+    action.changes().is_some() && !delayed
 }
 
-/// The object, or what is known of it already where that is the same: nothing is held twice.
-fn as_known(scheduler: &Scheduler, object: Object) -> Object {
+/// The scheduler's copy of the object if it has the same version, so that no object is in memory twice.
+fn deduplicated(scheduler: &Scheduler, object: Object) -> Object {
     let ObjectKey { kind, name } = object.key();
     let is_same = |known: &Object| (known.uid(), known.version()) == (object.uid(), object.version());
     scheduler.observed(kind, &name).filter(is_same).unwrap_or(object)
@@ -357,26 +337,23 @@ fn kind_of(event: &Event) -> Kind {
         Event::Upserted(object) => object.kind(),
         Event::Deleted { key, .. } => key.kind,
         Event::Listed { kind, .. } => *kind,
-        Event::TimerFired | Event::ActionCompleted { .. } => unreachable!("the cluster tells neither"),
+        Event::TimerFired | Event::ActionCompleted { .. } => unreachable!("a watch sends neither"),
     }
 }
 
-fn log(profile: &ProfileRuntime, step: &Step) {
+fn log(profile: &str, step: &Step) {
     let Some(unit) = &step.unit else { return };
-    let profile = &profile.name;
     match &step.outcome {
         StepOutcome::Housekeeping => {}
         StepOutcome::Bind { placement } => info!(%profile, %unit, pods = placement.len(), "scheduled"),
-        StepOutcome::MarkVictims { victims, .. } => {
-            info!(%profile, %unit, victims = victims.len(), "a preemption is being prepared");
-        }
+        StepOutcome::MarkVictims { victims, .. } => info!(%profile, %unit, victims = victims.len(), "marking victims"),
         StepOutcome::Evict { victims, placement } => {
             let names = victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            info!(%profile, %unit, pods = placement.len(), victims = names, "preempts");
+            info!(%profile, %unit, pods = placement.len(), victims = names, "preempting");
         }
-        StepOutcome::Wait { reason, why } => info!(%profile, %unit, law = reason.as_str(), why, "waits"),
+        StepOutcome::Wait { reason, why } => info!(%profile, %unit, law = reason.as_str(), why, "waiting"),
         StepOutcome::Unschedulable { reason, why } => {
-            info!(%profile, %unit, law = reason.as_str(), why, "cannot be scheduled");
+            info!(%profile, %unit, law = reason.as_str(), why, "unschedulable");
         }
     }
 }
@@ -388,41 +365,43 @@ mod tests {
     use reprieve_api::pod::Pod;
     use reprieve_engine::policy::Policy;
     use reprieve_scheduler::Bug;
+    use reprieve_scheduler::action::ActionId;
     use serde_json::json;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
 
-    /// A brain, and whoever carries out its orders.
-    struct ClusterLoop {
-        brain: SchedulerLoop,
-        orders: UnboundedReceiver<Dispatch>,
+    /// An event loop, and the receiver of its actions.
+    struct Fixture {
+        event_loop: SchedulerLoop,
+        actions: UnboundedReceiver<Dispatch>,
         pods: Vec<Object>,
-        /// The bindings that were ordered: the action and the pod.
+        /// The dispatched bindings: the action and the pod.
         bindings: Vec<(ActionId, String)>,
     }
 
-    impl ClusterLoop {
-        /// One node, these pods, and at most so many deeds at once. Everything was listed, and the first bindings are ordered.
-        fn begin(bug: Option<Bug>, pods: &[&str], most_deeds: usize) -> Self {
+    impl Fixture {
+        /// One node, these pods, and a limit of writes in flight. All objects are listed, and the first bindings are dispatched.
+        fn begin(bug: Option<Bug>, pods: &[&str], max_writes: usize) -> Self {
             let scheduler = Scheduler::new("reprieve", Policy::Kubernetes(Default::default())).with_bug(bug);
             let kinds = BTreeSet::from([Kind::Node, Kind::Pod]);
             let profile = ProfileRuntime { scheduler, kinds, policy: "Kubernetes", name: "reprieve".to_owned() };
-            let (inputs, (sender, orders)) = (Arc::default(), unbounded_channel());
+            let (messages, (sender, actions)) = (Arc::default(), unbounded_channel());
             let metrics = Arc::new(Metrics::new());
-            let brain = SchedulerLoop::new(vec![profile], inputs, sender, metrics, None, BTreeSet::new(), most_deeds);
+            let event_loop =
+                SchedulerLoop::new(vec![profile], messages, sender, metrics, None, BTreeSet::new(), max_writes);
             let pods = pods.iter().map(|name| pod(name)).collect();
-            let mut life = Self { brain, orders, pods, bindings: Vec::new() };
+            let mut fixture = Self { event_loop, actions, pods, bindings: Vec::new() };
             for kind in [Kind::Node, Kind::Pod] {
-                life.list(kind);
+                fixture.list(kind);
             }
             let end = Instant::now() + Duration::from_secs(30);
-            while life.bindings.is_empty() {
-                assert!(Instant::now() < end, "nothing is bound");
-                life.go_on();
+            while fixture.bindings.is_empty() {
+                assert!(Instant::now() < end, "no pod is bound");
+                fixture.run_steps();
                 std::thread::sleep(Duration::from_millis(20));
             }
-            life
+            fixture
         }
 
         fn list(&mut self, kind: Kind) {
@@ -431,22 +410,22 @@ mod tests {
                 Kind::Pod => self.pods.clone(),
                 _ => Vec::new(),
             };
-            self.brain.handle(Message::Event(Event::Listed { kind, objects, version: 1 }));
+            self.event_loop.handle(Message::Event(Event::Listed { kind, objects, version: 1 }));
         }
 
-        /// All steps that can be taken; what is ordered is noted, and lists are made.
-        fn go_on(&mut self) {
-            self.brain.fire_timers();
-            while self.brain.run_next_step() {}
-            while let Ok(Dispatch { id, action, .. }) = self.orders.try_recv() {
+        /// Runs all possible steps, remembers the bindings, and answers all other actions.
+        fn run_steps(&mut self) {
+            self.event_loop.fire_timers();
+            while self.event_loop.run_next_step() {}
+            while let Ok(Dispatch { id, action, .. }) = self.actions.try_recv() {
                 match action {
                     Action::Bind { pod, .. } => self.bindings.push((id, pod.name.name)),
                     Action::Relist { kind } => {
                         let pages = if kind == Kind::Pod { self.pods.clone() } else { Vec::new() };
                         for object in pages {
-                            self.brain.handle(Message::Page { profile: 0, action: id, objects: vec![object] });
+                            self.event_loop.handle(Message::Page { profile: 0, action: id, objects: vec![object] });
                         }
-                        self.brain.handle(Message::Listed { profile: 0, action: id, kind, version: 1 });
+                        self.event_loop.handle(Message::Listed { profile: 0, action: id, kind, version: 1 });
                         self.done(id);
                     }
                     _ => self.done(id),
@@ -456,7 +435,7 @@ mod tests {
 
         fn done(&mut self, action: ActionId) {
             let result = Some(ActionResult::Ok { version: 0 });
-            self.brain.handle(Message::Done { profile: 0, action, result });
+            self.event_loop.handle(Message::Done { profile: 0, action, result });
         }
 
         fn bound(&self) -> Vec<&str> {
@@ -482,40 +461,41 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_before_it_can_be_done() {
-        let mut life = ClusterLoop::begin(None, &["a", "b", "c", "d"], 2);
-        life.go_on();
-        assert_eq!(life.bound(), ["a", "b"]);
-        life.done(life.bindings[0].0);
-        life.go_on();
-        assert_eq!(life.bound(), ["a", "b", "c"]);
+    fn no_decision_is_made_at_the_limit_of_writes_in_flight() {
+        let mut fixture = Fixture::begin(None, &["a", "b", "c", "d"], 2);
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["a", "b"]);
+        fixture.done(fixture.bindings[0].0);
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["a", "b", "c"]);
     }
 
     #[test]
-    fn of_a_list_only_what_is_new_is_held() {
-        let mut life = ClusterLoop::begin(None, &["a", "b"], 10);
-        let list = |life: &mut ClusterLoop, objects: Vec<Object>| {
-            life.brain.handle(Message::Page { profile: 0, action: ActionId(99), objects });
-            life.brain.pages[&(0, ActionId(99))].last().cloned()
+    fn listed_objects_share_memory_with_known_ones() {
+        let mut fixture = Fixture::begin(None, &["a", "b"], 10);
+        let list = |fixture: &mut Fixture, objects: Vec<Object>| {
+            fixture.event_loop.handle(Message::Page { profile: 0, action: ActionId(99), objects });
+            fixture.event_loop.pages[&(0, ActionId(99))].last().cloned()
         };
-        let scheduler = &life.brain.profiles[0].scheduler;
-        let known = scheduler.observed(Kind::Pod, &NamespacedName::new("default", "a")).expect("it is known");
-        let (Object::Pod(held), Object::Pod(known)) = (list(&mut life, vec![pod("a")]).expect("a pod"), known) else {
-            panic!("they are pods")
+        let scheduler = &fixture.event_loop.profiles[0].scheduler;
+        let known = scheduler.observed(Kind::Pod, &NamespacedName::new("default", "a")).expect("the pod is known");
+        let (Object::Pod(listed), Object::Pod(known)) = (list(&mut fixture, vec![pod("a")]).expect("a pod"), known)
+        else {
+            panic!("both are pods")
         };
-        assert!(Arc::ptr_eq(&held, &known));
-        let other = list(&mut life, vec![pod("other")]).expect("a pod");
+        assert!(Arc::ptr_eq(&listed, &known));
+        let other = list(&mut fixture, vec![pod("other")]).expect("a pod");
         assert_eq!(other.key().name, NamespacedName::new("default", "other"));
-        life.brain.requests.in_flight += 1;
-        life.done(ActionId(99));
-        assert!(life.brain.pages.is_empty(), "a list that was not finished is forgotten");
+        fixture.event_loop.requests.in_flight += 1;
+        fixture.done(ActionId(99));
+        assert!(fixture.event_loop.pages.is_empty(), "the incomplete list is dropped");
     }
 
     #[test]
-    fn a_fault_in_one_decision_leaves_the_others_alone() {
-        let mut life = ClusterLoop::begin(Some(Bug::Panic), &["fatal", "other"], 10);
-        life.go_on();
-        assert_eq!(life.bound(), ["other"]);
-        assert_eq!(life.brain.metrics.faults.get(), 1);
+    fn panic_in_one_decision_leaves_the_others_alone() {
+        let mut fixture = Fixture::begin(Some(Bug::Panic), &["fatal", "other"], 10);
+        fixture.run_steps();
+        assert_eq!(fixture.bound(), ["other"]);
+        assert_eq!(fixture.event_loop.metrics.faults.get(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! The way from whoever watches and acts, on one thread, to whoever decides, on another. What is put in within one round of the first is
-//! handed over at once: each waking of a thread costs more than what it wakes for.
+//! The queue from the async tasks (watches, executor) to the scheduler thread. Messages that arrive in one round of the async runtime are
+//! delivered together, because waking the thread costs more than handling a message.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,58 +8,57 @@ use tokio::sync::Notify;
 
 use crate::messages::Message;
 
-/// What was put in, in this order, and is not yet taken.
+/// Messages in the order of their arrival.
 #[derive(Default)]
 pub struct EventQueue {
-    held: Mutex<QueueState>,
-    handed_over: Condvar,
-    put: Notify,
+    state: Mutex<QueueState>,
+    delivered: Condvar,
+    pushed: Notify,
 }
 
 #[derive(Default)]
 struct QueueState {
-    gathered: Vec<Message>,
+    arriving: Vec<Message>,
     ready: Vec<Message>,
     closed: bool,
 }
 
 impl EventQueue {
-    /// Puts something in.
-    pub fn push(&self, input: Message) {
-        let mut held = self.held();
-        held.gathered.push(input);
-        if held.gathered.len() == 1 {
-            self.put.notify_one();
+    pub fn push(&self, message: Message) {
+        let mut state = self.lock();
+        state.arriving.push(message);
+        if state.arriving.len() == 1 {
+            self.pushed.notify_one();
         }
     }
 
-    /// Hands over what others have put in, whenever they have had their turn.
+    /// Delivers the messages of each round of the async runtime. Runs as a task and never ends.
     pub async fn flush_loop(&self) {
         loop {
-            self.put.notified().await;
-            let mut held = self.held();
-            let gathered = std::mem::take(&mut held.gathered);
-            held.ready.extend(gathered);
-            self.handed_over.notify_one();
+            self.pushed.notified().await;
+            let mut state = self.lock();
+            let arriving = std::mem::take(&mut state.arriving);
+            state.ready.extend(arriving);
+            self.delivered.notify_one();
         }
     }
 
-    /// Nothing more will be put in.
+    /// Ends `drain`.
     pub fn close(&self) {
-        self.held().closed = true;
-        self.handed_over.notify_one();
+        self.lock().closed = true;
+        self.delivered.notify_one();
     }
 
-    /// All that was handed over, for which it is waited so long at most; `None` when nothing more will be.
-    pub fn drain(&self, patience: Duration) -> Option<Vec<Message>> {
-        let idle = |held: &mut QueueState| held.ready.is_empty() && !held.closed;
-        let waited = self.handed_over.wait_timeout_while(self.held(), patience, idle);
-        let (mut held, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!held.closed).then(|| std::mem::take(&mut held.ready))
+    /// Takes all delivered messages, and waits for them if there are none. `None` once the queue is closed.
+    pub fn drain(&self, timeout: Duration) -> Option<Vec<Message>> {
+        let idle = |state: &mut QueueState| state.ready.is_empty() && !state.closed;
+        let waited = self.delivered.wait_timeout_while(self.lock(), timeout, idle);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!state.closed).then(|| std::mem::take(&mut state.ready))
     }
 
-    fn held(&self) -> MutexGuard<'_, QueueState> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,54 +69,54 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_secs(10);
-    const A_WHILE: Duration = Duration::from_millis(50);
+    const SHORT: Duration = Duration::from_millis(50);
 
-    fn stops(inbox: &EventQueue) -> Option<usize> {
-        inbox.drain(Duration::ZERO).map(|inputs| inputs.len())
+    fn drained(queue: &EventQueue) -> Option<usize> {
+        queue.drain(Duration::ZERO).map(|messages| messages.len())
     }
 
     #[tokio::test]
-    async fn what_is_put_in_is_handed_over_when_everybody_has_had_a_turn() {
-        let inbox = EventQueue::default();
-        let watchers = async {
-            inbox.push(Message::Stop);
-            inbox.push(Message::Stop);
-            assert_eq!(stops(&inbox), Some(0), "it is still the first one's turn");
+    async fn messages_are_delivered_together_when_the_task_yields() {
+        let queue = EventQueue::default();
+        let watch = async {
+            queue.push(Message::Stop);
+            queue.push(Message::Stop);
+            assert_eq!(drained(&queue), Some(0), "the task has not yielded yet");
             tokio::task::yield_now().await;
-            assert_eq!(stops(&inbox), Some(2));
-            assert_eq!(stops(&inbox), Some(0), "it was taken");
+            assert_eq!(drained(&queue), Some(2));
+            assert_eq!(drained(&queue), Some(0), "the messages were taken");
         };
         tokio::select! {
             biased;
-            () = watchers => {}
-            () = inbox.flush_loop() => unreachable!("it never ends"),
+            () = watch => {}
+            () = queue.flush_loop() => unreachable!("it never ends"),
         }
-        inbox.close();
-        assert_eq!(stops(&inbox), None);
+        queue.close();
+        assert_eq!(drained(&queue), None);
     }
 
     #[test]
-    fn whoever_waits_hears_of_it_at_once() {
-        let (inbox, began) = (EventQueue::default(), Instant::now());
+    fn waiting_thread_wakes_up_at_once() {
+        let (queue, began) = (EventQueue::default(), Instant::now());
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                let heard = inbox.drain(LONG).map(|inputs| inputs.len());
-                (heard, inbox.drain(LONG).is_none())
+                let received = queue.drain(LONG).map(|messages| messages.len());
+                (received, queue.drain(LONG).is_none())
             });
-            std::thread::sleep(A_WHILE); // it waits now
+            std::thread::sleep(SHORT); // the thread waits now
             runtime.block_on(async {
-                inbox.push(Message::Stop);
+                queue.push(Message::Stop);
                 tokio::select! {
                     biased;
-                    () = inbox.flush_loop() => unreachable!("it never ends"),
+                    () = queue.flush_loop() => unreachable!("it never ends"),
                     () = tokio::task::yield_now() => {}
                 }
             });
-            std::thread::sleep(A_WHILE); // it waits again
-            inbox.close();
-            assert_eq!(waiting.join().expect("it ends"), (Some(1), true));
+            std::thread::sleep(SHORT); // the thread waits again
+            queue.close();
+            assert_eq!(waiting.join().expect("the thread ends"), (Some(1), true));
         });
-        assert!(began.elapsed() < LONG, "it was told, and did not wait until the end");
+        assert!(began.elapsed() < LONG, "the thread did not wait for the timeout");
     }
 }

@@ -1,64 +1,56 @@
-//! Carries out what the scheduler asks for: each action is a request, with preconditions that let it fail rather than change an object
-//! that is not what it was taken for.
+//! Executes the scheduler's actions: each action is one request to the API server, and its result goes to the event queue.
+//!
+//! This file applies the limits (order per object, requests in flight, rates, dry run) and retries. `requests` sends the request of an action,
+//! `conditions` delays conditions, `events` sends events when there is capacity, `ordering` keeps the actions on one object in order.
 
+mod conditions;
+mod events;
+mod merge_patch;
+mod ordering;
+mod requests;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use http::HeaderValue;
-use http::header::ACCEPT;
-use jiff::Timestamp as Clock;
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
-use kube::core::Request;
-use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use reprieve_api::kinds::{Kind, Object};
-use reprieve_loader::time::timestamp;
-use reprieve_scheduler::action::{Action, EventReason, Target};
-use reprieve_scheduler::effects;
+use reprieve_scheduler::action::Action;
 use reprieve_scheduler::event::ActionResult;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use std::num::NonZeroU32;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tracing::warn;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, channel};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
 
+use self::ordering::{OrderTicket, PerObjectOrder};
 use crate::config::{ClientLimits, Configuration};
 use crate::error::{has_code, problem};
+use crate::event_queue::EventQueue;
+use crate::messages::{Dispatch, Message};
 use crate::metrics::Metrics;
-use crate::ordering::OrderTicket;
-use crate::watch::get;
+use crate::trim::ObjectTrimmer;
+use crate::watch::{Listed, list};
 
-/// How long an answer is waited for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the note of an event is at most.
-const LONGEST_NOTE: usize = 1000;
-/// For each so many requests that may be under way one event may be recorded at a time.
+/// The number of attempts for a request that the API server rejects with 429 (too many requests).
+const MAX_ATTEMPTS: u32 = 4;
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The executor sends at most one event at a time per this many requests in flight that the configuration allows.
 const REQUESTS_PER_EVENT_SLOT: usize = 5;
-/// How long nothing is said while more than half of the requests that may be under way are.
-const MAX_EVENT_DELAY: Duration = Duration::from_millis(100);
-/// How long it is waited whether a condition still has to be said.
-const CONDITION_DEBOUNCE: Duration = Duration::from_secs(1);
-/// How often a request is made again that the server had no time for.
-const ATTEMPTS: u32 = 4;
-/// The form in which the server is to answer.
-const METADATA_ONLY: HeaderValue =
-    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
+/// The number of events that wait to be sent. Events are informational, so the executor drops those above the limit.
+const MAX_QUEUED_EVENTS: usize = 10_000;
 
-/// What the scheduler acts with.
+/// Sends the requests of one leader session.
 pub struct Executor {
     client: Client,
     identity: String,
     in_flight: Semaphore,
-    /// With so many requests to spare there is time to talk.
-    calm: usize,
-    /// How many events are recorded at once then.
+    /// Events and conditions wait until at least this many requests are free.
+    free_before_events: usize,
     max_event_budget: usize,
-    /// Conditions are said one at a time.
+    /// Conditions are sent one at a time.
     conditions: Semaphore,
     requests: DefaultDirectRateLimiter,
     evictions: Option<DefaultDirectRateLimiter>,
@@ -66,300 +58,113 @@ pub struct Executor {
     metrics: Arc<Metrics>,
 }
 
-/// What sets the objects that an event names apart from others of their names.
-#[derive(Clone, Debug, Default)]
-pub struct EventObjectUids {
-    pub about: Option<String>,
-    pub related: Option<String>,
-}
-
 impl Executor {
     pub fn new(client: Client, config: &Configuration, identity: &str, dry_run: bool, metrics: Arc<Metrics>) -> Self {
         let ClientLimits { qps, burst, max_in_flight } = config.client_limits;
-        let several = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        let at_least_one = |n: u32| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        let evictions = NonZeroU32::new(config.evictions_per_minute);
         Self {
             identity: identity.to_owned(),
             client,
             in_flight: Semaphore::new(max_in_flight),
-            calm: max_in_flight.div_ceil(2),
+            free_before_events: max_in_flight.div_ceil(2),
             max_event_budget: (max_in_flight / REQUESTS_PER_EVENT_SLOT).max(1),
             conditions: Semaphore::new(1),
-            requests: RateLimiter::direct(Quota::per_second(several(qps)).allow_burst(several(burst))),
-            evictions: NonZeroU32::new(config.evictions_per_minute)
-                .map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
+            requests: RateLimiter::direct(Quota::per_second(at_least_one(qps)).allow_burst(at_least_one(burst))),
+            evictions: evictions.map(|limit| RateLimiter::direct(Quota::per_minute(limit))),
             dry_run,
             metrics,
         }
     }
 
-    /// Carries out an action when its turn has come; `None` where no result is to come of it, because nothing is touched.
-    pub async fn execute(
-        &self,
-        action: &Action,
-        uids: EventObjectUids,
-        mut turn: Option<OrderTicket>,
-    ) -> Option<ActionResult> {
-        if let Some(turn) = &mut turn {
-            turn.wait().await;
+    /// Executes actions until the scheduler thread closes the channel.
+    pub async fn run(self: Arc<Self>, mut actions: UnboundedReceiver<Dispatch>, results: Arc<EventQueue>) {
+        let (mut order, mut tasks) = (PerObjectOrder::default(), JoinSet::new());
+        let (events, queued_events) = channel(MAX_QUEUED_EVENTS);
+        tasks.spawn(Arc::clone(&self).send_events(queued_events, Arc::clone(&results)));
+        while let Some(dispatch) = actions.recv().await {
+            while tasks.try_join_next().is_some() {}
+            if matches!(dispatch.action, Action::EmitEvent { .. }) {
+                if let Err(error) = events.try_send(dispatch) {
+                    let dispatch = error.into_inner();
+                    debug!(action = ?dispatch.action, "too many events are queued; this event is dropped");
+                    results.push(dispatch.done(Some(ActionResult::Unknown)));
+                }
+                continue;
+            }
+            let ticket = order.next(&dispatch.action);
+            tasks.spawn(Arc::clone(&self).execute_and_report(dispatch, ticket, Arc::clone(&results)));
         }
-        let assumed = action.changes().is_some();
-        if self.dry_run && (assumed || matches!(action, Action::CreateWorkload { .. })) {
-            // INVARIANT: what is assumed and never shows stays assumed, so that nothing is decided twice.
-            return assumed.then_some(ActionResult::Ok { version: u64::MAX });
+        tasks.detach_all();
+    }
+
+    async fn execute_and_report(
+        self: Arc<Self>,
+        dispatch: Dispatch,
+        ticket: Option<OrderTicket>,
+        results: Arc<EventQueue>,
+    ) {
+        let mut result = self.execute(&dispatch, ticket).await;
+        if let Dispatch { profile, id: action, action: Action::Relist { kind }, .. } = dispatch {
+            let mut take = |objects| results.push(Message::Page { profile, action, objects });
+            let listed = Box::pin(list(&self.client, kind, &mut ObjectTrimmer::default(), &mut take)).await;
+            // The watch of the kind reports the undecodable objects.
+            result = Some(listed.map_or(ActionResult::Unknown, |Listed { version, .. }| {
+                results.push(Message::Listed { profile, action, kind, version });
+                ActionResult::Ok { version: 0 }
+            }));
+        }
+        results.push(dispatch.done(result));
+    }
+
+    /// Sends the request of an action as soon as the order and the limits permit. The result is `None` if no request is sent and the scheduler
+    /// must not expect one.
+    async fn execute(&self, dispatch: &Dispatch, mut ticket: Option<OrderTicket>) -> Option<ActionResult> {
+        let Dispatch { action, uids, .. } = dispatch;
+        if let Some(ticket) = &mut ticket {
+            ticket.wait().await;
+        }
+        let changes_object = action.changes().is_some();
+        if self.dry_run && (changes_object || matches!(action, Action::CreateWorkload { .. })) {
+            // INVARIANT: no object ever reaches this version, so the scheduler assumes the change for the whole run and does not repeat it.
+            return changes_object.then_some(ActionResult::Ok { version: u64::MAX });
         }
         if let (Action::Evict { .. } | Action::SoftEvict { .. }, Some(evictions)) = (action, &self.evictions) {
             evictions.until_ready().await;
         }
         let _permit = match action {
-            // Whoever records sees to it that it is not too much.
+            // `send_events` limits the number of events.
             Action::EmitEvent { .. } => None,
-            Action::SetCondition { .. } => match self.wait_out_debounce(turn.as_mut()?).await {
+            Action::SetCondition { .. } => match self.wait_out_debounce(ticket.as_mut()?).await {
                 Some(permit) => Some(permit),
                 None => return Some(ActionResult::Conflict),
             },
             _ => Some(self.in_flight.acquire().await.ok()?),
         };
         self.requests.until_ready().await;
-        let began = Instant::now();
-        let mut pause = Duration::from_millis(100);
+        let (began, mut delay) = (Instant::now(), FIRST_RETRY_DELAY);
         for attempt in 1.. {
-            // Boxed, so that those who wait for their turn take little room.
-            let answer = tokio::time::timeout(REQUEST_TIMEOUT, Box::pin(self.request(action, &uids))).await;
-            let result = match answer {
+            // Boxed, so that the tasks of actions that still wait stay small.
+            let response = tokio::time::timeout(REQUEST_TIMEOUT, Box::pin(self.request(action, uids))).await;
+            let result = match response {
                 Ok(Ok(result)) => result,
-                // The server has no time now, and nothing was done.
-                Ok(Err(error)) if has_code(&error, 429) && attempt < ATTEMPTS => {
-                    tokio::time::sleep(pause).await;
-                    pause *= 3;
+                // 429: the API server did not process the request, so a retry is safe.
+                Ok(Err(error)) if has_code(&error, 429) && attempt < MAX_ATTEMPTS => {
+                    tokio::time::sleep(delay).await;
+                    delay *= 3;
                     continue;
                 }
-                Ok(Err(error)) => failed(action, &error),
+                Ok(Err(error)) => result_of_error(action, &error),
                 Err(_) => ActionResult::Unknown,
             };
-            self.metrics.acted(name(action), result_name(&result), began.elapsed());
+            self.metrics.record_action(action_label(action), result_label(&result), began.elapsed());
             return Some(result);
         }
         None
     }
-
-    /// How many events may be recorded at once: they let what is to be done go first, though not for ever.
-    pub async fn words(&self) -> usize {
-        let end = Instant::now() + MAX_EVENT_DELAY;
-        while self.in_flight.available_permits() < self.calm {
-            if Instant::now() >= end {
-                return 1;
-            }
-            tokio::time::sleep(MAX_EVENT_DELAY / 10).await;
-        }
-        self.max_event_budget
-    }
-
-    /// What is over in a moment is not told.
-    async fn wait_out_debounce(&self, turn: &mut OrderTicket) -> Option<SemaphorePermit<'_>> {
-        let permit = async {
-            tokio::time::sleep(CONDITION_DEBOUNCE).await;
-            let permit = self.conditions.acquire().await.ok()?;
-            self.words().await;
-            Some(permit)
-        };
-        tokio::select! {
-            biased;
-            () = turn.superseded() => None,
-            permit = permit => permit,
-        }
-    }
-
-    async fn request(&self, action: &Action, uids: &EventObjectUids) -> Result<ActionResult, kube::Error> {
-        match action {
-            Action::Bind { pod, node } => {
-                let binding = json!({
-                    "apiVersion": "v1",
-                    "kind": "Binding",
-                    "metadata": {"name": pod.name.name, "namespace": pod.name.namespace, "uid": pod.uid},
-                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-                });
-                self.post(&format!("{}/{}/binding", pods(pod), pod.name.name), &binding).await?;
-                Ok(ActionResult::Ok { version: 0 })
-            }
-            Action::Nominate { .. }
-            | Action::Mark { .. }
-            | Action::Unmark { .. }
-            | Action::SetCondition { .. }
-            | Action::SoftEvict { .. } => self.patch_status(action).await,
-            Action::Evict { pod } => {
-                let preconditions =
-                    Preconditions { uid: Some(pod.uid.clone()), resource_version: Some(pod.version.to_string()) };
-                let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                let request = Request::new(pods(pod)).delete(&pod.name.name, &params);
-                let answer = self.ask(request).await?;
-                Ok(ActionResult::Ok { version: answer.version().unwrap_or(pod.version + 1) })
-            }
-            Action::CreateWorkload { workload } => {
-                let path = Kind::KueueWorkload.resource().path(workload.metadata.namespace.as_deref());
-                let answer = self.post(&path, workload).await?;
-                Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
-            }
-            Action::SetQuotaPending { .. }
-            | Action::Admit { .. }
-            | Action::EvictWorkload { .. }
-            | Action::RequeueWorkload { .. }
-            | Action::FinishWorkload { .. }
-            | Action::StartJob { .. }
-            | Action::SuspendJob { .. }
-            | Action::RestoreJob { .. } => self.change_work(action).await,
-            Action::EmitEvent { about, related, reason, message } => {
-                let about = about.kind.resource().reference(about, uids.about.clone());
-                let related = related.as_ref().map(|key| key.kind.resource().reference(key, uids.related.clone()));
-                self.record(*reason, message, &about, related.as_ref()).await?;
-                Ok(ActionResult::Ok { version: 0 })
-            }
-            Action::GetObject { key } => {
-                Ok(ActionResult::Read(get(&self.client, key.kind, &key.name.namespace, &key.name.name).await?))
-            }
-            Action::Relist { .. } | Action::WakeAt { .. } => Ok(ActionResult::Ok { version: 0 }),
-        }
-    }
-
-    /// Changes a workload or a Job in the very version that is meant, and only the fields that differ.
-    async fn change_work(&self, action: &Action) -> Result<ActionResult, kube::Error> {
-        let Some((kind, target)) = action.changes() else { return Ok(ActionResult::NotFound) };
-        let before = get(&self.client, kind, &target.name.namespace, &target.name.name).await?;
-        if before.uid() != target.uid {
-            return Ok(ActionResult::NotFound);
-        }
-        if before.version() != target.version {
-            return Ok(ActionResult::Conflict);
-        }
-        let mut after = before.clone();
-        if !effects::apply(action, &mut after, timestamp(Clock::now())) {
-            return Ok(ActionResult::Conflict);
-        }
-        let Some(Value::Object(mut patch)) = difference(&value_of(&before), &value_of(&after)) else {
-            return Ok(ActionResult::Ok { version: target.version });
-        };
-        patch.insert("metadata".to_owned(), json!({"uid": target.uid, "resourceVersion": target.version.to_string()}));
-        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
-        let (params, patch) = (PatchParams::default(), Patch::Merge(Value::Object(patch)));
-        let request = match kind {
-            Kind::KueueWorkload => path.patch_subresource("status", &target.name.name, &params, &patch),
-            _ => path.patch(&target.name.name, &params, &patch),
-        };
-        self.changed(request).await
-    }
-
-    /// Patches the status of a pod or a PodGroup, and with it a pod's labels and annotations. Only the object of that uid is changed.
-    async fn patch_status(&self, action: &Action) -> Result<ActionResult, kube::Error> {
-        let (Some((kind, target)), Some(mut patch)) = (action.changes(), effects::patch(action)) else {
-            return Ok(ActionResult::NotFound);
-        };
-        patch["metadata"]["uid"] = json!(target.uid);
-        let path = Request::new(kind.resource().path(Some(&target.name.namespace)));
-        let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
-        self.changed(path.patch_subresource("status", &target.name.name, &params, &patch)).await
-    }
-
-    /// Makes a request that changes an object.
-    async fn changed(&self, request: BuiltRequest) -> Result<ActionResult, kube::Error> {
-        let answer = self.ask(request).await?;
-        Ok(ActionResult::Ok { version: answer.version().unwrap_or(0) })
-    }
-
-    /// Makes a request. Of the answer nothing but the metadata is asked for.
-    async fn ask(&self, request: BuiltRequest) -> Result<ResponseMeta, kube::Error> {
-        let mut request = request.map_err(kube::Error::BuildRequest)?;
-        request.headers_mut().insert(ACCEPT, METADATA_ONLY);
-        self.client.request(request).await
-    }
-
-    async fn post(&self, path: &str, body: &impl Serialize) -> Result<ResponseMeta, kube::Error> {
-        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
-        self.ask(Request::new(path).create(&PostParams::default(), body)).await
-    }
-
-    async fn record(
-        &self,
-        reason: EventReason,
-        message: &str,
-        about: &ObjectReference,
-        related: Option<&ObjectReference>,
-    ) -> Result<(), kube::Error> {
-        let note = if self.dry_run { format!("dry run: {message}") } else { message.to_owned() };
-        let type_ = match reason {
-            EventReason::Scheduled | EventReason::Preempting => "Normal",
-            _ => "Warning",
-        };
-        let namespace = about.namespace.as_deref().unwrap_or("default");
-        let now = Clock::now();
-        let name = format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), now.as_nanosecond());
-        let event = json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
-            "eventTime": format!("{now:.6}"),
-            "reportingController": "reprieve",
-            "reportingInstance": self.identity,
-            "type": type_,
-            "action": "Scheduling",
-            "reason": reason.as_str(),
-            "note": note.chars().take(LONGEST_NOTE).collect::<String>(),
-            "regarding": about,
-            "related": related,
-        });
-        self.post(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"), &event).await?;
-        Ok(())
-    }
 }
 
-fn pods(pod: &Target) -> String {
-    Kind::Pod.resource().path(Some(&pod.name.namespace))
-}
-
-fn value_of(object: &Object) -> Value {
-    let value = match object {
-        Object::KueueWorkload(workload) => serde_json::to_value(&**workload),
-        Object::Job(job) => serde_json::to_value(&**job),
-        _ => Ok(Value::Null),
-    };
-    value.unwrap_or_default()
-}
-
-/// A request that may have been put together wrongly.
-type BuiltRequest = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
-
-/// What matters of an answer.
-#[derive(Deserialize)]
-struct ResponseMeta {
-    #[serde(default)]
-    metadata: ListMeta,
-}
-
-impl ResponseMeta {
-    fn version(&self) -> Option<u64> {
-        self.metadata.resource_version.as_ref()?.parse().ok()
-    }
-}
-
-/// The merge patch that makes one of the other; `None` where they are the same.
-fn difference(before: &Value, after: &Value) -> Option<Value> {
-    match (before, after) {
-        _ if before == after => None,
-        (Value::Object(before), Value::Object(after)) => {
-            let mut patch = Map::new();
-            for key in before.keys().filter(|key| !after.contains_key(*key)) {
-                patch.insert(key.clone(), Value::Null);
-            }
-            for (key, value) in after {
-                if let Some(value) = difference(before.get(key).unwrap_or(&Value::Null), value) {
-                    patch.insert(key.clone(), value);
-                }
-            }
-            Some(Value::Object(patch))
-        }
-        _ => Some(after.clone()),
-    }
-}
-
-fn failed(action: &Action, error: &kube::Error) -> ActionResult {
+fn result_of_error(action: &Action, error: &kube::Error) -> ActionResult {
     let result = match error {
         kube::Error::Api(status) => match status.code {
             404 => ActionResult::NotFound,
@@ -370,13 +175,13 @@ fn failed(action: &Action, error: &kube::Error) -> ActionResult {
         _ => ActionResult::Unknown,
     };
     if matches!(result, ActionResult::Forbidden(_) | ActionResult::Unknown) {
-        warn!(action = name(action), error = problem(error), "an action failed");
+        warn!(action = action_label(action), error = problem(error), "action failed");
     }
     result
 }
 
-/// An action in one word.
-pub fn name(action: &Action) -> &'static str {
+/// The value of the metric label `action`.
+fn action_label(action: &Action) -> &'static str {
     match action {
         Action::Bind { .. } => "bind",
         Action::Nominate { .. } => "nominate",
@@ -401,7 +206,8 @@ pub fn name(action: &Action) -> &'static str {
     }
 }
 
-fn result_name(result: &ActionResult) -> &'static str {
+/// The value of the metric label `result`.
+fn result_label(result: &ActionResult) -> &'static str {
     match result {
         ActionResult::Ok { .. } | ActionResult::Read(_) => "ok",
         ActionResult::Conflict => "conflict",

@@ -1,4 +1,4 @@
-//! Which of several replicas schedules: the one that holds the lease. It gives it back when it stops.
+//! Leader election by a Lease: the replica that holds it schedules, and releases it when it shuts down.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use tracing::{info, warn};
 use crate::config::LeaderElection;
 use crate::error::{has_code, problem};
 
-/// The lease, from one replica's point of view.
+/// The lease as this replica sees it.
 pub struct Lease {
     leases: Api<Object>,
     name: String,
     identity: String,
     duration: Duration,
-    /// Another's lease as it was last seen, and since when: clocks of machines differ.
-    seen: Option<(Option<MicroTime>, Instant)>,
+    /// The renew time of another holder's lease and when this replica first saw it. The clocks of machines differ, so only the time since
+    /// then counts.
+    observed: Option<(Option<MicroTime>, Instant)>,
 }
 
-/// What came of asking for it.
 enum LeaseState {
     HeldByUs,
     HeldBy(String),
@@ -35,33 +35,33 @@ impl Lease {
             name: config.name.clone(),
             identity: identity.to_owned(),
             duration: Duration::from_secs(u64::from(config.lease_seconds)),
-            seen: None,
+            observed: None,
         }
     }
 
-    /// Waits until this replica holds the lease, and says meanwhile whether the server answers.
+    /// Waits until this replica holds the lease, and reports after each attempt whether the API server is reachable.
     pub async fn acquire(&mut self, reachable: impl Fn(bool)) {
-        let mut told = None;
+        let mut logged_holder = None;
         loop {
-            let asked = self.try_acquire().await;
-            reachable(asked.is_ok());
-            match asked {
+            let state = self.try_acquire().await;
+            reachable(state.is_ok());
+            match state {
                 Ok(LeaseState::HeldByUs) => {
-                    return info!(lease = self.name, identity = self.identity, "this replica schedules");
+                    return info!(lease = self.name, identity = self.identity, "this replica is the leader");
                 }
                 Ok(LeaseState::HeldBy(holder)) => {
-                    if told.as_ref() != Some(&holder) {
-                        info!(lease = self.name, holder, "standing by");
-                        told = Some(holder);
+                    if logged_holder.as_ref() != Some(&holder) {
+                        info!(lease = self.name, holder, "waiting for leadership");
+                        logged_holder = Some(holder);
                     }
                 }
-                Err(error) => warn!(lease = self.name, error = problem(&error), "the lease cannot be asked for"),
+                Err(error) => warn!(lease = self.name, error = problem(&error), "cannot acquire the lease"),
             }
             tokio::time::sleep(self.duration / 8).await;
         }
     }
 
-    /// Renews the lease for as long as that works.
+    /// Renews the lease until another replica holds it or renewals have failed for two thirds of its duration.
     pub async fn renew_until_lost(&mut self) {
         let mut renewed = Instant::now();
         loop {
@@ -69,10 +69,10 @@ impl Lease {
             match tokio::time::timeout(self.duration / 3, self.try_acquire()).await {
                 Ok(Ok(LeaseState::HeldByUs)) => renewed = Instant::now(),
                 Ok(Ok(LeaseState::HeldBy(holder))) => {
-                    return warn!(lease = self.name, holder, "another replica holds the lease");
+                    return warn!(lease = self.name, holder, "another replica took the lease");
                 }
-                Ok(Err(error)) => warn!(lease = self.name, error = problem(&error), "the lease is not renewed"),
-                Err(_) => warn!(lease = self.name, "the lease is not renewed: no answer"),
+                Ok(Err(error)) => warn!(lease = self.name, error = problem(&error), "cannot renew the lease"),
+                Err(_) => warn!(lease = self.name, "cannot renew the lease: timeout"),
             }
             if renewed.elapsed() > self.duration * 2 / 3 {
                 return;
@@ -80,7 +80,7 @@ impl Lease {
         }
     }
 
-    /// Gives it back, so that another need not wait until it runs out.
+    /// Releases the lease, so that another replica need not wait until it expires.
     pub async fn release(&mut self) {
         let Ok(Some(mut lease)) = self.leases.get_opt(&self.name).await else { return };
         let spec = lease.spec.get_or_insert_default();
@@ -90,12 +90,12 @@ impl Lease {
         spec.holder_identity = None;
         spec.lease_duration_seconds = Some(1);
         match self.leases.replace(&self.name, &PostParams::default(), &lease).await {
-            Ok(_) => info!(lease = self.name, "the lease is given back"),
-            Err(error) => warn!(lease = self.name, error = problem(&error), "the lease is not given back"),
+            Ok(_) => info!(lease = self.name, "lease released"),
+            Err(error) => warn!(lease = self.name, error = problem(&error), "cannot release the lease"),
         }
     }
 
-    /// Takes or renews the lease, unless another holds it.
+    /// Acquires or renews the lease, unless another replica holds it.
     async fn try_acquire(&mut self) -> Result<LeaseState, kube::Error> {
         let now = MicroTime(Clock::now());
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
@@ -103,7 +103,7 @@ impl Lease {
             let spec = self.our_spec(now, None);
             return match self.leases.create(&PostParams::default(), &Object { metadata, spec: Some(spec) }).await {
                 Ok(_) => Ok(LeaseState::HeldByUs),
-                Err(error) if has_code(&error, 409) => Ok(LeaseState::HeldBy("another".to_owned())),
+                Err(error) if has_code(&error, 409) => Ok(LeaseState::HeldBy("another replica".to_owned())),
                 Err(error) => Err(error),
             };
         };
@@ -111,16 +111,12 @@ impl Lease {
         let holder = before.holder_identity.clone().filter(|holder| !holder.is_empty());
         if let Some(holder) = holder.filter(|holder| *holder != self.identity) {
             let seconds = u64::try_from(before.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
-            match &self.seen {
-                Some((renewed, since)) if *renewed == before.renew_time => {
-                    if since.elapsed() < Duration::from_secs(seconds) {
-                        return Ok(LeaseState::HeldBy(holder));
-                    }
-                }
-                _ => {
-                    self.seen = Some((before.renew_time.clone(), Instant::now()));
-                    return Ok(LeaseState::HeldBy(holder));
-                }
+            if self.observed.as_ref().is_none_or(|(renewed, _)| *renewed != before.renew_time) {
+                self.observed = Some((before.renew_time.clone(), Instant::now()));
+                return Ok(LeaseState::HeldBy(holder));
+            }
+            if self.observed.as_ref().is_some_and(|(_, since)| since.elapsed() < Duration::from_secs(seconds)) {
+                return Ok(LeaseState::HeldBy(holder));
             }
         }
         lease.spec = Some(self.our_spec(now, Some(before)));
@@ -129,13 +125,13 @@ impl Lease {
 
     fn our_spec(&self, now: MicroTime, before: Option<LeaseSpec>) -> LeaseSpec {
         let before = before.unwrap_or_default();
-        let kept = before.holder_identity.as_ref() == Some(&self.identity);
+        let renewed = before.holder_identity.as_ref() == Some(&self.identity);
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
             lease_duration_seconds: i32::try_from(self.duration.as_secs()).ok(),
-            acquire_time: if kept { before.acquire_time } else { Some(now.clone()) },
+            acquire_time: if renewed { before.acquire_time } else { Some(now.clone()) },
             renew_time: Some(now),
-            lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!kept)),
+            lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(!renewed)),
             ..before
         }
     }

@@ -1,7 +1,14 @@
-//! The live adapter: it watches a real API server, feeds the scheduler's state machine and carries out its actions. It decides nothing.
+//! The live adapter: it watches an API server, passes the changes to the scheduler, and executes the scheduler's actions. It decides nothing.
 //!
-//! The state machine runs on a thread of its own (`brain`); what talks to the API is async (`watch`, `hands`, `lease`). Between
-//! them there are only events and actions.
+//! The schedulers run on a thread of their own (`event_loop`). The async tasks exchange only messages with it:
+//!
+//! ```text
+//! watch ──────▶ event_queue ──▶ event_loop ──▶ executor ──▶ API server
+//!                    ▲                            │
+//!                    └───────── results ──────────┘
+//! ```
+//!
+//! `run` starts these parts whenever this replica is the leader (`leader`); `snapshot` lists the objects once, for `reprieve plan`.
 
 #![warn(missing_docs)]
 
@@ -17,7 +24,6 @@ mod leader;
 mod logging;
 mod messages;
 mod metrics;
-mod ordering;
 mod preflight;
 mod resources;
 pub mod run;

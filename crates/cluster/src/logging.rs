@@ -1,4 +1,4 @@
-//! Logs: a line for people, or a JSON object a line. `REPRIEVE_LOG` says how much.
+//! Logs to standard error, as text or as one JSON object per line. The variable `REPRIEVE_LOG` sets the level.
 
 use std::io::IsTerminal;
 
@@ -8,18 +8,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
 
-/// Begins to log, once in a process. What the client of the API has to say of failures is said by whoever asked.
-pub fn begin(format: LogFormat) {
-    let said = std::env::var("REPRIEVE_LOG").ok().and_then(|text| text.trim_end_matches(',').parse().ok());
-    let usual = || Targets::new().with_default(LevelFilter::INFO).with_target("kube", LevelFilter::OFF);
-    let registry = tracing_subscriber::registry().with(said.unwrap_or_else(usual));
+/// Starts logging, once per process. The messages of the client library are off because its callers log every failure.
+pub fn init(format: LogFormat) {
+    let configured = std::env::var("REPRIEVE_LOG").ok().and_then(|text| text.trim_end_matches(',').parse().ok());
+    let default = || Targets::new().with_default(LevelFilter::INFO).with_target("kube", LevelFilter::OFF);
+    let registry = tracing_subscriber::registry().with(configured.unwrap_or_else(default));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let begun = match format {
+    // Fails if logging is already started, which then stays as it is.
+    let _ = match format {
         LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
         LogFormat::Text => {
             registry.with(layer.with_ansi(std::io::stderr().is_terminal()).with_target(false)).try_init()
         }
     };
-    // Whoever began before goes on as it was.
-    let _ = begun;
 }

@@ -1,19 +1,41 @@
-//! What the watches and the executor report to the scheduler's thread.
+//! The messages between the scheduler thread and the async tasks: `Message` goes to the thread, `Dispatch` comes from it.
 
 use reprieve_api::kinds::{Kind, Object};
-use reprieve_scheduler::action::ActionId;
+use reprieve_scheduler::action::{Action, ActionId};
 use reprieve_scheduler::event::{ActionResult, Event};
 
-/// What the thread hears.
+/// A message from a watch or the executor to the scheduler thread.
 pub enum Message {
-    /// Something happened in the cluster.
+    /// Objects in the cluster changed.
     Event(Event),
-    /// Part of the list that a profile asked for.
+    /// One page of the list that an action of this profile requested.
     Page { profile: usize, action: ActionId, objects: Vec<Object> },
-    /// That was all of it, as of this version.
+    /// The list of this action is complete as of this version.
     Listed { profile: usize, action: ActionId, kind: Kind, version: u64 },
-    /// An action of a profile was carried out, or was not; no result where nothing was done, nor will be.
+    /// An action is finished. It has no result if the executor sent no request and never will.
     Done { profile: usize, action: ActionId, result: Option<ActionResult> },
-    /// Nothing more is to be begun.
+    /// The process shuts down: the thread starts no further action.
     Stop,
+}
+
+/// An action of a profile, on its way to the executor.
+pub struct Dispatch {
+    pub profile: usize,
+    pub id: ActionId,
+    pub action: Action,
+    pub uids: EventObjectUids,
+}
+
+/// The uids of the objects that an event names. The scheduler thread knows them; an action has only the names.
+#[derive(Clone, Debug, Default)]
+pub struct EventObjectUids {
+    pub about: Option<String>,
+    pub related: Option<String>,
+}
+
+impl Dispatch {
+    /// The message that ends this action.
+    pub fn done(&self, result: Option<ActionResult>) -> Message {
+        Message::Done { profile: self.profile, action: self.id, result }
+    }
 }

@@ -1,4 +1,4 @@
-//! What can be counted from outside, in the words of Prometheus.
+//! The Prometheus metrics of `/metrics`, and whether this replica is ready.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,10 +18,12 @@ use reprieve_scheduler::{Step, StepOutcome};
 
 use crate::watch::LastContact;
 
-/// The labels of a metric, each with its value.
+/// The labels of a metric with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
+/// Histograms by labels.
+type Durations<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
-/// What tells those who wait from each other.
+/// The labels of `reprieve_pending_units`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 pub struct PendingLabels {
     pub profile: String,
@@ -29,92 +31,76 @@ pub struct PendingLabels {
     pub reason: String,
 }
 
-/// All metrics, one field each.
+/// The metrics of the process, one field each.
 pub struct Metrics {
     registry: Registry,
     attempts: Family<Labels<2>, Counter>,
     victims: Histogram,
     violations: Counter,
-    evaluation: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    evaluation: Durations<1>,
     pending: Family<PendingLabels, Gauge>,
-    actions: Family<Labels<2>, Histogram, fn() -> Histogram>,
+    actions: Durations<2>,
     undecodable: Family<Labels<2>, Gauge>,
     age: Gauge<f64, AtomicU64>,
     leader: Gauge,
-    /// Decisions that failed by a fault of the scheduler.
+    /// Decisions that ended with a panic.
     pub faults: Counter,
-    pulses: Mutex<BTreeMap<Kind, LastContact>>,
-    /// Whether this replica can do its part: it stands by, or everything was listed.
+    contacts: Mutex<BTreeMap<Kind, LastContact>>,
+    /// Whether this replica is ready: a follower that reaches the API server, or a leader that has listed every kind.
     serving: AtomicBool,
 }
 
-fn micros_to_seconds() -> Histogram {
+/// 20 buckets from 10 µs to 5 s.
+fn decision_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.000_01, 2.0, 20))
 }
 
-fn millis_to_seconds() -> Histogram {
+/// 15 buckets from 1 ms to 16 s.
+fn request_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
 }
 
-/// Registers a metric, and hands it to whoever counts.
 fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register(name, help, metric.clone());
     metric
 }
 
-/// The same for a metric in seconds.
-fn add_timed<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+fn add_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
     metric
 }
 
 impl Metrics {
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("reprieve");
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "What was built", build);
-        let preemption = registry.sub_registry_with_prefix("preemption");
-        let few_to_many = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
-        let victims = Histogram::new(few_to_many);
-        let violated = "Victims taken although a PodDisruptionBudget asks to spare them";
-        let deciding = Family::new_with_constructor(micros_to_seconds as fn() -> Histogram);
-        let acting = Family::new_with_constructor(millis_to_seconds as fn() -> Histogram);
-        let silent =
-            "How long ago the API server last said anything about the kind it has been silent about the longest";
+        let mut root = Registry::with_prefix("reprieve");
+        root.register("build", "Build information", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        let preemption = root.sub_registry_with_prefix("preemption");
+        let victims = Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]);
+        let evaluation = Durations::new_with_constructor(decision_buckets);
+        let actions = Durations::new_with_constructor(request_buckets);
+        let violations = "Victims evicted in violation of a PodDisruptionBudget";
+        let pending = "Pending units (pods, gangs, workloads) by profile, queue and reason";
+        let age = "Seconds since the last watch event or bookmark, for the kind with the oldest one";
+        let undecodable = "Objects that cannot be decoded and are left out";
         Self {
             attempts: add(preemption, "attempts", "Decisions by policy and outcome", Family::default()),
-            victims: add(preemption, "victims", "Pods or workloads that yield in one preemption", victims),
-            violations: add(preemption, "pdb_violations", violated, Counter::default()),
-            evaluation: add_timed(preemption, "evaluation_duration", "How long a decision takes", deciding),
-            pending: add(
-                &mut registry,
-                "pending_units",
-                "Units that wait, by profile, queue and reason",
-                Family::default(),
-            ),
-            actions: add_timed(&mut registry, "action_duration", "How long the API server takes for an action", acting),
-            age: add_timed(&mut registry, "snapshot_age", silent, Gauge::default()),
-            undecodable: add(
-                &mut registry,
-                "undecodable_objects",
-                "Objects that cannot be decoded and are left out",
-                Family::default(),
-            ),
-            leader: add(&mut registry, "leader", "Whether this replica schedules", Gauge::default()),
-            faults: add(
-                &mut registry,
-                "decision_faults",
-                "Decisions that failed by a fault of the scheduler",
-                Counter::default(),
-            ),
-            pulses: Mutex::default(),
+            victims: add(preemption, "victims", "Evicted pods or workloads per preemption", victims),
+            violations: add(preemption, "pdb_violations", violations, Counter::default()),
+            evaluation: add_seconds(preemption, "evaluation_duration", "Duration of a decision", evaluation),
+            pending: add(&mut root, "pending_units", pending, Family::default()),
+            actions: add_seconds(&mut root, "action_duration", "Duration of an API request", actions),
+            age: add_seconds(&mut root, "snapshot_age", age, Gauge::default()),
+            undecodable: add(&mut root, "undecodable_objects", undecodable, Family::default()),
+            leader: add(&mut root, "leader", "1 if this replica is the leader", Gauge::default()),
+            faults: add(&mut root, "decision_faults", "Decisions that ended with a panic", Counter::default()),
+            contacts: Mutex::default(),
             serving: AtomicBool::new(false),
-            registry,
+            registry: root,
         }
     }
 
-    /// A step was taken.
-    pub fn decided(&self, policy: &'static str, step: &Step, took: Duration) {
+    /// Counts a step of the scheduler that lasted `duration`.
+    pub fn record_step(&self, policy: &'static str, step: &Step, duration: Duration) {
         let (outcome, victims) = match &step.outcome {
             StepOutcome::Housekeeping => return,
             StepOutcome::Bind { .. } => ("scheduled", 0),
@@ -124,19 +110,18 @@ impl Metrics {
             StepOutcome::Unschedulable { .. } => ("unschedulable", 0),
         };
         self.attempts.get_or_create(&[("policy", policy), ("outcome", outcome)]).inc();
-        self.evaluation.get_or_create(&[("policy", policy)]).observe(took.as_secs_f64());
+        self.evaluation.get_or_create(&[("policy", policy)]).observe(duration.as_secs_f64());
         if victims > 0 {
             self.victims.observe(victims as f64);
             self.violations.inc_by(u64::try_from(step.violations).unwrap_or(0));
         }
     }
 
-    /// An action was carried out, or was not.
-    pub fn acted(&self, action: &'static str, result: &'static str, took: Duration) {
-        self.actions.get_or_create(&[("action", action), ("result", result)]).observe(took.as_secs_f64());
+    /// Counts a request with its result.
+    pub fn record_action(&self, action: &'static str, result: &'static str, duration: Duration) {
+        self.actions.get_or_create(&[("action", action), ("result", result)]).observe(duration.as_secs_f64());
     }
 
-    /// How many wait.
     pub fn set_pending(&self, pending: BTreeMap<PendingLabels, i64>) {
         self.pending.clear();
         for (labels, count) in pending {
@@ -144,39 +129,35 @@ impl Metrics {
         }
     }
 
-    /// Whether this replica schedules.
     pub fn set_leader(&self, leads: bool) {
         self.leader.set(i64::from(leads));
     }
 
-    /// Whether this replica can do its part.
     pub fn set_serving(&self, serving: bool) {
         self.serving.store(serving, Ordering::Relaxed);
     }
 
-    /// Whether this replica can do its part.
     pub fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Relaxed)
     }
 
-    /// Who knows when the API was last heard of a kind.
-    pub fn pulse(&self, kind: Kind) -> LastContact {
-        self.pulses.lock().expect("nobody panics with it").entry(kind).or_default().clone()
+    /// The time of the last contact about a kind, which its watch updates.
+    pub fn last_contact(&self, kind: Kind) -> LastContact {
+        self.contacts.lock().expect("no thread panics with the lock").entry(kind).or_default().clone()
     }
 
-    /// How many objects of a kind cannot be decoded.
+    /// The number of undecodable objects of a kind, which its watch updates.
     pub fn undecodable(&self, kind: Kind) -> Gauge {
         let Resource { kind, group, .. } = kind.resource();
         self.undecodable.get_or_create_owned(&[("kind", kind), ("group", group)])
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
-        let ages = self.pulses.lock().expect("nobody panics with it");
-        let oldest = ages.values().filter_map(LastContact::age_seconds).fold(0.0, f64::max);
-        self.age.set(oldest);
+        let contacts = self.contacts.lock().expect("no thread panics with the lock");
+        self.age.set(contacts.values().filter_map(LastContact::age_seconds).fold(0.0, f64::max));
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes everything");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }

@@ -1,4 +1,5 @@
-//! Whether the cluster has what is needed, and whether it may be used. Everything that is missing is said at once, before anything is done.
+//! The checks before `reprieve run` starts: the API server answers, the kinds are installed and readable, the lease's namespace exists, and
+//! all permissions are granted. The error lists everything that is missing at once.
 
 use futures::future::join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
@@ -10,123 +11,115 @@ use reprieve_engine::policy::Policy;
 use tracing::warn;
 
 use crate::config::{Configuration, LeaderElection};
-use crate::error::Error;
+use crate::error::{Error, problem};
 use crate::resources::kinds;
 use crate::watch::{is_dispensable, is_unknown_kind, probe};
 
-/// A right: verb, group, resource, subresource, namespace and name.
-type RequiredPermission = (&'static str, &'static str, &'static str, &'static str, Option<(String, Option<String>)>);
+const BIND_ROLE: &str = "bind the ClusterRole reprieve-run of deploy/manifests";
 
-/// Checks everything.
+/// Checks the cluster for these policies.
 pub async fn check(client: &Client, config: &Configuration, policies: &[Policy], dry_run: bool) -> Result<(), Error> {
     client.apiserver_version().await.map_err(|error| Error::api("asking the API server for its version", &error))?;
     let mut missing = Vec::new();
     let mut wanted: Vec<Kind> = policies.iter().flat_map(kinds).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    for (kind, found) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
+    for (kind, probed) in wanted.iter().zip(join_all(wanted.iter().map(|&kind| probe(client, kind))).await) {
+        let Err(error) = probed else { continue };
         let resource = kind.resource();
-        match found {
-            Ok(()) => {}
-            Err(error) if is_unknown_kind(&error) && resource.need != Need::Required => {
-                warn!("the cluster has no {} of {}: none are applied", resource.kind, resource.api_version());
-            }
-            Err(error) if is_dispensable(*kind, &error) => {
-                let (plural, version) = (resource.plural, resource.api_version());
-                warn!(
-                    "no right to list {plural} of {version}: none are applied; bind the ClusterRole reprieve-run of deploy/manifests"
-                );
-            }
-            Err(error) if is_unknown_kind(&error) => missing.push(format!(
-                "  {}.{} is not installed: kubectl apply -f deploy/crds/{}.{}.yaml",
-                resource.plural, resource.group, resource.plural, resource.group
-            )),
-            Err(error) => missing.push(format!("  {}: {}", resource.plural, crate::error::problem(&error))),
+        let (plural, group, version) = (resource.plural, resource.group, resource.api_version());
+        if is_unknown_kind(&error) && resource.need != Need::Required {
+            warn!("the cluster has no {} of {version}: none are applied", resource.kind);
+        } else if is_unknown_kind(&error) {
+            let install = format!("kubectl apply -f deploy/crds/{plural}.{group}.yaml");
+            missing.push(format!("  {plural}.{group} is not installed: {install}"));
+        } else if is_dispensable(*kind, &error) {
+            warn!("no permission to list {plural} of {version}: none are applied; {BIND_ROLE}");
+        } else {
+            missing.push(format!("  {plural}: {}", problem(&error)));
         }
     }
-    missing.extend(no_place_for_the_lease(client, config).await.filter(|_| !dry_run));
+    missing.extend(missing_lease_namespace(client, config).await.filter(|_| !dry_run));
     if missing.is_empty() {
-        let rights = rights(config, policies, dry_run);
-        for (right, allowed) in rights.iter().zip(join_all(rights.iter().map(|right| allowed(client, right))).await) {
-            if !allowed? {
-                missing.push(format!("  {}", refused(right)));
+        let required = required_permissions(config, policies, dry_run);
+        let granted = join_all(required.iter().map(|permission| is_granted(client, permission))).await;
+        for (permission, granted) in required.iter().zip(granted) {
+            if !granted? {
+                missing.push(describe_missing(permission));
             }
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(Error::NotReady(missing)) }
 }
 
-async fn no_place_for_the_lease(client: &Client, config: &Configuration) -> Option<String> {
+async fn missing_lease_namespace(client: &Client, config: &Configuration) -> Option<String> {
     let LeaderElection { enabled: true, namespace, name, .. } = &config.leader_election else { return None };
     let found = Api::<Namespace>::all(client.clone()).get_opt(namespace).await;
-    // Whether it may be looked at is another question.
+    // An error is no proof: reading the namespace may be forbidden.
     matches!(found, Ok(None)).then(|| {
         format!(
-            "  there is no namespace {namespace} for the lease {name}: kubectl create namespace {namespace}, or set \
-             leaderElection.namespace, or leaderElection.enabled: false where there is only one replica"
+            "  namespace {namespace} of the lease {name} does not exist: kubectl create namespace {namespace}, or set \
+             leaderElection.namespace, or leaderElection.enabled: false if there is only one replica"
         )
     })
 }
 
-fn rights(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<RequiredPermission> {
-    let mut rights: Vec<RequiredPermission> = vec![("create", "events.k8s.io", "events", "", None)];
+fn required_permissions(config: &Configuration, policies: &[Policy], dry_run: bool) -> Vec<ResourceAttributes> {
+    let mut required = vec![permission("create", "events.k8s.io", "events", None)];
     if dry_run {
-        return rights;
+        return required;
     }
-    rights.extend([
-        ("create", "", "pods", "binding", None),
-        ("patch", "", "pods", "status", None),
-        ("delete", "", "pods", "", None),
-    ] as [RequiredPermission; 3]);
+    required.extend([
+        permission("create", "", "pods", Some("binding")),
+        permission("patch", "", "pods", Some("status")),
+        permission("delete", "", "pods", None),
+    ]);
     if policies.iter().any(|policy| matches!(policy, Policy::Kueue(_))) {
-        rights.extend([
-            ("create", "kueue.x-k8s.io", "workloads", "", None),
-            ("patch", "kueue.x-k8s.io", "workloads", "status", None),
-            ("patch", "batch", "jobs", "", None),
-        ] as [RequiredPermission; 3]);
+        required.extend([
+            permission("create", "kueue.x-k8s.io", "workloads", None),
+            permission("patch", "kueue.x-k8s.io", "workloads", Some("status")),
+            permission("patch", "batch", "jobs", None),
+        ]);
     }
-    if config.leader_election.enabled {
-        let LeaderElection { namespace, name, .. } = &config.leader_election;
-        // What is not there yet cannot be allowed by its name.
-        rights.extend(
-            [("get", Some(name)), ("create", None), ("update", Some(name))].map(|(verb, name)| {
-                (verb, "coordination.k8s.io", "leases", "", Some((namespace.clone(), name.cloned())))
-            }),
-        );
+    let LeaderElection { enabled, namespace, name, .. } = &config.leader_election;
+    if *enabled {
+        // RBAC cannot restrict `create` by name.
+        required.extend([("get", Some(name)), ("create", None), ("update", Some(name))].map(|(verb, name)| {
+            let leases = permission(verb, "coordination.k8s.io", "leases", None);
+            ResourceAttributes { namespace: Some(namespace.clone()), name: name.cloned(), ..leases }
+        }));
     }
-    rights
+    required
 }
 
-fn refused((verb, group, resource, subresource, place): &RequiredPermission) -> String {
-    let what = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
-    let group = if group.is_empty() { String::new() } else { format!(" of {group}") };
-    let place = place.as_ref().map_or(String::new(), |(namespace, _)| format!(" in namespace {namespace}"));
-    format!("no right to {verb} {what}{group}{place}: bind the ClusterRole reprieve-run of deploy/manifests")
+fn permission(verb: &str, group: &str, resource: &str, subresource: Option<&str>) -> ResourceAttributes {
+    ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(resource.to_owned()),
+        subresource: subresource.map(str::to_owned),
+        ..ResourceAttributes::default()
+    }
 }
 
-async fn allowed(
-    client: &Client,
-    (verb, group, resource, subresource, place): &RequiredPermission,
-) -> Result<bool, Error> {
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(ResourceAttributes {
-                verb: Some((*verb).to_owned()),
-                group: Some((*group).to_owned()),
-                resource: Some((*resource).to_owned()),
-                subresource: Some((*subresource).to_owned()).filter(|subresource| !subresource.is_empty()),
-                namespace: place.as_ref().map(|(namespace, _)| namespace.clone()),
-                name: place.as_ref().and_then(|(_, name)| name.clone()),
-                ..ResourceAttributes::default()
-            }),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
+fn describe_missing(permission: &ResourceAttributes) -> String {
+    let part = |prefix: &str, field: &Option<String>| match field.as_deref() {
+        None | Some("") => String::new(),
+        Some(value) => format!("{prefix}{value}"),
     };
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), &review).await;
-    let answer = answer.map_err(|error| Error::api("asking for one's own rights", &error))?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
+    let ResourceAttributes { verb, group, resource, subresource, namespace, .. } = permission;
+    let object =
+        part(" ", resource) + &part("/", subresource) + &part(" of ", group) + &part(" in namespace ", namespace);
+    format!("  no permission to{}{object}: {BIND_ROLE}", part(" ", verb))
+}
+
+async fn is_granted(client: &Client, permission: &ResourceAttributes) -> Result<bool, Error> {
+    let resource_attributes = Some(permission.clone());
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes, ..SelfSubjectAccessReviewSpec::default() };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let reviewed = Api::all(client.clone()).create(&PostParams::default(), &review).await;
+    let reviewed = reviewed.map_err(|error| Error::api("checking the permissions of this user", &error))?;
+    Ok(reviewed.status.is_some_and(|status| status.allowed))
 }
 
 #[cfg(test)]
@@ -139,12 +132,12 @@ mod tests {
 
     use super::*;
 
-    /// Checks a cluster in which the objects at this path must not be listed, and everything else is allowed.
-    async fn check_without(forbidden: &'static str) -> Result<(), Error> {
-        let answer = move |request: http::Request<Body>| {
+    /// Checks a cluster in which only the requests for this path fail, with this status code.
+    async fn check_with_failure(failing: &'static str, code: StatusCode) -> Result<(), Error> {
+        let respond = move |request: http::Request<Body>| {
             let path = request.uri().path().to_owned();
-            let (code, body) = match path.as_str() {
-                path if path == forbidden => (StatusCode::FORBIDDEN, failure(403)),
+            let (status, body) = match path.as_str() {
+                path if path == failing => (code, failure(code.as_u16())),
                 "/version" => (StatusCode::OK, version()),
                 "/api/v1/namespaces/reprieve-system" => {
                     (StatusCode::OK, json!({"metadata": {"name": "reprieve-system"}}))
@@ -155,17 +148,17 @@ mod tests {
                 _ => (StatusCode::OK, json!({"metadata": {}, "items": []})),
             };
             let mut response = http::Response::new(Body::from(body.to_string().into_bytes()));
-            *response.status_mut() = code;
+            *response.status_mut() = status;
             async move { Ok::<_, BoxError>(response) }
         };
-        let client = Client::new(tower::service_fn(answer), "default");
+        let client = Client::new(tower::service_fn(respond), "default");
         let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration"});
         let config: Configuration = serde_json::from_value(config).expect("a configuration");
         check(&client, &config, &[Policy::Kubernetes(Kubernetes::default())], false).await
     }
 
     fn failure(code: u16) -> Value {
-        json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "not allowed", "code": code})
+        json!({"kind": "Status", "status": "Failure", "message": "not allowed", "code": code})
     }
 
     fn version() -> Value {
@@ -184,15 +177,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_the_right_to_list_an_optional_kind_the_scheduler_starts() {
+    async fn scheduler_starts_without_permission_to_list_an_optional_kind() {
         for path in ["none", "/apis/scheduling.k8s.io/v1beta1/workloads", "/apis/scheduling.k8s.io/v1beta1/podgroups"] {
-            assert!(check_without(path).await.is_ok(), "{path}");
+            assert!(check_with_failure(path, StatusCode::FORBIDDEN).await.is_ok(), "{path}");
         }
     }
 
     #[tokio::test]
-    async fn without_the_right_to_list_a_required_kind_the_scheduler_does_not_start() {
-        let error = check_without("/api/v1/pods").await.expect_err("pods are required").to_string();
+    async fn scheduler_does_not_start_without_permission_to_list_a_required_kind() {
+        let error = check_with_failure("/api/v1/pods", StatusCode::FORBIDDEN).await.expect_err("pods are required");
+        let error = error.to_string();
         assert!(error.contains("pods: not allowed"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn scheduler_does_not_start_without_a_required_kind() {
+        let failure = check_with_failure("/apis/policy/v1/poddisruptionbudgets", StatusCode::NOT_FOUND).await;
+        let error = failure.expect_err("the kind is required").to_string();
+        assert!(error.contains("poddisruptionbudgets.policy is not installed"), "{error}");
     }
 }

@@ -1,17 +1,14 @@
-//! Which kinds a scheduler of a policy reads.
+//! The kinds that a policy reads from the cluster.
 
 use reprieve_api::kinds::{Kind, Reader};
 use reprieve_engine::policy::Policy;
 use reprieve_loader::policy::reader;
 
-/// The ConfigMap with YuniKorn's queues: the only one that is read.
+/// The ConfigMap with YuniKorn's queues, the only ConfigMap that is read.
 pub const QUEUES: &str = "yunikorn-configs";
 
-/// The kinds that a scheduler of this policy reads.
+/// The kinds that a scheduler with this policy reads.
 pub fn kinds(policy: &Policy) -> impl Iterator<Item = Kind> {
     let own = reader(policy);
-    Kind::ALL.iter().copied().filter(move |kind| {
-        let by = kind.resource().reader;
-        by == Reader::All || by == own
-    })
+    Kind::ALL.iter().copied().filter(move |kind| [Reader::All, own].contains(&kind.resource().reader))
 }

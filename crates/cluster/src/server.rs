@@ -1,4 +1,4 @@
-//! `/metrics`, `/livez` and `/readyz`.
+//! The HTTP server of `/metrics`, `/livez` and `/readyz`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tracing::info;
 use crate::error::Error;
 use crate::metrics::Metrics;
 
-/// Serves until the process ends; the port that it is on.
+/// Starts the server, which runs until the process ends, and returns its port.
 pub async fn serve(port: u16, metrics: Arc<Metrics>) -> Result<u16, Error> {
     let failed = |error| Error::Port { port, error };
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
     let routes = Router::new()
-        .route("/metrics", get(text))
+        .route("/metrics", get(metrics_text))
         .route("/livez", get(|| async { "ok" }))
         .route("/readyz", get(ready))
         .with_state(metrics);
@@ -29,15 +29,18 @@ pub async fn serve(port: u16, metrics: Arc<Metrics>) -> Result<u16, Error> {
     Ok(port)
 }
 
-async fn text(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], metrics.text())
+async fn metrics_text(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, content_type)], metrics.text())
 }
 
-/// A replica that stands by is ready, too: it takes over when it has to.
+/// A follower is ready, too: it can become the leader at any time.
 async fn ready(State(metrics): State<Arc<Metrics>>) -> (StatusCode, &'static str) {
     match metrics.is_serving() {
         true => (StatusCode::OK, "ok"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "not everything has been listed yet"),
+        false => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not ready: waiting for the API server or for the first list of every kind",
+        ),
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster as it is now, for those who only ask.
+//! Lists the objects of a cluster once, for the commands that only read, such as `reprieve plan`.
 
 use reprieve_api::kinds::{Kind, Object};
 use reprieve_api::object_set::ObjectSet;
@@ -9,12 +9,10 @@ use crate::error::Error;
 use crate::trim::apply_api_defaults;
 use crate::watch::list_all;
 
-/// All objects of the cluster that a decision reads, and a warning for each kind that could not be read but is not needed. Nothing is
-/// changed.
+/// All objects that a decision reads, and a warning for each object or optional kind that cannot be read. Changes nothing.
 pub fn read(cluster: &Cluster) -> Result<(ObjectSet, Vec<String>), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::Stopped(error.to_string()))?;
-    let (found, warnings) = runtime.block_on(async {
+    let (found, warnings) = runtime.map_err(Error::stopped)?.block_on(async {
         let client = cluster.client().await?;
         list_all(&client, Kind::STORED).await
     })?;

@@ -1,4 +1,5 @@
-//! What is kept of an object: in a large cluster there are many, and no decision reads most of what they say.
+//! Reduces the memory of objects: removes the fields that no decision reads, and shares equal pod specs. The watches, lists and reads of
+//! single objects trim every object.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,36 +10,36 @@ use reprieve_api::kinds::Object;
 use reprieve_api::pod::{ContainerStatus, Pod, PodSpec};
 
 /// The conditions of a pod that a decision reads.
-const READ: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];
-/// How many specs that nobody has any more are kept at least.
-const FORGOTTEN: usize = 100;
-/// What `kubectl apply` remembers: the object once more.
-const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const READ_CONDITIONS: [&str; 3] = ["PodScheduled", "DisruptionTarget", "PodResizePending"];
+/// The number of unused specs that are kept before they are removed from the map.
+const MIN_UNUSED_KEPT: usize = 100;
+/// The annotation with which `kubectl apply` stores a copy of the object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Keeps objects.
+/// Trims objects, and remembers pod specs to share them.
 #[derive(Default)]
 pub struct ObjectTrimmer {
-    /// What pods ask for, by a digest of it: most ask for the very same as others do.
+    /// Pod specs by digest: the pods of one controller have equal specs.
     specs: HashMap<u64, Weak<PodSpec>>,
-    /// With so many it is time to forget those that no pod has any more.
-    full: usize,
+    /// The map is cleaned up when it exceeds this size.
+    cleanup_size: usize,
 }
 
 impl ObjectTrimmer {
-    /// The object without what no decision reads, and with what it has in common with others.
+    /// Removes the fields that no decision reads, and shares the pod's spec with equal pods.
     pub fn trim(&mut self, mut object: Object) -> Object {
         let metadata = object.metadata_mut();
         metadata.managed_fields = None;
         if let Some(annotations) = &mut metadata.annotations {
-            annotations.remove(APPLIED);
+            annotations.remove(LAST_APPLIED);
         }
         match &mut object {
             Object::Pod(pod) => {
                 let pod = Arc::make_mut(pod);
-                slim_pod(pod);
+                trim_pod(pod);
                 pod.spec = pod.spec.take().map(|spec| self.share(spec));
             }
-            Object::Node(node) => slim_node(Arc::make_mut(node)),
+            Object::Node(node) => trim_node(Arc::make_mut(node)),
             _ => {}
         }
         object
@@ -50,15 +51,15 @@ impl ObjectTrimmer {
             return known;
         }
         self.specs.insert(digest, Arc::downgrade(&spec));
-        if self.specs.len() > self.full {
+        if self.specs.len() > self.cleanup_size {
             self.specs.retain(|_, spec| spec.strong_count() > 0);
-            self.full = 2 * self.specs.len() + FORGOTTEN;
+            self.cleanup_size = 2 * self.specs.len() + MIN_UNUSED_KEPT;
         }
         spec
     }
 }
 
-/// Of the fields in which specs often differ: two with one digest may differ all the same.
+/// A digest of the fields in which specs often differ. Different specs may have the same digest.
 fn digest(spec: &PodSpec) -> u64 {
     let mut hasher = DefaultHasher::new();
     (spec.priority, &spec.scheduler_name, &spec.node_selector).hash(&mut hasher);
@@ -71,20 +72,21 @@ fn digest(spec: &PodSpec) -> u64 {
     hasher.finish()
 }
 
-fn slim_pod(pod: &mut Pod) {
+fn trim_pod(pod: &mut Pod) {
     if let Some(spec) = pod.spec.as_mut().map(Arc::make_mut) {
         spec.containers.shrink_to_fit();
         spec.tolerations.iter_mut().for_each(Vec::shrink_to_fit);
     }
     if let Some(status) = &mut pod.status {
-        keep(&mut status.conditions, |condition| READ.contains(&condition.type_.as_str()));
-        let says = |one: &ContainerStatus| one.allocated_resources.is_some() || one.resources.is_some();
-        keep(&mut status.container_statuses, says);
-        keep(&mut status.init_container_statuses, says);
+        keep(&mut status.conditions, |condition| READ_CONDITIONS.contains(&condition.type_.as_str()));
+        let has_resources =
+            |status: &ContainerStatus| status.allocated_resources.is_some() || status.resources.is_some();
+        keep(&mut status.container_statuses, has_resources);
+        keep(&mut status.init_container_statuses, has_resources);
     }
 }
 
-/// Keeps those of a list that are read, and no room for more: what it is made of has some for several.
+/// Keeps the items that a decision reads, without spare capacity, and `None` instead of an empty list.
 fn keep<T>(list: &mut Option<Vec<T>>, is_read: impl Fn(&T) -> bool) {
     if let Some(items) = list {
         items.retain(is_read);
@@ -93,7 +95,7 @@ fn keep<T>(list: &mut Option<Vec<T>>, is_read: impl Fn(&T) -> bool) {
     list.take_if(|items| items.is_empty());
 }
 
-fn slim_node(node: &mut Node) {
+fn trim_node(node: &mut Node) {
     if let Some(status) = &mut node.status {
         let allocatable = status.allocatable.take();
         let capacity = status.capacity.take().filter(|_| allocatable.is_none());
@@ -101,8 +103,7 @@ fn slim_node(node: &mut Node) {
     }
 }
 
-/// Says what the API means by a field that is left out, where a file means something else by it: a ClusterQueue without a selector takes
-/// nobody, which Kueue reads as null.
+/// Makes API defaults explicit that differ from those of a file: a ClusterQueue of the API without a namespace selector selects no namespace.
 pub fn apply_api_defaults(object: &mut Object) {
     if let Object::ClusterQueue(queue) = object
         && queue.spec.namespace_selector.is_none()
@@ -118,9 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_decision_reads_is_not_kept() {
+    fn fields_that_no_decision_reads_are_removed() {
         let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "a", "annotations": {APPLIED: "{}", "scheduling.example/asked": "for"}},
+            "metadata": {"name": "a", "annotations": {LAST_APPLIED: "{}", "example.com/owner": "team"}},
             "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
             "status": {
                 "phase": "Running",
@@ -130,7 +131,7 @@ mod tests {
         }))
         .expect("a pod");
         let kept: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "a", "annotations": {"scheduling.example/asked": "for"}},
+            "metadata": {"name": "a", "annotations": {"example.com/owner": "team"}},
             "spec": {"nodeName": "n", "containers": [{"name": "main"}]},
             "status": {
                 "phase": "Running",
@@ -143,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_ask_for_the_same_share_what_says_so() {
-        let mut slim = ObjectTrimmer::default();
-        let mut keep = |name: &str, node: Option<&str>, grace: i64| {
+    fn equal_pods_share_their_spec() {
+        let mut trimmer = ObjectTrimmer::default();
+        let mut trimmed = |name: &str, node: Option<&str>, grace: i64| {
             let spec =
                 json!({"nodeName": node, "containers": [{"name": "main"}], "terminationGracePeriodSeconds": grace});
             let pod = json!({"metadata": {"name": name}, "spec": spec});
-            match slim.trim(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod"))) {
+            match trimmer.trim(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod"))) {
                 Object::Pod(pod) => pod,
                 other => panic!("{other:?} is no pod"),
             }
@@ -158,25 +159,25 @@ mod tests {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
-        let (a, b, other) = (keep("a", None, 30), keep("b", Some("node"), 30), keep("c", None, 60));
+        let (a, b, other) = (trimmed("a", None, 30), trimmed("b", Some("node"), 30), trimmed("c", None, 60));
         assert!(shared(&a, &b) && !shared(&a, &other));
         assert_eq!((a.node_name.as_deref(), b.node_name.as_deref()), (None, Some("node")));
         assert_eq!(other.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds), Some(60));
-        for at in 0..1_000 {
-            keep(&format!("one-{at}"), None, 100 + at);
+        for index in 0..1_000 {
+            trimmed(&format!("pod-{index}"), None, 100 + index);
         }
-        assert!(shared(&keep("d", None, 60), &keep("e", None, 60)));
-        let mut slim = ObjectTrimmer::default();
-        for at in 0..1_000 {
-            let containers = json!([{"name": format!("main-{at}")}]);
+        assert!(shared(&trimmed("d", None, 60), &trimmed("e", None, 60)));
+        let mut trimmer = ObjectTrimmer::default();
+        for index in 0..1_000 {
+            let containers = json!([{"name": format!("main-{index}")}]);
             let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers}});
-            slim.trim(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
+            trimmer.trim(Object::from(serde_json::from_value::<Pod>(pod).expect("a pod")));
         }
-        assert!(slim.specs.len() <= FORGOTTEN + 1, "{} are kept of which none is used", slim.specs.len());
+        assert!(trimmer.specs.len() <= MIN_UNUSED_KEPT + 1, "{} unused specs are kept", trimmer.specs.len());
     }
 
     #[test]
-    fn a_list_takes_no_more_than_it_needs() {
+    fn trimmed_list_has_no_spare_capacity() {
         let mut list = Some(vec![1, 2, 3, 4]);
         keep(&mut list, |item| *item == 1);
         assert_eq!(list.as_ref().map(|list| (list.len(), list.capacity())), Some((1, 1)));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_node_its_labels_taints_and_what_it_offers_are_kept() {
+    fn trimmed_node_keeps_labels_taints_and_allocatable() {
         let node: Node = serde_json::from_value(json!({
             "metadata": {"name": "n", "labels": {"zone": "a"}},
             "spec": {"unschedulable": true},

@@ -1,5 +1,5 @@
-//! Lists the objects of a kind and watches them: what happens to them becomes events, in order. After an interruption it goes on from
-//! where it was; where the server has forgotten that, it lists anew.
+//! Lists and watches the objects of one kind, and sends every change to the event queue, in order. An interrupted watch continues from its
+//! last version; if the API server no longer has that version, the kind is listed again.
 
 mod line;
 mod list;
@@ -20,9 +20,9 @@ use reprieve_api::kinds::Kind;
 use reprieve_scheduler::event::Event;
 use tracing::{debug, warn};
 
-use self::line::{Told, parse_line};
+use self::line::{LineContent, parse_line};
 use self::list::selector;
-use self::undecodable::LeftOut;
+use self::undecodable::UndecodableObjects;
 use crate::error::{has_code, problem};
 use crate::event_queue::EventQueue;
 use crate::messages::Message;
@@ -30,25 +30,24 @@ use crate::trim::ObjectTrimmer;
 
 pub use self::list::{Listed, get, is_dispensable, is_unknown_kind, list, list_all, probe};
 
-/// Room for a line that is kept for the next.
-const LONG_LINE: usize = 64 << 10;
-/// How long a watch lasts; silence for longer than that, and a little, is a dead connection.
+/// The capacity of the line buffer that is kept between lines.
+const KEPT_LINE_CAPACITY: usize = 64 << 10;
+/// The API server ends a watch after this time. A connection that is silent for longer, plus the grace, is dead.
 const WATCH_SECONDS: u32 = 240;
 const GRACE_SECONDS: u64 = 20;
-/// Between attempts: at first, and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// When the last word of the API about a kind came.
+/// The time of the last response of the API server about a kind, in milliseconds since the epoch; 0 before the first.
 #[derive(Clone, Debug, Default)]
 pub struct LastContact(Arc<AtomicI64>);
 
 impl LastContact {
-    fn beat(&self) {
+    fn touch(&self) {
         self.0.store(jiff::Timestamp::now().as_millisecond(), Ordering::Relaxed);
     }
 
-    /// How long ago that was; `None` while nothing was heard at all.
+    /// Seconds since the last response; `None` before the first.
     pub fn age_seconds(&self) -> Option<f64> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -57,84 +56,83 @@ impl LastContact {
     }
 }
 
-/// Watches a kind for ever.
-pub async fn watch(client: Client, kind: Kind, inbox: Arc<EventQueue>, pulse: LastContact, undecodable: Gauge) {
-    let left_out = LeftOut::new(undecodable);
-    Watch { client, kind, inbox, pulse, slim: ObjectTrimmer::default(), left_out }.run().await;
+/// Lists and watches a kind until the task is aborted.
+pub async fn watch(client: Client, kind: Kind, queue: Arc<EventQueue>, contact: LastContact, undecodable: Gauge) {
+    let undecodable = UndecodableObjects::new(undecodable);
+    Watch { client, kind, queue, contact, trimmer: ObjectTrimmer::default(), undecodable }.run().await;
 }
 
 struct Watch {
     client: Client,
     kind: Kind,
-    inbox: Arc<EventQueue>,
-    pulse: LastContact,
-    slim: ObjectTrimmer,
-    left_out: LeftOut,
+    queue: Arc<EventQueue>,
+    contact: LastContact,
+    trimmer: ObjectTrimmer,
+    undecodable: UndecodableObjects,
 }
 
-/// How a watch ended.
 enum WatchEnd {
-    /// It can go on from where it was.
+    /// The watch can continue from its last version.
     Interrupted,
-    /// The server has forgotten where it was.
-    Forgotten,
-    /// A line cannot be read, so that nobody knows what was missed.
+    /// The API server no longer has the version.
+    Expired,
+    /// A line cannot be decoded, so that a change may be missing.
     Unreadable,
 }
 
 impl Watch {
     async fn run(&mut self) {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = MIN_BACKOFF;
         loop {
             let mut objects = Vec::new();
-            match list(&self.client, self.kind, &mut self.slim, &mut |page| objects.extend(page)).await {
+            match list(&self.client, self.kind, &mut self.trimmer, &mut |page| objects.extend(page)).await {
                 Ok(Listed { version, undecodable }) => {
-                    pause = FIRST_PAUSE;
-                    self.pulse.beat();
-                    self.left_out.listed(undecodable);
+                    backoff = MIN_BACKOFF;
+                    self.contact.touch();
+                    self.undecodable.replace_all(undecodable);
                     debug!(kind = ?self.kind, objects = objects.len(), version, "listed");
-                    self.inbox.push(Message::Event(Event::Listed { kind: self.kind, objects, version }));
+                    self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects, version }));
                     self.watch_until_expired(version).await;
                 }
                 Err(error) if is_dispensable(self.kind, &error) => {
-                    self.pulse.beat();
-                    self.inbox.push(Message::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
-                    tokio::time::sleep(LONGEST_PAUSE).await;
+                    self.contact.touch();
+                    self.queue.push(Message::Event(Event::Listed { kind: self.kind, objects: Vec::new(), version: 0 }));
+                    tokio::time::sleep(MAX_BACKOFF).await;
                 }
                 Err(error) => {
                     warn!(kind = ?self.kind, error = problem(&error), "cannot list");
-                    tokio::time::sleep(pause).await;
-                    pause = LONGEST_PAUSE.min(pause * 2);
+                    tokio::time::sleep(backoff).await;
+                    backoff = MAX_BACKOFF.min(backoff * 2);
                 }
             }
         }
     }
 
-    /// Watches from a version on, until the server has forgotten it.
+    /// Watches from a version on, until the kind has to be listed again.
     async fn watch_until_expired(&mut self, mut version: u64) {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = MIN_BACKOFF;
         loop {
             let (before, began) = (version, Instant::now());
             match self.watch_once(&mut version).await {
-                Ok(WatchEnd::Forgotten) => {
-                    warn!(kind = ?self.kind, version, "the server has forgotten this version; all are listed anew");
+                Ok(WatchEnd::Expired) => {
+                    warn!(kind = ?self.kind, version, "the API server no longer has this version; listing again");
                     return;
                 }
-                Ok(WatchEnd::Unreadable) => return tokio::time::sleep(LONGEST_PAUSE).await,
+                Ok(WatchEnd::Unreadable) => return tokio::time::sleep(MAX_BACKOFF).await,
                 Ok(WatchEnd::Interrupted) => {}
-                Err(error) => warn!(kind = ?self.kind, error = problem(&error), "the watch was interrupted"),
+                Err(error) => warn!(kind = ?self.kind, error = problem(&error), "watch interrupted"),
             }
-            // One that lasted for long ended because nothing happened.
-            if version == before && began.elapsed() < LONGEST_PAUSE {
-                tokio::time::sleep(pause).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
+            // A watch that lasted long and had no events is healthy.
+            if version == before && began.elapsed() < MAX_BACKOFF {
+                tokio::time::sleep(backoff).await;
+                backoff = MAX_BACKOFF.min(backoff * 2);
             } else {
-                pause = FIRST_PAUSE;
+                backoff = MIN_BACKOFF;
             }
         }
     }
 
-    async fn watch_once(&mut self, at: &mut u64) -> Result<WatchEnd, kube::Error> {
+    async fn watch_once(&mut self, version: &mut u64) -> Result<WatchEnd, kube::Error> {
         let params = WatchParams {
             bookmarks: true,
             timeout: Some(WATCH_SECONDS),
@@ -142,38 +140,38 @@ impl Watch {
             ..WatchParams::default()
         };
         let path = Request::new(self.kind.resource().path(None));
-        let mut request = path.watch(&params, &at.to_string()).map_err(kube::Error::BuildRequest)?;
-        // Each line would be compressed by itself, and not all that takes it apart knows that.
+        let mut request = path.watch(&params, &version.to_string()).map_err(kube::Error::BuildRequest)?;
+        // The decompression layer cannot decode a stream that the API server flushes after each line.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let stream = match self.client.request_stream(request).await {
             Ok(stream) => stream,
-            Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Forgotten),
+            Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Expired),
             Err(error) => return Err(error),
         };
         let mut stream = std::pin::pin!(stream);
-        let silence = Duration::from_secs(u64::from(WATCH_SECONDS) + GRACE_SECONDS);
+        let max_silence = Duration::from_secs(u64::from(WATCH_SECONDS) + GRACE_SECONDS);
         let mut line = Vec::new();
         loop {
             line.clear();
-            line.shrink_to(LONG_LINE);
-            let Ok(read) = tokio::time::timeout(silence, stream.read_until(b'\n', &mut line)).await else {
+            line.shrink_to(KEPT_LINE_CAPACITY);
+            let Ok(read) = tokio::time::timeout(max_silence, stream.read_until(b'\n', &mut line)).await else {
                 return Ok(WatchEnd::Interrupted);
             };
-            // The last line may have been cut off.
+            // The last line may be incomplete.
             if read.map_err(kube::Error::ReadEvents)? == 0 || !line.ends_with(b"\n") {
                 return Ok(WatchEnd::Interrupted);
             }
-            self.pulse.beat();
-            match parse_line(self.kind, &line, &mut self.slim, at) {
-                Ok(Told::Event(event)) => {
-                    self.left_out.forget(&event);
-                    self.inbox.push(Message::Event(event));
+            self.contact.touch();
+            match parse_line(self.kind, &line, &mut self.trimmer, version) {
+                Ok(LineContent::Event(event)) => {
+                    self.undecodable.remove(&event);
+                    self.queue.push(Message::Event(event));
                 }
-                Ok(Told::Undecodable(object)) => self.left_out.add(object),
-                Ok(Told::Nothing) => {}
-                Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Forgotten),
+                Ok(LineContent::Undecodable(object)) => self.undecodable.add(object),
+                Ok(LineContent::Nothing) => {}
+                Err(error) if has_code(&error, 410) => return Ok(WatchEnd::Expired),
                 Err(error @ kube::Error::SerdeError(_)) => {
-                    warn!(kind = ?self.kind, error = problem(&error), "a line of the watch cannot be read; all are listed anew");
+                    warn!(kind = ?self.kind, error = problem(&error), "cannot decode a line of the watch; listing again");
                     return Ok(WatchEnd::Unreadable);
                 }
                 Err(error) => return Err(error),

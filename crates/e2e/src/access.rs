@@ -1,23 +1,23 @@
-//! Who may talk to the API server, and how: keys, tokens and kubeconfigs.
+//! The users of the API server: keys, tokens and kubeconfigs.
 
 use std::fs;
 use std::path::Path;
 
-/// Somebody the API server knows.
+/// A user of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// May do everything.
+    /// Has all permissions.
     Admin,
-    /// The service account of `reprieve run`, as the chart names it: it may do what the chart's roles say, and no more.
+    /// The service account of `reprieve run`, with the permissions of the chart's roles.
     Run,
-    /// Somebody who has no rights but those that a test binds to the user `planner`.
+    /// The user `planner`, with the permissions that a test binds to it.
     Planner,
 }
 
 impl User {
     const ALL: [Self; 3] = [Self::Admin, Self::Run, Self::Planner];
 
-    /// The file in the control plane's folder.
+    /// The file name in the control plane's folder.
     pub(crate) fn kubeconfig(self) -> &'static str {
         match self {
             Self::Admin => "admin.kubeconfig",
@@ -34,7 +34,7 @@ impl User {
         }
     }
 
-    /// The user and its groups, as Kubernetes would name them.
+    /// The names of the user and its groups.
     fn identity(self) -> (&'static str, &'static str) {
         match self {
             Self::Admin => ("admin", "system:masters"),
@@ -47,14 +47,14 @@ impl User {
     }
 }
 
-/// Writes the key for service accounts, `tokens.csv`, and a kubeconfig for each user. The API server's certificate is in `certificates`,
-/// once it has written it.
+/// Writes the key for service accounts, `tokens.csv`, and a kubeconfig for each user. The API server
+/// writes its certificate to `certificates`.
 pub fn write(folder: &Path, api_server: &str) {
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     };
-    let key = rcgen::KeyPair::generate().expect("a key can be made");
+    let key = rcgen::KeyPair::generate().expect("a key can be generated");
     write("service-accounts.key", &key.serialize_pem());
     write("service-accounts.pub", &key.public_key_pem());
     let token = |user: User| {

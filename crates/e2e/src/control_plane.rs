@@ -1,4 +1,4 @@
-//! One control plane: its processes, its folder, its ports.
+//! A control plane: its processes, folder and ports.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::{Process, User, access, cpu_seconds, etcd, eventually, programs};
 
-/// Gone, with all its processes, when it is dropped. If the test fails, the logs stay, and it says where.
+/// A control plane. Dropping it ends all its processes. If the test fails, the logs stay, and their path is printed.
 pub struct ControlPlane {
     client: Client,
-    /// The store, then the controllers and the kubelets.
+    /// etcd, then the controllers and the kubelets.
     processes: Vec<Process>,
     api_server: Option<Process>,
     api_port: u16,
@@ -26,19 +26,19 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one and waits until it is ready and has Reprieve's custom resources. The logs are found by the test's name.
+    /// Starts a control plane, and waits until it is ready and has Reprieve's custom resources. The folder of the logs has the test's name.
     pub async fn start(test: &str) -> Self {
         let control_plane = Self::start_bare(test).await;
         control_plane.install_custom_resources().await;
         control_plane
     }
 
-    /// The same without custom resources.
+    /// Starts a control plane without custom resources.
     pub async fn start_bare(test: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("reprieve-e2e-").tempdir().expect("a folder can be made");
+        let folder = tempfile::Builder::new().prefix("reprieve-e2e-").tempdir().expect("a folder can be created");
         let logs = programs::logs().join(test);
-        let _ = fs::remove_dir_all(&logs); // those of an earlier failure
-        fs::create_dir_all(&logs).expect("the folder of the logs can be made");
+        let _ = fs::remove_dir_all(&logs); // from an earlier failure
+        fs::create_dir_all(&logs).expect("the folder of the logs can be created");
         let (api_port, etcd_port) = (free_port(), free_port());
         access::write(folder.path(), &format!("https://127.0.0.1:{api_port}"));
         let etcd = start_etcd(&folder, &logs, etcd_port);
@@ -50,12 +50,12 @@ impl ControlPlane {
         control_plane
     }
 
-    /// A client that may do everything.
+    /// A client with all permissions.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// A client that may do what this user may.
+    /// A client with the permissions of this user.
     pub async fn client_of(&self, user: User) -> Client {
         let config = config(&self.kubeconfig(user)).await.expect("the API server has a certificate");
         Client::try_from(config).expect("a client")
@@ -66,21 +66,21 @@ impl ControlPlane {
         self.folder.path().join(user.kubeconfig())
     }
 
-    /// A folder for files of the test's own, which goes with the control plane.
+    /// A folder for the test's files, which is removed with the control plane.
     pub fn folder(&self) -> PathBuf {
         let folder = self.folder.path().join("files");
-        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::create_dir_all(&folder).expect("a folder can be created");
         folder
     }
 
-    /// Starts `reprieve` with these arguments and the rights of this user. Two at a time need two names.
+    /// Starts `reprieve` with these arguments as this user. Each running process needs its own name.
     pub fn reprieve(&self, name: &str, user: User, arguments: &[&str]) -> Process {
         let kubeconfig = format!("--kubeconfig={}", self.kubeconfig(user).display());
-        let arguments = arguments.iter().map(|word| (*word).to_owned()).chain([kubeconfig]).collect::<Vec<_>>();
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).chain([kubeconfig]).collect::<Vec<_>>();
         Process::start(name, &programs::reprieve(), &arguments, &self.logs)
     }
 
-    /// Starts the scheduler of Kubernetes, to compare with.
+    /// Starts kube-scheduler, for comparisons.
     pub fn kube_scheduler(&self) -> Process {
         let arguments = [
             format!("--kubeconfig={}", self.kubeconfig(User::Admin).display()),
@@ -93,17 +93,17 @@ impl ControlPlane {
         Process::start("kube-scheduler", &programs::program("kube-scheduler"), &arguments, &self.logs)
     }
 
-    /// The processor time that it has used.
+    /// The CPU time of all its processes.
     pub fn cpu_seconds(&self) -> f64 {
         self.processes.iter().chain(&self.api_server).map(|process| cpu_seconds(process.id())).sum()
     }
 
-    /// Stops the controllers and the kubelets: nothing happens any more but what is asked of the API server.
+    /// Stops the controllers and the kubelets, so that objects change only by requests of the test and its schedulers.
     pub fn stop_controllers(&mut self) {
         self.processes.truncate(1);
     }
 
-    /// Kills the API server: all connections break, and no new one can be made.
+    /// Kills the API server: all connections break, and no new one can be opened.
     pub fn stop_api_server(&mut self) {
         self.api_server.take().expect("the API server runs").kill();
     }
@@ -116,14 +116,14 @@ impl ControlPlane {
         self.api_server = Some(api_server);
     }
 
-    /// The API server is away for a moment, and comes back without its history: whoever watches on from where it was is told 410 Gone.
+    /// Restarts the API server without its history: a watch that continues from an earlier version gets 410 Gone.
     pub async fn forget_history(&mut self) {
         self.stop_api_server();
         etcd::compact(self.etcd_port);
         self.start_api_server().await;
     }
 
-    /// Fails if a part of it has ended.
+    /// Panics if one of the processes has ended.
     pub fn check(&mut self) {
         self.processes.iter_mut().chain(&mut self.api_server).for_each(Process::check);
     }
@@ -139,7 +139,7 @@ impl ControlPlane {
             "--secure-port=0".to_owned(),
             "--kube-api-qps=1000".to_owned(),
             "--kube-api-burst=1000".to_owned(),
-            // Nodes without a kubelet send no signs of life.
+            // Nodes without a kubelet send no heartbeats.
             "--node-monitor-grace-period=24h".to_owned(),
         ];
         let program = programs::program("kube-controller-manager");
@@ -158,7 +158,7 @@ impl ControlPlane {
 
     async fn install_custom_resources(&self) {
         let folder = programs::root().join("deploy/crds");
-        let files = fs::read_dir(&folder).expect("deploy/crds is there");
+        let files = fs::read_dir(&folder).expect("deploy/crds exists");
         let text = |entry: io::Result<fs::DirEntry>| fs::read_to_string(entry?.path());
         let texts: io::Result<Vec<String>> = files.map(text).collect();
         self.apply(&texts.expect("the files can be read").join("\n---\n")).await;
@@ -212,7 +212,7 @@ fn start_api_server(folder: &TempDir, logs: &Path, port: u16, etcd_port: u16) ->
         format!("--service-account-key-file={}", path("service-accounts.pub")),
         format!("--token-auth-file={}", path("tokens.csv")),
         "--authorization-mode=RBAC".to_owned(),
-        // Pods need no token: nothing runs in them.
+        // Pods need no token because no container runs.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--runtime-config=scheduling.k8s.io/v1beta1=true".to_owned(),
         "--feature-gates=GenericWorkload=true".to_owned(),
@@ -220,8 +220,8 @@ fn start_api_server(folder: &TempDir, logs: &Path, port: u16, etcd_port: u16) ->
     Process::start("kube-apiserver", &programs::program("kube-apiserver"), &arguments, logs)
 }
 
-/// A client of the API server, once that is ready. It is made anew for each attempt: the certificate may have been read before all of it
-/// was written.
+/// Waits until the API server is ready and returns a client. Each attempt creates a new client, because an earlier one may have read an incomplete
+/// certificate.
 async fn ready_client(kubeconfig: &Path, api_server: &mut Process) -> Client {
     eventually("the API server is ready", async || {
         api_server.check();
@@ -232,19 +232,19 @@ async fn ready_client(kubeconfig: &Path, api_server: &mut Process) -> Client {
     .await
 }
 
-/// None while the API server has written no certificate.
+/// `None` while the API server has not written its certificate.
 async fn config(kubeconfig: &Path) -> Option<Config> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.ok()
 }
 
-/// A port that nobody listens at, from a range out of which the kernel gives none to outgoing connections.
+/// A free port, from a range that the kernel does not use for outgoing connections.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let of_this_process = std::process::id() % 1_000 * 10;
+    let process_offset = std::process::id() % 1_000 * 10;
     loop {
         let next = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(20_000 + (of_this_process + next) % 10_000).expect("below 30,000");
+        let port = u16::try_from(20_000 + (process_offset + next) % 10_000).expect("below 30,000");
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

@@ -1,15 +1,15 @@
-//! Waiting for what a test expects.
+//! Waits for a condition.
 
 use std::time::{Duration, Instant};
 
-/// Asks until there is an answer, and fails when there is none after a minute.
-pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+/// Calls `check` until it returns a value, and panics if it has not after a minute.
+pub async fn eventually<T>(condition: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
-        if let Some(answer) = ask().await {
-            return answer;
+        if let Some(value) = check().await {
+            return value;
         }
-        assert!(Instant::now() < end, "after a minute it still does not hold that {what}");
+        assert!(Instant::now() < end, "not true after a minute: {condition}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

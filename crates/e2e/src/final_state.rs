@@ -1,35 +1,35 @@
-//! What must hold of gangs that each take whole nodes, when everything has come to rest: told from the objects of the API alone.
+//! Checks the final state of a cluster of gangs whose pods take a whole node each, from the objects in the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 
-use crate::fixtures::{is_bound, is_leaving};
+use crate::fixtures::{is_bound, is_terminating};
 
-/// A gang, as it was created.
+/// A gang as created.
 #[derive(Clone, Copy, Debug)]
 pub struct Gang {
-    /// Its class of priority: a higher one may preempt a lower one.
+    /// The priority of all its pods.
     pub priority: i32,
-    /// How many pods it has, all of which it needs.
+    /// The number of pods, all of which the gang needs.
     pub size: usize,
 }
 
-/// All gangs that ever were, by name. Their pods have the name as their label `app`.
+/// All gangs that were created, by name. Their pods have the name as label `app`.
 pub type GangSet = BTreeMap<String, Gang>;
 
-/// What does not hold.
+/// The violated conditions.
 pub fn problems(pods: &[Pod], events: &[Event], gangs: &GangSet) -> Vec<String> {
     let mut problems = capacity(pods);
     problems.extend(whole_gangs(pods, gangs));
-    problems.extend(pods.iter().flat_map(at_rest));
+    problems.extend(pods.iter().flat_map(settled));
     problems.extend(lawful(events, gangs));
     problems
 }
 
-/// The gangs that have pods and no node, by name.
-pub fn waiting(pods: &[Pod]) -> BTreeSet<&str> {
+/// The names of the gangs with pods that are not bound.
+pub fn pending(pods: &[Pod]) -> BTreeSet<&str> {
     pods.iter().filter(|pod| !is_bound(pod)).map(gang_of).collect()
 }
 
@@ -41,8 +41,8 @@ fn capacity(pods: &[Pod]) -> Vec<String> {
             by_node.entry(node).or_default().push(name_of(pod));
         }
     }
-    let crowded = by_node.into_iter().filter(|(_, pods)| pods.len() > 1);
-    crowded.map(|(node, pods)| format!("capacity: {node} has {}", pods.join(" and "))).collect()
+    let overfull = by_node.into_iter().filter(|(_, pods)| pods.len() > 1);
+    overfull.map(|(node, pods)| format!("capacity: {node} has {}", pods.join(" and "))).collect()
 }
 
 /// A gang runs whole or not at all.
@@ -56,30 +56,32 @@ fn whole_gangs(pods: &[Pod], gangs: &GangSet) -> Vec<String> {
     partly.map(|(gang, bound)| format!("whole gangs: {bound} of {} pods of {gang} run", size(gang))).collect()
 }
 
-/// Nobody is on the way out, was told to yield and stays, is meant for a node that is not made free, or waits without a word.
-fn at_rest(pod: &Pod) -> Vec<String> {
+/// No pod is terminating, is a marked victim that stays, has a nomination without being bound, or is pending without a reason.
+fn settled(pod: &Pod) -> Vec<String> {
     let name = name_of(pod);
     let annotations = pod.metadata.annotations.as_ref();
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let says_why = conditions
+    let has_reason = conditions
         .iter()
         .any(|condition| condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable"));
     let nominated = status.and_then(|status| status.nominated_node_name.as_deref()).filter(|node| !node.is_empty());
     [
-        is_leaving(pod).then(|| format!("rest: {name} is still leaving")),
+        is_terminating(pod).then(|| format!("settled: {name} is terminating")),
         annotations
-            .is_some_and(|notes| notes.contains_key("reprieve.dev/preempted-for"))
-            .then(|| format!("standing: {name} was told to yield, and stays")),
-        nominated.filter(|_| !is_bound(pod)).map(|node| format!("standing: {name} is meant for {node}, and waits")),
-        (!is_bound(pod) && !says_why).then(|| format!("accounted: {name} waits, and nobody says why")),
+            .is_some_and(|annotations| annotations.contains_key("reprieve.dev/preempted-for"))
+            .then(|| format!("settled: {name} is marked as a victim and not evicted")),
+        nominated
+            .filter(|_| !is_bound(pod))
+            .map(|node| format!("settled: {name} is nominated to {node} and not bound")),
+        (!is_bound(pod) && !has_reason).then(|| format!("reasons: {name} is pending without a reason")),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// Whoever yielded did so for somebody above, and for nobody else.
+/// Every victim has a lower priority than its preemptor, and was preempted once.
 fn lawful(events: &[Event], gangs: &GangSet) -> Vec<String> {
     let mut preemptors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for event in preemptions(events) {
@@ -97,17 +99,20 @@ fn lawful(events: &[Event], gangs: &GangSet) -> Vec<String> {
             _ => false,
         };
         problems.extend(
-            preemptors.iter().filter(|one| !lower(one)).map(|one| format!("lawful: {victim} yielded for {one}")),
+            preemptors
+                .iter()
+                .filter(|name| !lower(name))
+                .map(|name| format!("lawful: {victim} was preempted by {name}")),
         );
         if preemptors.len() > 1 {
             let all = preemptors.into_iter().collect::<Vec<_>>().join(" and ");
-            problems.push(format!("evicted once: {victim} yielded for {all}"));
+            problems.push(format!("evicted once: {victim} was preempted by {all}"));
         }
     }
     problems
 }
 
-/// The events that say of a pod that it yielded.
+/// The events about preempted pods.
 pub fn preemptions(events: &[Event]) -> impl Iterator<Item = &Event> {
     events.iter().filter(|event| event.reason.as_deref() == Some("Preempted"))
 }
@@ -139,12 +144,12 @@ mod tests {
         serde_json::from_value(pod).expect("a pod")
     }
 
-    fn waits() -> Value {
-        let says = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"});
-        json!({"status": {"conditions": [says]}})
+    fn pending_with_reason() -> Value {
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"});
+        json!({"status": {"conditions": [condition]}})
     }
 
-    fn yielded(victim: &str, preemptor: &str) -> Event {
+    fn preempted(victim: &str, preemptor: &str) -> Event {
         let event = json!({
             "metadata": {}, "eventTime": null, "reason": "Preempted",
             "regarding": {"name": victim}, "related": {"name": preemptor},
@@ -159,34 +164,38 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_no_problem() {
-        let pods =
-            [pod("low-0", json!({"nodeName": "a"})), pod("low-1", json!({"nodeName": "b"})), pod("one-0", waits())];
-        assert_eq!(found(&pods, &[yielded("one-0", "high")]), Vec::<String>::new());
-        assert_eq!(waiting(&pods), BTreeSet::from(["one"]));
+    fn valid_state_has_no_problems() {
+        let pods = [
+            pod("low-0", json!({"nodeName": "a"})),
+            pod("low-1", json!({"nodeName": "b"})),
+            pod("one-0", pending_with_reason()),
+        ];
+        assert_eq!(found(&pods, &[preempted("one-0", "high")]), Vec::<String>::new());
+        assert_eq!(pending(&pods), BTreeSet::from(["one"]));
     }
 
     #[test]
-    fn what_does_not_hold_is_found() {
+    fn violations_are_found() {
         let bound = |name, node: &str| pod(name, json!({"nodeName": node}));
-        let (mut leaves, mut meant, mut told) = (waits(), waits(), waits());
-        leaves["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
-        meant["status"]["nominatedNodeName"] = json!("a");
-        told["metadata"] = json!({"annotations": {"reprieve.dev/preempted-for": "x"}});
+        let (mut terminating, mut nominated, mut marked) =
+            (pending_with_reason(), pending_with_reason(), pending_with_reason());
+        terminating["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        nominated["status"]["nominatedNodeName"] = json!("a");
+        marked["metadata"] = json!({"annotations": {"reprieve.dev/preempted-for": "x"}});
         for (pods, problem) in [
             (vec![bound("one-0", "a"), bound("high-0", "a")], "capacity: a has one-0 and high-0"),
-            (vec![bound("low-0", "a"), pod("low-1", waits())], "whole gangs: 1 of 2 pods of low run"),
+            (vec![bound("low-0", "a"), pod("low-1", pending_with_reason())], "whole gangs: 1 of 2 pods of low run"),
             (vec![bound("low-0", "a")], "whole gangs: 1 of 2 pods of low run"),
-            (vec![pod("one-0", leaves)], "rest: one-0 is still leaving"),
-            (vec![pod("one-0", told)], "standing: one-0 was told to yield, and stays"),
-            (vec![pod("one-0", meant)], "standing: one-0 is meant for a, and waits"),
-            (vec![pod("one-0", json!({}))], "accounted: one-0 waits, and nobody says why"),
+            (vec![pod("one-0", terminating)], "settled: one-0 is terminating"),
+            (vec![pod("one-0", marked)], "settled: one-0 is marked as a victim and not evicted"),
+            (vec![pod("one-0", nominated)], "settled: one-0 is nominated to a and not bound"),
+            (vec![pod("one-0", json!({}))], "reasons: one-0 is pending without a reason"),
         ] {
             assert_eq!(found(&pods, &[]), [problem]);
         }
-        assert_eq!(found(&[], &[yielded("high-0", "low")]), ["lawful: high-0 yielded for low"]);
-        assert_eq!(found(&[], &[yielded("high-0", "high")]), ["lawful: high-0 yielded for high"]);
-        let twice = [yielded("one-0", "high"), yielded("one-0", "high"), yielded("one-0", "higher")];
-        assert_eq!(found(&[], &twice), ["evicted once: one-0 yielded for high and higher"]);
+        assert_eq!(found(&[], &[preempted("high-0", "low")]), ["lawful: high-0 was preempted by low"]);
+        assert_eq!(found(&[], &[preempted("high-0", "high")]), ["lawful: high-0 was preempted by high"]);
+        let twice = [preempted("one-0", "high"), preempted("one-0", "high"), preempted("one-0", "higher")];
+        assert_eq!(found(&[], &twice), ["evicted once: one-0 was preempted by high and higher"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the scenarios have in common: classes, gangs, pods, and what becomes of them.
+//! Common objects and waits of the tests: priority classes, gangs, pods, and `reprieve run`.
 
 use std::fs;
 
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 
 use crate::{ControlPlane, Process, User, eventually};
 
-/// What a test's scheduler is called.
+/// The schedulerName of the tests.
 pub const SCHEDULER: &str = "reprieve";
 
-/// Two classes of priority.
+/// Two priority classes.
 pub const CLASSES: &str = "\
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: low}, value: 100}
 ---
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
 ";
 
-/// A pod with GPUs.
+/// Builds a pod with GPUs.
 #[derive(Clone, Debug)]
 pub struct Fixture {
     pod: Value,
 }
 
 impl Fixture {
-    /// A pod of this name and class that asks for so many GPUs, and goes a second after it is told to.
+    /// A pod that requests GPUs and terminates one second after its deletion.
     pub fn pod(name: &str, class: &str, gpus: u32) -> Self {
         let amount = json!({"nvidia.com/gpu": gpus.to_string()});
         let pod = json!({
@@ -47,68 +47,68 @@ impl Fixture {
         Self { pod }
     }
 
-    /// The same as a member of a PodGroup.
+    /// Makes the pod a member of a PodGroup.
     pub fn of_group(mut self, group: &str) -> Self {
         self.pod["spec"]["schedulingGroup"] = json!({"podGroupName": group});
         self.pod["metadata"]["labels"]["app"] = json!(group);
         self
     }
 
-    /// The same with a label.
+    /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.pod["metadata"]["labels"][key] = json!(value);
         self
     }
 
-    /// The same without labels.
+    /// Removes all labels.
     pub fn unlabelled(mut self) -> Self {
         self.pod["metadata"]["labels"] = Value::Null;
         self
     }
 
-    /// The same, but it takes this long to go.
-    pub fn leaves_after(mut self, time: &str) -> Self {
+    /// Sets the time that the pod takes to terminate.
+    pub fn terminates_after(mut self, time: &str) -> Self {
         self.pod["metadata"]["annotations"]["e2e.reprieve.dev/leaves-after"] = json!(time);
         self
     }
 
-    /// The same, but it goes at once, without a kubelet.
-    pub fn leaves_at_once(mut self) -> Self {
+    /// Makes the API server remove the pod at once when it is deleted, without a kubelet.
+    pub fn terminates_at_once(mut self) -> Self {
         self.pod["spec"]["terminationGracePeriodSeconds"] = json!(0);
         self
     }
 
-    /// The same in another namespace.
+    /// Sets the namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.pod["metadata"]["namespace"] = json!(namespace);
         self
     }
 
-    /// The same with so many thousandths of a core in place of GPUs.
+    /// Requests thousandths of a CPU instead of GPUs.
     pub fn cpu(mut self, millis: u32) -> Self {
         self.pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": format!("{millis}m")}});
         self
     }
 
-    /// The same, on a node already.
+    /// Binds the pod to a node.
     pub fn on(mut self, node: &str) -> Self {
         self.pod["spec"]["nodeName"] = json!(node);
         self
     }
 
-    /// The same for another scheduler.
+    /// Sets the schedulerName.
     pub fn scheduler(mut self, name: &str) -> Self {
         self.pod["spec"]["schedulerName"] = json!(name);
         self
     }
 
-    /// As the API takes it.
+    /// The Pod object.
     pub fn build(&self) -> Pod {
         serde_json::from_value(self.pod.clone()).expect("a pod")
     }
 }
 
-/// A PodGroup that yields only whole.
+/// A PodGroup that is evicted whole.
 pub fn group(name: &str, class: &str, min: usize) -> String {
     format!(
         "{{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {{name: {name}}}, spec: {{priorityClassName: {class}, \
@@ -117,7 +117,7 @@ pub fn group(name: &str, class: &str, min: usize) -> String {
 }
 
 impl ControlPlane {
-    /// Starts `reprieve run`: one profile `reprieve`, no election, text logs; `more` are further lines of its configuration.
+    /// Starts `reprieve run` with one profile `reprieve`, without leader election, with text logs. `more` has further lines of the configuration.
     pub fn run(&self, name: &str, user: User, policy: &str, more: &str) -> Process {
         let election = if more.contains("leaderElection") { "" } else { "leaderElection: {enabled: false}\n" };
         let text = format!(
@@ -132,22 +132,22 @@ impl ControlPlane {
     /// Creates a gang: a PodGroup and its pods `NAME-0`, `NAME-1`, …
     pub async fn create_gang(&self, name: &str, class: &str, size: usize, gpus: u32) {
         self.apply(&group(name, class, size)).await;
-        let pods = (0..size).map(|at| Fixture::pod(&format!("{name}-{at}"), class, gpus).of_group(name).build());
+        let pods = (0..size).map(|index| Fixture::pod(&format!("{name}-{index}"), class, gpus).of_group(name).build());
         self.create_pods("default", pods.collect()).await;
     }
 
-    /// The pods whose label `app` is this.
+    /// The pods with this label `app`.
     pub async fn pods_of(&self, app: &str) -> Vec<Pod> {
         let pods: Api<Pod> = Api::all(self.client().clone());
         let found = pods.list(&ListParams::default().labels(&format!("app={app}"))).await;
         found.map(|list| list.items).unwrap_or_default()
     }
 
-    /// Waits until so many pods of an application are bound and not on their way out.
+    /// Waits until exactly this many pods of an application are bound and not terminating.
     pub async fn runs(&self, app: &str, count: usize) {
         eventually(&format!("{count} pods of {app} run"), async || {
             let pods = self.pods_of(app).await;
-            (pods.iter().filter(|pod| is_bound(pod) && !is_leaving(pod)).count() == count).then_some(())
+            (pods.iter().filter(|pod| is_bound(pod) && !is_terminating(pod)).count() == count).then_some(())
         })
         .await;
     }
@@ -163,7 +163,7 @@ pub fn is_bound(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
-/// Whether a pod is on its way out.
-pub fn is_leaving(pod: &Pod) -> bool {
+/// Whether a pod is terminating.
+pub fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }

@@ -1,7 +1,7 @@
-//! A real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager, and kwok in the role of all kubelets.
+//! A real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager, and kwok in place of all kubelets.
 //!
-//! `cargo xtask e2e` builds these programs and runs the tests. A test has a control plane of its own, because nodes belong to no
-//! namespace. What cannot be had is a panic with the reason: this is code for tests only.
+//! `cargo xtask e2e` builds these programs and runs the tests. Each test has a control plane of its own, because nodes have
+//! no namespace. Failures are panics with the reason: this crate is only for tests.
 
 mod access;
 mod control_plane;

@@ -1,4 +1,4 @@
-//! Objects into the API server, and out of it.
+//! Creates objects in the API server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -16,15 +16,14 @@ use serde_json::{Value, json};
 
 use crate::{ControlPlane, User, eventually, root};
 
-/// How many requests are under way at once.
-const IN_FLIGHT: usize = 32;
+const MAX_IN_FLIGHT: usize = 32;
 
 impl ControlPlane {
     /// Applies all objects of a YAML text. Objects without a namespace are in `default`.
     pub async fn apply(&self, yaml: &str) {
         let mut known: HashMap<GroupVersionKind, (ApiResource, ApiCapabilities)> = HashMap::new();
         for object in objects(yaml) {
-            let types = object.types.as_ref().expect("an object says what it is");
+            let types = object.types.as_ref().expect("an object has apiVersion and kind");
             let kind = GroupVersionKind::try_from(types).expect("a group and a version");
             if !known.contains_key(&kind) {
                 let found = pinned_kind(self.client(), &kind).await;
@@ -49,7 +48,7 @@ impl ControlPlane {
     /// Applies the shipped manifests, and binds the planner to the role for planning.
     pub async fn apply_manifests(&self) {
         let manifests = fs::read_to_string(root().join("deploy/manifests/reprieve.yaml"));
-        self.apply(&manifests.expect("the manifests are there")).await;
+        self.apply(&manifests.expect("the manifests exist")).await;
         self.apply(
             "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: planner}, \
               roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reprieve-plan}, \
@@ -62,11 +61,11 @@ impl ControlPlane {
         eventually("the scheduler may read", async || nodes.list(&ListParams::default()).await.ok()).await;
     }
 
-    /// Creates nodes `PREFIX-0`, `PREFIX-1`, … that all have the same to give, and waits until they can be used.
+    /// Creates equal nodes `PREFIX-0`, `PREFIX-1`, …, and waits until they are ready.
     pub async fn create_nodes(&self, prefix: &str, count: usize, allocatable: &[(&str, &str)]) {
         let amounts: BTreeMap<&str, &str> = [("pods", "110")].into_iter().chain(allocatable.iter().copied()).collect();
-        let node = |at: usize| {
-            let name = format!("{prefix}-{at}");
+        let node = |index: usize| {
+            let name = format!("{prefix}-{index}");
             let node = json!({
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
                 "status": {"allocatable": amounts, "capacity": amounts},
@@ -83,7 +82,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// Creates pods, many at a time.
+    /// Creates pods with several requests in flight.
     pub async fn create_pods(&self, namespace: &str, pods: Vec<Pod>) {
         create_all(&Api::namespaced(self.client().clone(), namespace), pods).await;
     }
@@ -94,8 +93,8 @@ where
     K: Clone + Debug + Serialize + DeserializeOwned,
 {
     let parameters = PostParams::default();
-    let created = stream::iter(&objects).map(|object| api.create(&parameters, object)).buffer_unordered(IN_FLIGHT);
-    created.try_for_each(async |_| Ok(())).await.unwrap_or_else(|error| panic!("not created: {error}"));
+    let created = stream::iter(&objects).map(|object| api.create(&parameters, object)).buffer_unordered(MAX_IN_FLIGHT);
+    created.try_for_each(async |_| Ok(())).await.unwrap_or_else(|error| panic!("cannot create an object: {error}"));
 }
 
 fn is_ready(node: &Node) -> bool {

@@ -1,14 +1,14 @@
-//! Plain requests to a port of this machine.
+//! Plain HTTP requests to a local port.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// What a port answers to a GET; it must be a success.
+/// The body of the response to a GET, which must have status 200.
 pub fn get(port: u16, path: &str) -> String {
     request(port, &format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"))
 }
 
-/// What a port answers to a POST of JSON; it must be a success.
+/// The body of the response to a POST of JSON, which must have status 200.
 pub fn post(port: u16, path: &str, body: &str) -> String {
     let length = body.len();
     let head = format!(
@@ -18,11 +18,11 @@ pub fn post(port: u16, path: &str, body: &str) -> String {
 }
 
 fn request(port: u16, text: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-    stream.write_all(text.as_bytes()).expect("the request is taken");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer comes");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
-    assert!(head.lines().next().is_some_and(|line| line.contains(" 200 ")), "{text}: {answer}");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a server listens on the port");
+    stream.write_all(text.as_bytes()).expect("the request is sent");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response arrives");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response has a head");
+    assert!(head.lines().next().is_some_and(|line| line.contains(" 200 ")), "{text}: {response}");
     body.to_owned()
 }

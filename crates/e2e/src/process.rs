@@ -1,7 +1,7 @@
-//! Processes that do not outlive the test, however it ends.
+//! Processes that end with the test.
 //!
-//! They are killed when they are dropped. Where nothing is dropped, because the test itself was killed, the kernel kills them: `setpriv`
-//! asks it to, for the moment when the thread that started them ends. So one thread starts all of them and never ends.
+//! Dropping a process kills it. If the test itself is killed, the kernel kills its processes: `setpriv` requests that for the time when the thread
+//! that started them ends. For that reason one thread starts all processes and never ends.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A running program, with both of its outputs in a file.
+/// A running program with a log file for both of its outputs.
 pub struct Process {
     name: String,
     child: Child,
@@ -22,7 +22,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it. What it says is added to the log of that name.
+    /// Starts a program and appends its output to the log of that name.
     pub fn start(name: &str, program: &Path, arguments: &[String], logs: &Path) -> Self {
         let log = logs.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log).expect("a log can be written");
@@ -30,38 +30,38 @@ impl Process {
         command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(arguments);
         command.envs([("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")]); // as in the image
         command.stdin(Stdio::null()).stdout(file.try_clone().expect("a file can be opened twice")).stderr(file);
-        let child = spawn(command).unwrap_or_else(|error| panic!("setpriv (util-linux) could not be run: {error}"));
+        let child = spawn(command).unwrap_or_else(|error| panic!("cannot run setpriv (util-linux): {error}"));
         Self { name: name.to_owned(), child, log }
     }
 
-    /// What the kernel knows it by.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All that it has said.
+    /// The output so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// How it ended, if it did.
+    /// The exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("one's own child can be waited for")
+        self.child.try_wait().expect("a child process can be waited for")
     }
 
-    /// Kills it: it learns nothing of it.
+    /// Kills the process with SIGKILL.
     pub fn kill(mut self) {
         self.end();
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops the process with SIGTERM and waits until it has ended.
     pub async fn stop(mut self) -> ExitStatus {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         self.wait().await
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process has ended.
     pub async fn wait(&mut self) -> ExitStatus {
         for _ in 0..600 {
             if let Some(status) = self.ended() {
@@ -69,24 +69,24 @@ impl Process {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{} has not ended within a minute; its last words:\n{}", self.name, self.last_words());
+        panic!("{} has not ended within a minute; the end of its log:\n{}", self.name, self.end_of_log());
     }
 
-    /// Fails if it is not running.
+    /// Panics if the process has ended.
     pub fn check(&mut self) {
         if let Some(status) = self.ended() {
-            panic!("{} ended with {status}; its last words:\n{}", self.name, self.last_words());
+            panic!("{} ended with {status}; the end of its log:\n{}", self.name, self.end_of_log());
         }
     }
 
-    fn last_words(&self) -> String {
+    fn end_of_log(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
     fn end(&mut self) {
-        let _ = self.child.kill(); // it may have ended by itself
+        let _ = self.child.kill(); // fails if the process has already ended
         let _ = self.child.wait();
     }
 }
@@ -105,12 +105,12 @@ fn spawn(command: Command) -> io::Result<Child> {
         let (sender, receiver) = channel::<(Command, Answer)>();
         thread::spawn(move || {
             for (mut command, answer) in receiver {
-                let _ = answer.send(command.spawn()); // whoever asked has been killed
+                let _ = answer.send(command.spawn()); // fails if the caller has ended
             }
         });
         sender
     });
     let (sender, receiver) = channel();
-    starter.send((command, sender)).expect("the starter never ends");
-    receiver.recv().expect("the starter answers")
+    starter.send((command, sender)).expect("the starter thread never ends");
+    receiver.recv().expect("the starter thread answers")
 }

@@ -1,17 +1,17 @@
-//! What a process takes of the machine, as the kernel counts it.
+//! The CPU time and memory of a process, from the kernel.
 
 use std::fs;
 
-/// The processor time that it has used.
+/// The CPU time of a process.
 pub fn cpu_seconds(process: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may hold anything; the fields are counted from behind it.
+    // The name in parentheses may contain spaces, so the fields are counted after it.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The most memory that it has held.
+/// The peak memory of a process.
 pub fn peak_megabytes(process: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

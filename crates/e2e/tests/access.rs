@@ -1,14 +1,14 @@
-//! Rights and wrong starts: what the shipped roles suffice for, and what is said where something is missing.
+//! The shipped roles have the required permissions, and a failed start names what is missing.
 
 use std::fs;
 
 use reprieve_e2e::fixtures::{CLASSES, Fixture};
 use reprieve_e2e::{ControlPlane, User, eventually};
 
-/// With the rights of the shipped role and no more it leads, preempts, and is told nothing that it may not do.
+/// With only the permissions of the shipped role, the scheduler leads and preempts, and no request is forbidden.
 #[tokio::test]
-async fn the_shipped_role_suffices_to_run() {
-    let cluster = ControlPlane::start("the_shipped_role_suffices_to_run").await;
+async fn shipped_role_is_enough_to_run() {
+    let cluster = ControlPlane::start("shipped_role_is_enough_to_run").await;
     cluster.apply_manifests().await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
@@ -24,14 +24,17 @@ async fn the_shipped_role_suffices_to_run() {
     assert!(scheduler.stop().await.success(), "{log}");
 }
 
-/// Every policy finds all that it reads and writes within the shipped role.
+/// The shipped role has the permissions of every policy.
 #[tokio::test]
-async fn the_shipped_role_suffices_for_every_policy() {
-    let cluster = ControlPlane::start("the_shipped_role_suffices_for_every_policy").await;
+async fn shipped_role_is_enough_for_every_policy() {
+    let cluster = ControlPlane::start("shipped_role_is_enough_for_every_policy").await;
     cluster.apply_manifests().await;
     for policy in ["YuniKorn", "Koordinator", "Kueue"] {
         let scheduler = cluster.run(policy, User::Run, policy, "leaderElection: {enabled: true, leaseSeconds: 3}\n");
-        eventually("it schedules", async || scheduler.log().contains("this replica schedules").then_some(())).await;
+        eventually("the replica is the leader", async || {
+            scheduler.log().contains("this replica is the leader").then_some(())
+        })
+        .await;
         let log = scheduler.log();
         assert!(scheduler.stop().await.success(), "{log}");
         assert!(!log.contains("forbidden") && !log.contains("cannot list"), "{log}");
@@ -39,8 +42,8 @@ async fn the_shipped_role_suffices_for_every_policy() {
 }
 
 #[tokio::test]
-async fn the_read_only_role_suffices_to_plan() {
-    let cluster = ControlPlane::start("the_read_only_role_suffices_to_plan").await;
+async fn read_only_role_is_enough_to_plan() {
+    let cluster = ControlPlane::start("read_only_role_is_enough_to_plan").await;
     cluster.apply_manifests().await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
@@ -53,21 +56,21 @@ async fn the_read_only_role_suffices_to_plan() {
     let before = version().await;
     let mut plan = cluster.reprieve("plan", User::Planner, &["plan", "--for", "pod/urgent"]);
     let status = plan.wait().await;
-    assert_eq!(status.code(), Some(2), "somebody must yield: {}", plan.log());
+    assert_eq!(status.code(), Some(2), "the plan has victims: {}", plan.log());
     assert!(plan.log().contains("default/train"), "{}", plan.log());
-    assert_eq!(version().await, before, "asking changes nothing");
+    assert_eq!(version().await, before, "planning changes nothing");
 }
 
-/// What is missing is said before anything is done, with what to do, and with status 1.
+/// A start that lacks something fails with status 1 and names what to do.
 #[tokio::test]
-async fn a_wrong_start_says_what_to_do() {
-    let cluster = ControlPlane::start_bare("a_wrong_start_says_what_to_do").await;
+async fn failed_start_names_what_to_do() {
+    let cluster = ControlPlane::start_bare("failed_start_names_what_to_do").await;
     let head = "apiVersion: reprieve.dev/v1alpha1\nkind: Configuration\nports: {metrics: 0}\n";
-    for (name, user, text, said) in [
+    for (name, user, text, expected) in [
         ("unknown-field", User::Admin, "victims: many", "victims: unknown field"),
         ("unknown-policy", User::Admin, "profiles: [{name: a, policy: Fifo}]", "profiles[0].policy"),
         ("no-resources", User::Admin, "profiles: [{name: a, policy: Kueue}]", "kubectl apply -f deploy/crds/"),
-        ("no-rights", User::Run, "", "bind the ClusterRole"),
+        ("no-permissions", User::Run, "", "bind the ClusterRole"),
     ] {
         let file = cluster.folder().join(format!("{name}.yaml"));
         fs::write(&file, format!("{head}{text}\n")).unwrap();
@@ -75,6 +78,6 @@ async fn a_wrong_start_says_what_to_do() {
         let status = run.wait().await;
         let log = run.log();
         assert_eq!(status.code(), Some(1), "{name}: {log}");
-        assert!(log.contains(said), "{name}: {log}");
+        assert!(log.contains(expected), "{name}: {log}");
     }
 }

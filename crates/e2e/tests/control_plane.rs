@@ -1,4 +1,4 @@
-//! The control plane itself: what every other test relies on.
+//! The control plane itself, on which every other test relies.
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -9,8 +9,8 @@ use reprieve_e2e::{ControlPlane, User, eventually, objects};
 use serde_json::Value;
 
 #[tokio::test]
-async fn nodes_and_pods_live() {
-    let mut cluster = ControlPlane::start("nodes_and_pods_live").await;
+async fn nodes_become_ready_and_pods_run() {
+    let mut cluster = ControlPlane::start("nodes_become_ready_and_pods_run").await;
     cluster.create_nodes("node", 20, &[("cpu", "4"), ("memory", "8Gi")]).await;
     let nodes: Api<Node> = Api::all(cluster.client().clone());
     let node = nodes.get("node-19").await.unwrap();
@@ -21,7 +21,7 @@ async fn nodes_and_pods_live() {
             "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}\n---\n\
              {apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {name: gang}, \
               spec: {priorityClassName: high, schedulingPolicy: {gang: {minCount: 1}}}}\n---\n\
-             {apiVersion: v1, kind: Pod, metadata: {name: member}, spec: {schedulerName: nobody, priorityClassName: high, \
+             {apiVersion: v1, kind: Pod, metadata: {name: member}, spec: {schedulerName: none, priorityClassName: high, \
               schedulingGroup: {podGroupName: gang}, containers: [{name: main, image: none}]}}",
         )
         .await;
@@ -42,8 +42,8 @@ async fn nodes_and_pods_live() {
 }
 
 #[tokio::test]
-async fn every_custom_resource_takes_an_object() {
-    let cluster = ControlPlane::start("every_custom_resource_takes_an_object").await;
+async fn every_custom_resource_accepts_an_object() {
+    let cluster = ControlPlane::start("every_custom_resource_accepts_an_object").await;
     cluster
         .apply(
             "\
@@ -85,10 +85,10 @@ spec: {min: {cpu: 4}, max: {cpu: 8}}
         .await;
 }
 
-/// Whoever watches on from before a compaction is refused, so that the way back from there can be tested.
+/// A watch from a version before the compaction fails with 410 Gone.
 #[tokio::test]
-async fn history_can_be_forgotten() {
-    let mut cluster = ControlPlane::start("history_can_be_forgotten").await;
+async fn api_server_can_lose_its_history() {
+    let mut cluster = ControlPlane::start("api_server_can_lose_its_history").await;
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client().clone());
     cluster.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}").await;
     let version = maps.get("one").await.unwrap().metadata.resource_version.unwrap();
@@ -100,8 +100,8 @@ async fn history_can_be_forgotten() {
 }
 
 #[tokio::test]
-async fn users_have_no_rights_but_those_they_are_given() {
-    let cluster = ControlPlane::start("users_have_no_rights_but_those_they_are_given").await;
+async fn users_have_only_the_permissions_of_their_roles() {
+    let cluster = ControlPlane::start("users_have_only_the_permissions_of_their_roles").await;
     for (user, may_read) in [(User::Admin, true), (User::Run, false), (User::Planner, false)] {
         let nodes: Api<Node> = Api::all(cluster.client_of(user).await);
         let read = nodes.list(&Default::default()).await;

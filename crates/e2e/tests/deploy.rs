@@ -1,4 +1,4 @@
-//! What `deploy/` ships does what it says: the chart with Helm, the roles with RBAC, the alerts and the dashboard with promtool.
+//! Tests of `deploy/`: the chart with Helm, the roles with RBAC, the alerts and the dashboard with promtool.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "reprieve-system";
 
-/// What a program says; it must succeed.
+/// The output of a program, which must succeed.
 fn run(name: &str, arguments: &[&str], folder: &Path) -> String {
-    tried(name, arguments, folder).unwrap_or_else(|problem| panic!("{name} {arguments:?}: {problem}"))
+    try_run(name, arguments, folder).unwrap_or_else(|problem| panic!("{name} {arguments:?}: {problem}"))
 }
 
-fn tried(name: &str, arguments: &[&str], folder: &Path) -> Result<String, String> {
+fn try_run(name: &str, arguments: &[&str], folder: &Path) -> Result<String, String> {
     let output = Command::new(program(name)).args(arguments).current_dir(folder).output().unwrap();
     let [text, problem] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if output.status.success() { Ok(text) } else { Err(text + &problem) }
@@ -36,7 +36,7 @@ fn chart() -> String {
 }
 
 #[test]
-fn the_chart_is_linted_and_refuses_what_it_does_not_know() {
+fn chart_passes_lint_and_rejects_invalid_values() {
     let chart = chart();
     run("helm", &["lint", "--strict", &chart], root());
     for (values, wrong) in [
@@ -46,16 +46,13 @@ fn the_chart_is_linted_and_refuses_what_it_does_not_know() {
         ("config.profiles[0].name=a,config.profiles[0].policy=Fifo", "policy"),
         ("metrics.port=80", "port"),
     ] {
-        let refused = tried("helm", &["template", "reprieve", &chart, "--set", values], root()).expect_err(values);
-        assert!(
-            refused.contains(&format!("'{wrong}'")) || refused.contains(&format!("/{wrong}'")),
-            "{values}: {refused}"
-        );
+        let error = try_run("helm", &["template", "reprieve", &chart, "--set", values], root()).expect_err(values);
+        assert!(error.contains(&format!("'{wrong}'")) || error.contains(&format!("/{wrong}'")), "{values}: {error}");
     }
 }
 
 #[test]
-fn the_chart_renders_with_everything_on() {
+fn chart_renders_with_all_features() {
     let on = "crds.install=true,audit.enabled=true,dryRun=true,metrics.serviceMonitor.enabled=true,\
               metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
     let text = run("helm", &["template", "reprieve", &chart(), "--namespace", "other", "--set", on], root());
@@ -73,8 +70,8 @@ fn the_chart_renders_with_everything_on() {
 }
 
 #[tokio::test]
-async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
-    let cluster = ControlPlane::start_bare("the_chart_is_installed_upgraded_rolled_back_and_uninstalled").await;
+async fn chart_installs_upgrades_rolls_back_and_uninstalls() {
+    let cluster = ControlPlane::start_bare("chart_installs_upgrades_rolls_back_and_uninstalls").await;
     let restricted = "pod-security.kubernetes.io/enforce: restricted";
     cluster
         .apply(&format!(
@@ -82,13 +79,14 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         ))
         .await;
     let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig(User::Admin).display());
-    let helm = |words: &[&str]| run("helm", &[words, &["--namespace", NAMESPACE, &kubeconfig]].concat(), root());
+    let helm =
+        |arguments: &[&str]| run("helm", &[arguments, &["--namespace", NAMESPACE, &kubeconfig]].concat(), root());
     let chart = chart();
     helm(&["install", "reprieve", &chart, "--set", "crds.install=true"]);
     let pods: Api<Pod> = Api::namespaced(cluster.client().clone(), NAMESPACE);
-    eventually("two pods are made, as the restricted namespace lets them", async || {
-        let made = pods.list(&ListParams::default()).await.ok()?;
-        (made.items.len() == 2).then_some(())
+    eventually("two pods exist, which the restricted namespace admits", async || {
+        let created = pods.list(&ListParams::default()).await.ok()?;
+        (created.items.len() == 2).then_some(())
     })
     .await;
     let deployments: Api<Deployment> = Api::namespaced(cluster.client().clone(), NAMESPACE);
@@ -98,7 +96,7 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     };
     let first = configuration().await;
     helm(&["upgrade", "reprieve", &chart, "--reuse-values", "--set", "config.evictionsPerMinute=60"]);
-    assert_ne!(configuration().await, first, "a new configuration starts new pods");
+    assert_ne!(configuration().await, first, "a changed configuration restarts the pods");
     helm(&["rollback", "reprieve", "1"]);
     assert_eq!(configuration().await, first);
     helm(&["uninstall", "reprieve"]);
@@ -108,9 +106,9 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     assert_eq!(left, fs::read_dir(root().join("deploy/crds")).unwrap().count(), "the custom resources stay");
 }
 
-/// Whether an answer is anything but "you may not".
-fn is_allowed<T: std::fmt::Debug>(answer: Result<T, kube::Error>) -> bool {
-    match answer {
+/// Whether a request is not forbidden.
+fn is_allowed<T: std::fmt::Debug>(response: Result<T, kube::Error>) -> bool {
+    match response {
         Err(kube::Error::Api(status)) if status.code == 403 => false,
         Ok(_) | Err(kube::Error::Api(_)) => true,
         Err(error) => panic!("{error}"),
@@ -125,13 +123,13 @@ where
 }
 
 #[tokio::test]
-async fn the_shipped_roles_allow_what_is_needed_and_not_more() {
-    let cluster = ControlPlane::start("the_shipped_roles_allow_what_is_needed_and_not_more").await;
+async fn shipped_roles_have_exactly_the_required_permissions() {
+    let cluster = ControlPlane::start("shipped_roles_have_exactly_the_required_permissions").await;
     cluster.apply_manifests().await;
     cluster
         .apply(
             "{apiVersion: v1, kind: Pod, metadata: {name: pod}, \
-              spec: {schedulerName: nobody, containers: [{name: main, image: none}]}}",
+              spec: {schedulerName: none, containers: [{name: main, image: none}]}}",
         )
         .await;
     let all = ListParams::default();
@@ -142,7 +140,7 @@ async fn the_shipped_roles_allow_what_is_needed_and_not_more() {
         let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let others: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
         let jobs: Api<Job> = Api::default_namespaced(client.clone());
-        let nothing = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+        let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
         let patch = PatchParams::default();
         let lease = objects("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: other}}");
         let lease: Lease = serde_json::from_value(serde_json::to_value(&lease[0]).unwrap()).unwrap();
@@ -150,30 +148,34 @@ async fn the_shipped_roles_allow_what_is_needed_and_not_more() {
             Ok(events) => events.collect::<Vec<_>>().await.into_iter().all(is_allowed),
             Err(error) => is_allowed(Err::<(), _>(error)),
         };
-        for (what, may, should) in [
+        for (request, allowed, expected) in [
             ("list pods", may_list::<Pod>(&client, &all).await, true),
             ("list nodes", may_list::<Node>(&client, &all).await, true),
             ("list jobs", may_list::<Job>(&client, &all).await, true),
             ("read the queues of YuniKorn", may_list::<ConfigMap>(&client, &queues).await, true),
             ("watch pods", watched, runs),
-            ("patch a pod's status", is_allowed(pods.patch_status("pod", &patch, &nothing).await), runs),
-            ("patch a job", is_allowed(jobs.patch("job", &patch, &nothing).await), runs),
-            ("make a lease", is_allowed(leases.create(&PostParams::default(), &lease).await), runs),
-            ("patch a pod", is_allowed(pods.patch("pod", &patch, &nothing).await), false),
+            ("patch a pod's status", is_allowed(pods.patch_status("pod", &patch, &label).await), runs),
+            ("patch a job", is_allowed(jobs.patch("job", &patch, &label).await), runs),
+            ("create a lease", is_allowed(leases.create(&PostParams::default(), &lease).await), runs),
+            ("patch a pod", is_allowed(pods.patch("pod", &patch, &label).await), false),
             ("read all ConfigMaps", may_list::<ConfigMap>(&client, &all).await, false),
             ("read Secrets", may_list::<Secret>(&client, &all).await, false),
             ("delete a job", is_allowed(jobs.delete("job", &DeleteParams::default()).await), false),
-            ("make a lease elsewhere", is_allowed(others.create(&PostParams::default(), &lease).await), false),
+            (
+                "create a lease in another namespace",
+                is_allowed(others.create(&PostParams::default(), &lease).await),
+                false,
+            ),
             ("delete a lease", is_allowed(leases.delete("other", &DeleteParams::default()).await), false),
             ("delete a pod", is_allowed(pods.delete("pod", &DeleteParams::default().dry_run()).await), runs),
         ] {
-            assert_eq!(may, should, "{user:?}: {what}");
+            assert_eq!(allowed, expected, "{user:?}: {request}");
         }
     }
 }
 
 #[test]
-fn the_alerts_are_checked_and_fire_when_they_should() {
+fn alerts_are_valid_tested_and_documented() {
     let folder = root().join("deploy/monitoring");
     run("promtool", &["check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"], &folder);
     run("promtool", &["test", "rules", "alerts.test.yaml"], &folder);
@@ -185,7 +187,7 @@ fn the_alerts_are_checked_and_fire_when_they_should() {
             tests.contains(&format!("alertname: {alert}\n        exp_alerts:\n          -")),
             "{alert} has no test"
         );
-        assert!(operations.contains(alert), "docs/operations.md does not say what {alert} means");
+        assert!(operations.contains(alert), "docs/operations.md does not describe {alert}");
     }
 }
 
@@ -197,9 +199,9 @@ fn rules() -> Vec<Value> {
 
 /// Prometheus' own parser reads every query of the dashboard, as the expression of a rule.
 #[test]
-fn the_queries_of_the_dashboard_can_be_asked() {
+fn queries_of_the_dashboard_are_valid() {
     let folder = tempfile::tempdir().unwrap();
-    let rule = |(at, query): (usize, String)| json!({"record": format!("query:{at}"), "expr": query});
+    let rule = |(index, query): (usize, String)| json!({"record": format!("query:{index}"), "expr": query});
     let rules: Vec<Value> = queries().into_iter().enumerate().map(rule).collect();
     assert!(rules.len() > 10, "{rules:?}");
     let file = json!({"groups": [{"name": "dashboard", "rules": rules}]});
@@ -207,18 +209,18 @@ fn the_queries_of_the_dashboard_can_be_asked() {
     run("promtool", &["check", "rules", "rules.yaml"], folder.path());
 }
 
-/// What the alerts and the dashboard ask for is what `reprieve run` counts, and the documentation says what it is.
+/// Every metric of the alerts and the dashboard exists in `reprieve run`, and every metric is documented.
 #[tokio::test]
-async fn what_is_asked_for_is_counted() {
-    let cluster = ControlPlane::start("what_is_asked_for_is_counted").await;
+async fn queried_metrics_exist_and_are_documented() {
+    let cluster = ControlPlane::start("queried_metrics_exist_and_are_documented").await;
     let scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
-    let port = eventually("it says where it can be looked at", async || {
+    let port = eventually("the log contains the metrics port", async || {
         let log = scheduler.log();
         let (_, port) = log.lines().find(|line| line.contains("/metrics"))?.rsplit_once("port=")?;
         port.trim().parse::<u16>().ok()
     })
     .await;
-    // Some are told only after the first time: a preemption, and somebody who waits.
+    // Some metrics appear only after a preemption, or with a pending pod.
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     for (name, class) in [("train", "low"), ("urgent", "high")] {
@@ -226,29 +228,29 @@ async fn what_is_asked_for_is_counted() {
         cluster.runs(name, 1).await;
     }
     cluster.create_pods("default", vec![Fixture::pod("late", "low", 8).build()]).await;
-    let text = eventually("it is counted who waits", async || {
+    let text = eventually("the pending pod is counted", async || {
         let text = plain::get(port, "/metrics");
         text.contains("\nreprieve_pending_units{").then_some(text)
     })
     .await;
     let described = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-    // Counters and facts are described without what is added to their names.
+    // The TYPE lines of counters and infos lack the suffix of the name.
     let name = |(name, kind): (&str, &str)| match kind {
         "counter" => format!("{name}_total"),
         "info" => format!("{name}_info"),
         _ => name.to_owned(),
     };
-    let counted: BTreeSet<String> = described.map(name).collect();
+    let metrics: BTreeSet<String> = described.map(name).collect();
     let operations = fs::read_to_string(root().join("docs/operations.md")).unwrap();
-    for name in &counted {
-        assert!(operations.contains(&format!("`{name}`")), "docs/operations.md does not say what {name} is");
+    for name in &metrics {
+        assert!(operations.contains(&format!("`{name}`")), "docs/operations.md does not describe {name}");
     }
     let rules = rules().into_iter().map(|rule| rule["expr"].as_str().unwrap().to_owned());
     for query in rules.chain(queries()) {
         let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         for word in words.filter(|word| word.starts_with("reprieve_")) {
             let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
-            assert!(counted.contains(base.unwrap_or(word)), "{word} is not counted: {counted:?}");
+            assert!(metrics.contains(base.unwrap_or(word)), "{word} does not exist: {metrics:?}");
         }
     }
 }

@@ -7,15 +7,15 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::scheduling::v1beta1::PodGroup;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
-use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound, is_terminating};
 use reprieve_e2e::{ControlPlane, User, eventually};
 use serde_json::json;
 
-/// The main story: a gang needs half of what two gangs hold. One of them goes, whole; the other is not touched; it is said on both sides
-/// who yielded to whom.
+/// The main case: a gang needs half of the nodes of two gangs. One of them is evicted whole; the other is not touched; events name victim and
+/// preemptor.
 #[tokio::test]
-async fn a_gang_preempts_one_gang_whole() {
-    let cluster = ControlPlane::start("a_gang_preempts_one_gang_whole").await;
+async fn gang_preempts_one_gang_whole() {
+    let cluster = ControlPlane::start("gang_preempts_one_gang_whole").await;
     cluster.create_nodes("node", 4, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
@@ -26,10 +26,10 @@ async fn a_gang_preempts_one_gang_whole() {
     cluster.create_gang("urgent", "high", 2, 8).await;
     cluster.runs("urgent", 2).await;
     let left = [cluster.pods_of("train-a").await.len(), cluster.pods_of("train-b").await.len()];
-    assert!(left == [2, 0] || left == [0, 2], "one gang is taken whole, the other not at all: {left:?}");
+    assert!(left == [2, 0] || left == [0, 2], "one gang is evicted whole, the other not at all: {left:?}");
 
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
-    let preempted = eventually("it is recorded who was preempted", async || {
+    let preempted = eventually("events name the preempted pods", async || {
         let events = events.list(&ListParams::default()).await.ok()?.items;
         let about = events.into_iter().filter(|event| event.reason.as_deref() == Some("Preempted"));
         let found: Vec<Event> = about.collect();
@@ -37,17 +37,17 @@ async fn a_gang_preempts_one_gang_whole() {
     })
     .await;
     for event in preempted {
-        assert_eq!(event.related.and_then(|related| related.name).as_deref(), Some("urgent"), "whom it yielded to");
+        assert_eq!(event.related.and_then(|related| related.name).as_deref(), Some("urgent"), "the preemptor");
         assert!(event.note.is_some_and(|note| note.contains("urgent")));
     }
     let log = scheduler.log();
     assert!(scheduler.stop().await.success(), "{log}");
 }
 
-/// Nobody is evicted for a gang of which not all would fit, not even with everybody gone, and its pods are told why they wait.
+/// No pod is evicted for a gang that would not fit even on empty nodes, and events on its pods have the reason.
 #[tokio::test]
-async fn nobody_yields_in_vain() {
-    let cluster = ControlPlane::start("nobody_yields_in_vain").await;
+async fn no_pod_is_evicted_for_a_gang_that_cannot_fit() {
+    let cluster = ControlPlane::start("no_pod_is_evicted_for_a_gang_that_cannot_fit").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
@@ -55,25 +55,25 @@ async fn nobody_yields_in_vain() {
     cluster.runs("train", 2).await;
     cluster.create_gang("huge", "high", 3, 8).await;
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
-    let says_why = |event: &&Event| {
-        let is_of_pod = event.regarding.as_ref().is_some_and(|one| one.kind.as_deref() == Some("Pod"));
+    let has_reason = |event: &&Event| {
+        let is_of_pod = event.regarding.as_ref().is_some_and(|object| object.kind.as_deref() == Some("Pod"));
         let note = "NoFeasiblePlan: no node has room, and no set of victims that the policy allows is enough";
         is_of_pod && event.reason.as_deref() == Some("FailedScheduling") && event.note.as_deref() == Some(note)
     };
-    eventually("an event on each pod says why it waits", async || {
+    eventually("an event on each pod has the reason", async || {
         let events = events.list(&ListParams::default()).await.ok()?;
-        (events.iter().filter(says_why).count() == 3).then_some(())
+        (events.iter().filter(has_reason).count() == 3).then_some(())
     })
     .await;
-    assert!(cluster.pods_of("train").await.iter().all(|pod| is_bound(pod) && !is_leaving(pod)));
+    assert!(cluster.pods_of("train").await.iter().all(|pod| is_bound(pod) && !is_terminating(pod)));
     assert!(cluster.pods_of("huge").await.iter().all(|pod| !is_bound(pod)));
 }
 
-/// A group that asks for more than it may have is told so, and so is one whose pods differ from it in priority. What is refused does not
-/// keep anybody from preempting it.
+/// A condition on the group reports an invalid preemption priority and pods of another priority. An invalid preemption priority does not protect the
+/// group from preemption.
 #[tokio::test]
-async fn what_is_wrong_with_a_group_is_said_on_it() {
-    let cluster = ControlPlane::start("what_is_wrong_with_a_group_is_said_on_it").await;
+async fn conditions_report_problems_of_a_group() {
+    let cluster = ControlPlane::start("conditions_report_problems_of_a_group").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let untouchable =
@@ -81,7 +81,8 @@ async fn what_is_wrong_with_a_group_is_said_on_it() {
     cluster.apply(untouchable).await;
     let policy = "Kubernetes, args: {maxPreemptionPriorityExcess: 500}";
     let _scheduler = cluster.run("reprieve", User::Admin, policy, "");
-    let asks = |class: &str| json!({"metadata": {"annotations": {"reprieve.dev/preemption-priority-class": class}}});
+    let annotation =
+        |class: &str| json!({"metadata": {"annotations": {"reprieve.dev/preemption-priority-class": class}}});
     let groups: Api<PodGroup> = Api::default_namespaced(cluster.client().clone());
     let condition = async |group: &str, type_: &str| {
         let conditions = groups.get_status(group).await.ok()?.status?.conditions?;
@@ -98,15 +99,15 @@ async fn what_is_wrong_with_a_group_is_said_on_it() {
     cluster.create_gang("train", "low", 2, 8).await;
     cluster.runs("train", 2).await;
     assert_eq!(condition("train", "PreemptionPriorityRefused").await, None);
-    let asked = |class| Patch::Merge(asks(class));
-    groups.patch("train", &PatchParams::default(), &asked("untouchable")).await.expect("it can be patched");
+    let patch = |class| Patch::Merge(annotation(class));
+    groups.patch("train", &PatchParams::default(), &patch("untouchable")).await.expect("the group can be patched");
     becomes("train", "PreemptionPriorityRefused", "True", "TooFarAboveSchedulingPriority").await;
-    groups.patch("train", &PatchParams::default(), &asked("low")).await.expect("it can be patched");
+    groups.patch("train", &PatchParams::default(), &patch("low")).await.expect("the group can be patched");
     becomes("train", "PreemptionPriorityRefused", "False", "Accepted").await;
-    groups.patch("train", &PatchParams::default(), &asked("untouchable")).await.expect("it can be patched");
+    groups.patch("train", &PatchParams::default(), &patch("untouchable")).await.expect("the group can be patched");
     becomes("train", "PreemptionPriorityRefused", "True", "TooFarAboveSchedulingPriority").await;
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
-    let note = eventually("the refusal is recorded", async || {
+    let note = eventually("an event reports the invalid priority", async || {
         let events = events.list(&ListParams::default()).await.ok()?.items;
         let refused = |event: &Event| event.reason.as_deref() == Some("PreemptionPriorityRefused");
         events.into_iter().find(refused)?.note
@@ -122,10 +123,10 @@ async fn what_is_wrong_with_a_group_is_said_on_it() {
     becomes("mixed", "PodsNotMatchingPriority", "True", "PodsNotMatchingPriority").await;
 }
 
-/// A large gang against many.
+/// A large gang preempts several gangs.
 #[tokio::test]
-async fn a_gang_of_fifty_preempts_gangs() {
-    let cluster = ControlPlane::start("a_gang_of_fifty_preempts_gangs").await;
+async fn gang_of_fifty_preempts_gangs() {
+    let cluster = ControlPlane::start("gang_of_fifty_preempts_gangs").await;
     cluster.create_nodes("node", 50, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
@@ -142,10 +143,10 @@ async fn a_gang_of_fifty_preempts_gangs() {
     }
 }
 
-/// A budget that allows no disruption makes another pod the victim.
+/// If a budget allows no disruption, another pod is the victim.
 #[tokio::test]
-async fn a_budget_is_kept_where_it_can_be() {
-    let cluster = ControlPlane::start("a_budget_is_kept_where_it_can_be").await;
+async fn budget_is_respected_if_possible() {
+    let cluster = ControlPlane::start("budget_is_respected_if_possible").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     cluster
@@ -165,10 +166,10 @@ async fn a_budget_is_kept_where_it_can_be() {
     cluster.is_gone("other").await;
 }
 
-/// A class that tolerates preemption for some seconds keeps its pods for as long, and not longer.
+/// A toleration of some seconds protects pods for this time and not longer.
 #[tokio::test]
-async fn a_toleration_runs_out_while_the_preemptor_waits() {
-    let cluster = ControlPlane::start("a_toleration_runs_out_while_the_preemptor_waits").await;
+async fn toleration_expires_while_the_preemptor_waits() {
+    let cluster = ControlPlane::start("toleration_expires_while_the_preemptor_waits").await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     cluster
@@ -183,15 +184,18 @@ async fn a_toleration_runs_out_while_the_preemptor_waits() {
     cluster.runs("tolerant", 1).await;
     cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(cluster.pods_of("tolerant").await.iter().all(|pod| !is_leaving(pod)), "it tolerates the preemptor for now");
+    assert!(
+        cluster.pods_of("tolerant").await.iter().all(|pod| !is_terminating(pod)),
+        "the toleration protects the pod for now"
+    );
     cluster.runs("urgent", 1).await;
     cluster.is_gone("tolerant").await;
 }
 
-/// Nobody is preempted in a namespace that is protected.
+/// No pod in a protected namespace is preempted.
 #[tokio::test]
-async fn kube_system_is_spared() {
-    let cluster = ControlPlane::start("kube_system_is_spared").await;
+async fn pods_of_kube_system_are_not_preempted() {
+    let cluster = ControlPlane::start("pods_of_kube_system_are_not_preempted").await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
@@ -204,10 +208,10 @@ async fn kube_system_is_spared() {
     assert!(urgent.iter().all(|pod| !is_bound(pod)));
 }
 
-/// `--dry-run` decides and says so, and touches nothing.
+/// `--dry-run` logs its decisions and changes no object.
 #[tokio::test]
-async fn a_dry_run_touches_nothing() {
-    let cluster = ControlPlane::start("a_dry_run_touches_nothing").await;
+async fn dry_run_changes_nothing() {
+    let cluster = ControlPlane::start("dry_run_changes_nothing").await;
     cluster.create_nodes("node", 1, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let real = cluster.run("real", User::Admin, "Kubernetes", "");
@@ -218,7 +222,7 @@ async fn a_dry_run_touches_nothing() {
     let config = cluster.folder().join("real.yaml").display().to_string();
     let dry = cluster.reprieve("dry", User::Admin, &["run", "--dry-run", "--config", &config]);
     cluster.create_pods("default", vec![Fixture::pod("urgent", "high", 8).build()]).await;
-    eventually("it says whom it would take", async || dry.log().contains("default/train").then_some(())).await;
+    eventually("the log names the victim", async || dry.log().contains("default/train").then_some(())).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(cluster.pods_of("train").await[0].metadata.resource_version, before);
     let urgent = &cluster.pods_of("urgent").await[0];
@@ -226,10 +230,10 @@ async fn a_dry_run_touches_nothing() {
     assert!(dry.stop().await.success());
 }
 
-/// Victims change all the time, so that evictions of the version that was decided on conflict. It comes to the same.
+/// Victims change all the time, so that evictions conflict with newer versions. The preemption still completes.
 #[tokio::test]
-async fn conflicts_are_overcome() {
-    let cluster = ControlPlane::start("conflicts_are_overcome").await;
+async fn preemption_completes_despite_conflicts() {
+    let cluster = ControlPlane::start("preemption_completes_despite_conflicts").await;
     cluster.create_nodes("node", 4, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kubernetes", "");
@@ -238,7 +242,7 @@ async fn conflicts_are_overcome() {
         cluster.runs(&format!("train-{gang}"), 2).await;
     }
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
-    let meddler = tokio::spawn(async move {
+    let concurrent_writer = tokio::spawn(async move {
         for round in 0.. {
             for gang in 0..2 {
                 let patch = json!({"metadata": {"annotations": {"round": round.to_string()}}});
@@ -249,5 +253,5 @@ async fn conflicts_are_overcome() {
     });
     cluster.create_gang("urgent", "high", 4, 8).await;
     cluster.runs("urgent", 4).await;
-    meddler.abort();
+    concurrent_writer.abort();
 }

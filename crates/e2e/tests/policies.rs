@@ -1,4 +1,4 @@
-//! The main stories of policies YuniKorn, Koordinator and Kueue on a real control plane.
+//! The main cases of policies YuniKorn, Koordinator and Kueue on a real control plane.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use reprieve_e2e::fixtures::{CLASSES, Fixture, is_leaving};
+use reprieve_e2e::fixtures::{CLASSES, Fixture, is_terminating};
 use reprieve_e2e::{ControlPlane, User, eventually};
 
 const QUEUES: &str = "
@@ -26,11 +26,11 @@ data:
         - {name: test}
 ";
 
-/// A queue below its guarantee takes from one above its own. A change of the ConfigMap counts at once; a bad one is refused, and the one
-/// before stays in force.
+/// A queue below its guarantee preempts pods of a queue above its own. A changed ConfigMap takes effect at once; an invalid one is rejected, and the
+/// previous one stays in effect.
 #[tokio::test]
-async fn yunikorn_gives_a_queue_what_it_is_guaranteed() {
-    let cluster = ControlPlane::start("yunikorn_gives_a_queue_what_it_is_guaranteed").await;
+async fn yunikorn_preempts_up_to_the_guarantee() {
+    let cluster = ControlPlane::start("yunikorn_preempts_up_to_the_guarantee").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     cluster.apply(&QUEUES.replace("GUARANTEED", "'0'")).await;
@@ -43,10 +43,10 @@ async fn yunikorn_gives_a_queue_what_it_is_guaranteed() {
     cluster.runs("test-b", 1).await;
     cluster.create_pods("default", vec![pod("prod-a", "prod")]).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 2, "prod is guaranteed nothing yet");
+    assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 2, "prod has no guarantee yet");
 
     cluster.apply(&QUEUES.replace("GUARANTEED", "a lot")).await;
-    eventually("a bad configuration is refused", async || scheduler.log().contains("a lot").then_some(())).await;
+    eventually("an invalid configuration is rejected", async || scheduler.log().contains("a lot").then_some(())).await;
     cluster.apply(&QUEUES.replace("GUARANTEED", "'8'")).await;
     cluster.runs("prod-a", 1).await;
     assert_eq!(bound(&cluster, &["test-a", "test-b"]).await, 1);
@@ -60,8 +60,8 @@ fn koordinator_job(name: &str, class: &str) -> (String, Vec<Pod>) {
     let group = format!(
         "{{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: PodGroup, metadata: {{name: {name}}}, spec: {{minMember: 2}}}}"
     );
-    let pod = |at: usize| {
-        Fixture::pod(&format!("{name}-{at}"), class, 8)
+    let pod = |index: usize| {
+        Fixture::pod(&format!("{name}-{index}"), class, 8)
             .label("app", name)
             .label("pod-group.scheduling.sigs.k8s.io", name)
             .label("quota.scheduling.koordinator.sh/name", "team")
@@ -70,7 +70,7 @@ fn koordinator_job(name: &str, class: &str) -> (String, Vec<Pod>) {
     (group, (0..2).map(pod).collect())
 }
 
-/// A job preempts a whole job. Victims are labelled; another operator evicts them, and takes its time.
+/// A job preempts a whole job. The scheduler labels the victims; an external operator evicts them later.
 #[tokio::test]
 async fn koordinator_labels_victims_and_waits_for_the_operator() {
     let cluster = ControlPlane::start("koordinator_labels_victims_and_waits_for_the_operator").await;
@@ -85,7 +85,7 @@ async fn koordinator_labels_victims_and_waits_for_the_operator() {
     let (group, pods) = koordinator_job("urgent", "high");
     cluster.apply(&group).await;
     cluster.create_pods("default", pods).await;
-    let victims = eventually("all of the job is labelled", async || {
+    let victims = eventually("all pods of the job are labelled", async || {
         let pods = cluster.pods_of("train").await;
         let is_labelled = |pod: &Pod| {
             let labels = pod.metadata.labels.as_ref();
@@ -96,7 +96,7 @@ async fn koordinator_labels_victims_and_waits_for_the_operator() {
     .await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(
-        cluster.pods_of("train").await.iter().all(|pod| !is_leaving(pod)),
+        cluster.pods_of("train").await.iter().all(|pod| !is_terminating(pod)),
         "the operator evicts, not the scheduler"
     );
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
@@ -107,10 +107,10 @@ async fn koordinator_labels_victims_and_waits_for_the_operator() {
     cluster.runs("urgent", 2).await;
 }
 
-/// The same, where victims are deleted.
+/// A job preempts a whole job, and the scheduler deletes the victims.
 #[tokio::test]
-async fn koordinator_deletes_victims_where_it_is_told_to() {
-    let cluster = ControlPlane::start("koordinator_deletes_victims_where_it_is_told_to").await;
+async fn koordinator_deletes_victims_if_configured() {
+    let cluster = ControlPlane::start("koordinator_deletes_victims_if_configured").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(CLASSES).await;
     cluster.apply(QUOTA).await;
@@ -167,16 +167,16 @@ spec:
     )
 }
 
-/// A Job is admitted and started on its flavor's nodes; a higher one preempts it: it is suspended, its node selectors are put back, its
-/// workload says why; once the other is gone it is started again.
+/// A Job is admitted and started on the nodes of its flavor. A Job of higher priority preempts it: the first Job is suspended, its node selectors are
+/// restored, and its workload has the reason. After the other Job is deleted, the first one is started again.
 #[tokio::test]
 async fn kueue_suspends_a_job_and_resumes_it() {
     let cluster = ControlPlane::start("kueue_suspends_a_job_and_resumes_it").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
-    for at in 0..2 {
-        let labels = format!("{{gpu: a100, zone: a, kubernetes.io/hostname: node-{at}}}");
+    for index in 0..2 {
+        let labels = format!("{{gpu: a100, zone: a, kubernetes.io/hostname: node-{index}}}");
         cluster
-            .apply(&format!("{{apiVersion: v1, kind: Node, metadata: {{name: node-{at}, labels: {labels}}}}}"))
+            .apply(&format!("{{apiVersion: v1, kind: Node, metadata: {{name: node-{index}, labels: {labels}}}}}"))
             .await;
     }
     cluster.apply(KUEUE).await;
@@ -189,7 +189,7 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     cluster.apply(&kueue_job("urgent", "high")).await;
     cluster.runs("urgent", 2).await;
     cluster.is_gone("train").await;
-    let train = eventually("the Job is suspended and as it was", async || {
+    let train = eventually("the Job is suspended and restored", async || {
         let job = jobs.get("train").await.ok()?;
         let suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
         (suspended && selector(&job) == [("zone", "a")]).then_some(job)
@@ -198,7 +198,7 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     let workload = workload_of(&cluster, &train).await;
     for (condition, reason) in [("Evicted", "Preempted"), ("Preempted", "InClusterQueue")] {
         let found = workload.data["status"]["conditions"].as_array().unwrap().iter();
-        let found: Vec<_> = found.filter(|one| one["type"] == condition && one["status"] == "True").collect();
+        let found: Vec<_> = found.filter(|entry| entry["type"] == condition && entry["status"] == "True").collect();
         assert_eq!(found.len(), 1, "{workload:?}");
         assert_eq!(found[0]["reason"], reason);
     }
@@ -206,29 +206,34 @@ async fn kueue_suspends_a_job_and_resumes_it() {
     cluster.runs("train", 2).await;
 }
 
-/// A queue that is not for a namespace gives its Jobs nothing and says so; once the namespace has the label, it does.
+/// A queue that does not select a namespace admits none of its Jobs, and the workload has the reason; once the namespace has the label, the Job is
+/// admitted.
 #[tokio::test]
-async fn kueue_gives_quota_to_the_namespaces_that_a_queue_selects() {
-    let cluster = ControlPlane::start("kueue_gives_quota_to_the_namespaces_that_a_queue_selects").await;
+async fn kueue_admits_jobs_of_selected_namespaces() {
+    let cluster = ControlPlane::start("kueue_admits_jobs_of_selected_namespaces").await;
     cluster.create_nodes("node", 2, &[("nvidia.com/gpu", "8")]).await;
     cluster.apply(&KUEUE.replace("namespaceSelector: {}", "namespaceSelector: {matchLabels: {team: a}}")).await;
     cluster.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a100}}").await;
     let _scheduler = cluster.run("reprieve", User::Admin, "Kueue", "");
     cluster.apply(&kueue_job("train", "low").replace("nodeSelector: {zone: a}", "")).await;
     let jobs: Api<Job> = Api::default_namespaced(cluster.client().clone());
-    let message = eventually("the workload is refused", async || {
+    let message = eventually("the workload has a reason for not being admitted", async || {
         let workload = find_workload_of(&cluster, &jobs.get("train").await.ok()?).await?;
         let conditions = workload.data["status"]["conditions"].as_array()?.clone();
-        let waits = conditions.into_iter().find(|one| one["type"] == "QuotaReserved" && one["status"] == "False")?;
-        Some(waits["message"].to_string())
+        let pending =
+            conditions.into_iter().find(|entry| entry["type"] == "QuotaReserved" && entry["status"] == "False")?;
+        Some(pending["message"].to_string())
     })
     .await;
     assert!(message.contains("namespaceSelector of ClusterQueue team"), "{message}");
     let events: Api<Event> = Api::default_namespaced(cluster.client().clone());
-    eventually("that is recorded, too", async || {
+    eventually("an event has the reason, too", async || {
         let events = events.list(&ListParams::default()).await.ok()?;
-        let says = |event: &Event| event.note.as_ref().is_some_and(|note| message.contains(note));
-        events.iter().any(|event| event.reason.as_deref() == Some("FailedScheduling") && says(event)).then_some(())
+        let has_message = |event: &Event| event.note.as_ref().is_some_and(|note| message.contains(note));
+        events
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("FailedScheduling") && has_message(event))
+            .then_some(())
     })
     .await;
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: a}}}").await;
@@ -243,8 +248,8 @@ async fn find_workload_of(cluster: &ControlPlane, job: &Job) -> Option<DynamicOb
     let kind = GroupVersionKind::gvk("kueue.x-k8s.io", "v1beta2", "Workload");
     let api: Api<DynamicObject> = Api::default_namespaced_with(cluster.client().clone(), &ApiResource::from_gvk(&kind));
     let all = api.list(&ListParams::default()).await.unwrap();
-    let owns = |one: &DynamicObject| {
-        one.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
+    let owns = |workload: &DynamicObject| {
+        workload.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == job.metadata.uid.as_ref())
     };
     all.into_iter().find(owns)
 }
@@ -258,7 +263,7 @@ fn selector(job: &Job) -> Vec<(&str, &str)> {
 async fn bound(cluster: &ControlPlane, apps: &[&str]) -> usize {
     let mut count = 0;
     for app in apps {
-        count += cluster.pods_of(app).await.iter().filter(|pod| !is_leaving(pod)).count();
+        count += cluster.pods_of(app).await.iter().filter(|pod| !is_terminating(pod)).count();
     }
     count
 }

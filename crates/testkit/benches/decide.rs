@@ -1,4 +1,4 @@
-//! Every decision under criterion, which remembers the last run and says what has changed. The goals are in `reprieve_testkit::goals`.
+//! Benchmarks every decision with criterion, which compares it with the last run. The goals are in `reprieve_testkit::goals`.
 
 use std::hint::black_box;
 use std::time::Duration;

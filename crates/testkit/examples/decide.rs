@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     code
 }
 
-/// The file itself, or the YAML files of a folder in the order of their names.
+/// The file itself, or the YAML files of a folder in order of their names.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return vec![path.to_owned()];

@@ -1,4 +1,4 @@
-//! Writes random clusters under Kueue's quota as PreemptionTest files: `random_cohorts flat|tree|fair FIRST_SEED COUNT DIR`.
+//! Writes random clusters for policy Kueue as PreemptionTest files: `random_cohorts flat|tree|fair FIRST_SEED COUNT DIR`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Writes random clusters under Koordinator's quotas as PreemptionTest files: `random_jobs FIRST_SEED COUNT DIR [PART...]`. Parts are
-//! `arguments`, `quotas`, `members` and `obstacles`; without any, all are in.
+//! Writes random clusters for policy Koordinator as PreemptionTest files: `random_jobs FIRST_SEED COUNT DIR [FEATURE...]`. Features are
+//! `arguments`, `quotas`, `members` and `obstacles`; default: all.
 
 #![allow(clippy::disallowed_methods, reason = "it reads its arguments and writes files")]
 

@@ -1,4 +1,4 @@
-//! Writes random clusters under YuniKorn's queues as PreemptionTest files: `random_queues FIRST_SEED COUNT DIR`.
+//! Writes random clusters for policy YuniKorn as PreemptionTest files: `random_queues FIRST_SEED COUNT DIR`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

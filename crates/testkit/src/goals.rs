@@ -1,28 +1,28 @@
-//! What is measured, how fast it is meant to be on one core, and how long kube-scheduler 1.37.1, or Kueue 0.19.0, takes for the same.
+//! The benchmarks, their goals on one core, and the times of kube-scheduler 1.37.1 and Kueue 0.19.0 for the same decisions.
 
 use std::time::Duration;
 
 use crate::scale::{self, Cohorts, Scenario};
 
-/// A decision that is timed alone: the snapshot is in place, all nodes are considered, nothing is explained.
+/// A benchmark of one decision: the snapshot exists, all nodes are considered, and no explanation is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Benchmark {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The median that is wanted, if one is.
+    /// The goal for the median, if there is one.
     pub goal: Option<Duration>,
-    /// How long kube-scheduler or Kueue takes, if that is known.
+    /// The time of kube-scheduler or Kueue, if it is known.
     pub peer: Option<Peer>,
     /// The cluster and the question.
     pub build: fn() -> Scenario,
 }
 
-/// The figure of kube-scheduler or Kueue.
+/// The time of kube-scheduler or Kueue.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// The median, from the start of the attempt until the decision stands.
+    /// The median from the start of the attempt to the decision.
     pub median: Duration,
-    /// How what it does differs, if it does.
+    /// How its work differs, if it does.
     pub note: &'static str,
 }
 
@@ -123,7 +123,7 @@ pub const DECISIONS: &[Benchmark] = &[
     variant("pod-against-1000-gangs", || scale::pod_against_gangs(1000)),
 ];
 
-/// The pod's decision while the cluster doubles.
+/// The decision for one pod, each time with twice the nodes.
 pub const GROWTH: &[Benchmark] = &[
     variant("growth-1000x10", || scale::pod(1000, 10)),
     variant("growth-2000x10", || scale::pod(2000, 10)),
@@ -131,7 +131,7 @@ pub const GROWTH: &[Benchmark] = &[
     variant("growth-8000x10", || scale::pod(8000, 10)),
 ];
 
-/// A decision in one cohort and the same in a tree of them.
+/// Pairs of a decision in one cohort and the same decision in a tree of cohorts.
 pub const TREES: &[[Benchmark; 2]] = &[
     [
         variant("workload-reclaims-flat", || scale::workload_reclaims(Cohorts::Flat, 1000, 10_000)),
@@ -143,7 +143,7 @@ pub const TREES: &[[Benchmark; 2]] = &[
     ],
 ];
 
-/// How much longer a decision may take in a tree of four levels.
+/// The maximum ratio of the time in a tree of four levels to the time in one cohort.
 pub const TREE_GOAL: f64 = 2.0;
 
 /// A whole cycle with a head in each of 1,000 queues.
@@ -162,18 +162,18 @@ pub const CYCLES: &[Benchmark] = &[
     },
 ];
 
-/// By how much a decision may take longer when the cluster doubles: twice, and a little for caches that no longer hold it.
+/// The maximum ratio of times when the cluster doubles: 2, plus the effect of smaller cache hit rates.
 pub const GROWTH_GOAL: f64 = 2.2;
 
-/// The decisions whose explanation is timed too.
+/// The decisions whose explanation is timed as well.
 pub const EXPLAINED: &[&str] = &["pod-1000x10", "pod-5000x20", "gang-100-on-1000x10"];
 
-/// Text to objects to snapshot, for 5,000 nodes and 100,000 pods.
+/// The goal for loading YAML into a snapshot, for 5,000 nodes and 100,000 pods.
 pub const LOAD_YAML_GOAL: Duration = Duration::from_secs(10);
-/// The same from JSON.
+/// The goal for loading the same objects from JSON.
 pub const LOAD_JSON_GOAL: Duration = Duration::from_secs(3);
 
-/// Bytes of snapshot for each of 100,000 pods.
+/// The goal for the snapshot's bytes per pod, for 100,000 pods.
 pub const BYTES_PER_POD_GOAL: usize = 1024;
 
 /// The benchmark of this name.

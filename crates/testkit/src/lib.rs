@@ -1,4 +1,4 @@
-//! Made-up clusters: small random ones for property tests, large regular ones for benchmarks. The same seed, the same cluster, on
+//! Synthetic clusters: small random ones for property tests, large regular ones for benchmarks. The same seed creates the same cluster on
 //! every machine.
 
 pub mod goals;

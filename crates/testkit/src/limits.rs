@@ -1,11 +1,11 @@
-//! A share of containers writes what it needs under limits alone, wholly or for some resources. The API server makes that a request, so
-//! that no decision changes; whether it does is a property test.
+//! Moves requests of some containers to limits, for all or for some resources. The API server derives the request from the limit, so no
+//! decision may change; a property test checks that.
 
 use serde_json::{Map, Value};
 
 use crate::rng::Rng;
 
-/// Rewrites some containers of a pod's spec. The same spec and number give the same result.
+/// Moves requests of some containers of a pod's spec to limits. The same spec and number give the same result.
 pub(crate) fn write_some_as_limits(spec: &mut Value, number: u64) {
     let mut rng = Rng::new(number ^ 0x6c69_6d69_7473);
     for list in ["containers", "initContainers"] {
@@ -25,7 +25,7 @@ pub(crate) fn write_some_as_limits(spec: &mut Value, number: u64) {
     }
 }
 
-/// The resources of a container in flow style; `wants` is a list in flow style, too.
+/// The resources of a container in YAML flow style. `wants` is the list of requests in the same style.
 pub(crate) fn resources(wants: &str, number: u64) -> String {
     let mut rng = Rng::new(number ^ 0x6c69_6d69_7473);
     match (rng.up_to(20), wants.split_once(", ")) {
@@ -35,7 +35,7 @@ pub(crate) fn resources(wants: &str, number: u64) -> String {
     }
 }
 
-/// A number for a text: FNV-1a.
+/// The FNV-1a hash of a text.
 pub(crate) fn digest(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,5 +1,6 @@
-//! Small random clusters, each with one question: two to six nodes, a score of pods, few priorities and little room, so that ties,
-//! budgets and reprieves matter. Most questions end in a preemption; all outcomes occur. The same seed gives the same bytes.
+//! Small random clusters for policy Kubernetes, each with one question: two to six nodes, about twenty pods, few priorities and little free
+//! capacity, so that ties, budgets and reprieves matter. Most questions end in a preemption; all outcomes occur. The same seed gives the same
+//! bytes.
 
 mod constraints;
 mod groups;
@@ -15,10 +16,10 @@ pub use crate::rng::Rng;
 use crate::limits::write_some_as_limits;
 use nodes::Node;
 
-/// What may appear in a cluster. Nodes, pods with resources, and one preemptor always do.
+/// The features that may appear in a cluster, besides nodes, pods with resources, and one preemptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Running groups, some of which yield whole.
+    /// Running groups, some of which are evicted whole.
     pub gangs: bool,
     /// Disruption budgets.
     pub budgets: bool,
@@ -32,21 +33,21 @@ pub struct Options {
     pub taints: bool,
     /// Pending pods that are nominated to a node, and an earlier nomination of the preemptor.
     pub nominations: bool,
-    /// Pods that are leaving.
+    /// Terminating pods.
     pub terminating: bool,
     /// Preemption tolerations of priority classes, and pods whose class is not defined.
     pub tolerations: bool,
     /// Classes and pods that opted out of being preempted.
     pub opt_out: bool,
-    /// Pods whose size is being changed; the preemptor may be one that runs already and grows in place.
+    /// Pods with a resize in progress; the preemptor may be a running pod that grows in place.
     pub resize: bool,
     /// A group as the preemptor.
     pub gang_preemptor: bool,
-    /// Groups that are harder to preempt than their priority says.
+    /// Groups with a preemption priority above their priority.
     pub preemption_priority: bool,
-    /// Running groups whose pods say another priority than the group.
+    /// Running groups whose pods have another priority than the group.
     pub mixed_priorities: bool,
-    /// The search for the lowest priority that is enough; without it every question turns that off.
+    /// The priority cut of the search; without this feature every question disables it.
     pub priority_cut: bool,
     /// Pending pods under scheduling gates, of another scheduler, or with volumes and claims that no decision evaluates.
     pub obstacles: bool,
@@ -68,7 +69,7 @@ impl Options {
         }
     }
 
-    /// Nothing but resources and priorities.
+    /// Only resources and priorities.
     pub const fn resources() -> Self {
         Self {
             gangs: false,
@@ -100,7 +101,7 @@ impl Options {
         Self { tolerations: true, resize: false, ..Self::pods() }
     }
 
-    /// All there is.
+    /// All features.
     pub const fn everything() -> Self {
         Self {
             tolerations: true,
@@ -114,7 +115,7 @@ impl Options {
         }
     }
 
-    /// Of what may appear, what does: a cluster with everything at once shows little of each.
+    /// Selects some of the features: in a cluster with all of them each would have little effect.
     fn thinned(self, rng: &mut Rng) -> Self {
         Self {
             gangs: self.gangs && rng.chance(85),
@@ -140,7 +141,7 @@ impl Options {
 /// A cluster and a question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The PreemptionTest, without what is expected.
+    /// The PreemptionTest, without an expectation.
     test: Value,
     /// The Kubernetes objects.
     objects: Vec<Value>,
@@ -153,14 +154,14 @@ impl Case {
         documents.join("---\n")
     }
 
-    /// The same as JSON, which is read faster.
+    /// The file as JSON, which is faster to parse.
     pub fn to_json(&self) -> String {
         let documents: Vec<String> =
             std::iter::once(&self.test).chain(&self.objects).map(|document| format!("{document}\n")).collect();
         documents.join("---\n")
     }
 
-    /// The same objects in another order.
+    /// The case with its objects in another order.
     pub fn shuffled(&self, seed: u64) -> Self {
         let mut shuffled = self.clone();
         Rng::new(seed).shuffle(&mut shuffled.objects);
@@ -172,26 +173,26 @@ impl Case {
 pub fn cluster(seed: u64, options: &Options) -> Case {
     let mut rng = Rng::new(seed);
     let features = options.thinned(&mut rng);
-    let mut maker = Maker::new(rng, features);
-    maker.namespaces();
-    maker.nodes();
-    if features.nominations && maker.rng.chance(45) {
-        maker.nominated = Some(maker.rng.up_to(maker.nodes.len()));
+    let mut builder = Builder::new(rng, features);
+    builder.namespaces();
+    builder.nodes();
+    if features.nominations && builder.rng.chance(45) {
+        builder.nominated = Some(builder.rng.up_to(builder.nodes.len()));
     }
-    maker.classes();
+    builder.classes();
     if features.gangs {
-        maker.gangs();
+        builder.gangs();
     }
-    maker.running();
-    let preemptor = maker.preemptor();
+    builder.running();
+    let preemptor = builder.preemptor();
     if features.nominations {
-        maker.nominees();
+        builder.nominees();
     }
     if features.budgets {
-        maker.budgets();
+        builder.budgets();
     }
     if features.obstacles {
-        maker.obstacles();
+        builder.obstacles();
     }
     let mut profile = json!({ "policy": "Kubernetes" });
     if !features.priority_cut {
@@ -206,32 +207,32 @@ pub fn cluster(seed: u64, options: &Options) -> Case {
         "metadata": { "name": format!("random-{seed}") },
         "spec": { "now": "2026-01-01T01:00:00Z", "profile": profile, "preemptor": preemptor },
     });
-    let mut objects = maker.objects;
+    let mut objects = builder.objects;
     for (number, pod) in (seed << 16..).zip(objects.iter_mut().filter(|object| object["kind"] == "Pod")) {
         write_some_as_limits(&mut pod["spec"], number);
     }
     Case { test, objects }
 }
 
-/// A cluster in the making.
-struct Maker {
+/// Builds a cluster.
+struct Builder {
     rng: Rng,
-    /// What appears in it.
+    /// The features of this cluster.
     features: Options,
     objects: Vec<Value>,
     nodes: Vec<Node>,
-    /// The priorities of the pods that run.
+    /// The priorities of the running pods.
     levels: Vec<i32>,
     /// The priority of the preemptor.
     priority: i32,
     /// The value of the default class, if there is one.
     global_default: Option<i32>,
-    /// Where the preemptor is nominated.
+    /// The node to which the preemptor is nominated.
     nominated: Option<usize>,
     n_pods: usize,
 }
 
-impl Maker {
+impl Builder {
     fn new(mut rng: Rng, features: Options) -> Self {
         let mut ladder = vec![-10, 0, 1, 5, 10, 50, 100];
         rng.shuffle(&mut ladder);
@@ -264,7 +265,7 @@ impl Maker {
         }
     }
 
-    /// Budgets are tight: most allow nothing more.
+    /// Adds budgets, most of which allow no further disruption.
     fn budgets(&mut self) {
         for name in ["first", "second", "third"].into_iter().take(self.rng.within(1, 3)) {
             let namespace = self.namespace();
@@ -287,16 +288,16 @@ impl Maker {
         }
     }
 
-    /// Obstacles in the way of some pending pods, often of one in a gang; running pods have the same fields, to which they do not matter.
+    /// Makes some pending pods unschedulable, often one of a gang. Some running pods get the same fields, which do not affect them.
     fn obstacles(&mut self) {
-        for at in 0..self.objects.len() {
-            let is_pod = self.objects[at]["kind"] == "Pod";
-            let is_bound = self.objects[at]["spec"]["nodeName"].is_string();
+        for index in 0..self.objects.len() {
+            let is_pod = self.objects[index]["kind"] == "Pod";
+            let is_bound = self.objects[index]["spec"]["nodeName"].is_string();
             if !is_pod || !self.rng.chance(if is_bound { 10 } else { 25 }) {
                 continue;
             }
             let what = self.rng.up_to(7);
-            let spec = &mut self.objects[at]["spec"];
+            let spec = &mut self.objects[index]["spec"];
             match what {
                 0 | 1 if !is_bound => spec["schedulingGates"] = json!([{ "name": "example.com/quota" }]),
                 0..=3 => spec["schedulerName"] = json!(["other", "reprieve"][what % 2]),

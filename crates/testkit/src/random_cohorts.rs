@@ -1,6 +1,6 @@
-//! Small random clusters under Kueue's quota, each with one question: one to five queues alone, in cohorts or in a tree of them, nearly
-//! full of workloads that borrow from each other, and one workload that asks. All policies, limits, weights and fungibilities occur,
-//! and times and priorities are few, so that ties do. The same seed gives the same bytes.
+//! Small random clusters for policy Kueue, each with one question: one to five queues, alone, in cohorts or in a tree of cohorts, nearly full of
+//! workloads that borrow from each other, and one preempting workload. All preemption policies, limits, weights and fungibilities occur; there
+//! are few different times and priorities, so that ties occur. The same seed gives the same bytes.
 
 mod tree;
 mod workloads;
@@ -13,27 +13,27 @@ use crate::random::yaml::document;
 use tree::Tree;
 use workloads::Workloads;
 
-/// The clock of every question.
+/// The time of every question.
 pub const NOW: &str = "2026-01-01T01:00:00Z";
-/// The version of all objects.
+/// The API version of all objects.
 const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 
-/// How the queues stand to each other, and who may take from whom.
+/// The structure of the cohorts, and whether fair sharing is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One cohort or two.
     Flat,
-    /// Cohorts within cohorts.
+    /// A tree of cohorts.
     Tree,
-    /// Either, under fair sharing.
+    /// One of the others, with fair sharing.
     Fair,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Flat, Self::Tree, Self::Fair];
 
-    /// As it is written in a name.
+    /// The name in file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Flat => "flat",
@@ -43,15 +43,15 @@ impl Kind {
     }
 }
 
-/// The cluster of this seed, as a PreemptionTest file that expects nothing.
-pub fn cluster(sort: Kind, seed: u64) -> String {
-    let mut rng = Rng::new(seed.wrapping_mul(3).wrapping_add(sort as u64));
+/// The cluster of this seed, as a PreemptionTest file without an expectation.
+pub fn cluster(kind: Kind, seed: u64) -> String {
+    let mut rng = Rng::new(seed.wrapping_mul(3).wrapping_add(kind as u64));
     let supply = Supply::new(&mut rng);
-    let tree = Tree::new(&mut rng, sort, &supply);
+    let tree = Tree::new(&mut rng, kind, &supply);
     let mut workloads = Workloads::new(&supply, &tree);
     workloads.fill(&mut rng);
     workloads.preemptor(&mut rng);
-    let mut objects = vec![test(&mut rng, sort, seed)];
+    let mut objects = vec![test(&mut rng, kind, seed)];
     objects.extend(supply.flavors.iter().map(|flavor| flavor.object.clone()));
     objects.extend(tree.objects.iter().cloned());
     let mut number = seed << 16;
@@ -65,9 +65,9 @@ pub fn cluster(sort: Kind, seed: u64) -> String {
     documents.join("---\n")
 }
 
-fn test(rng: &mut Rng, sort: Kind, seed: u64) -> Value {
+fn test(rng: &mut Rng, kind: Kind, seed: u64) -> Value {
     let mut args = json!({"placement": "QuotaOnly"});
-    if sort == Kind::Fair {
+    if kind == Kind::Fair {
         args["fairSharing"] = match rng.up_to(4) {
             0 => json!({"enable": true, "preemptionStrategies": ["LessThanOrEqualToFinalShare"]}),
             1 => json!({"enable": true, "preemptionStrategies": ["LessThanInitialShare"]}),
@@ -77,7 +77,7 @@ fn test(rng: &mut Rng, sort: Kind, seed: u64) -> Value {
     json!({
         "apiVersion": "reprieve.dev/v1alpha1",
         "kind": "PreemptionTest",
-        "metadata": {"name": format!("random-cohorts-{}-{seed}", sort.name())},
+        "metadata": {"name": format!("random-cohorts-{}-{seed}", kind.name())},
         "spec": {
             "now": NOW,
             "profile": {"policy": "Kueue", "args": args},
@@ -86,7 +86,7 @@ fn test(rng: &mut Rng, sort: Kind, seed: u64) -> Value {
     })
 }
 
-/// What there is quota of.
+/// The flavors, and the groups of resources that share flavors.
 struct Supply {
     flavors: Vec<Flavor>,
     groups: Vec<Group>,
@@ -94,17 +94,17 @@ struct Supply {
 
 struct Flavor {
     name: String,
-    /// Whether its nodes are labelled with its name.
+    /// Whether its nodes have a label with its name.
     labelled: bool,
-    /// Whether pods must tolerate its taint.
+    /// Whether its nodes have a taint.
     tainted: bool,
     object: Value,
 }
 
-/// Resources that take one flavor together.
+/// Resources that get the same flavor.
 struct Group {
     resources: Vec<&'static str>,
-    /// By their place among the flavors.
+    /// Indices into the flavors.
     flavors: Vec<usize>,
 }
 
@@ -129,8 +129,8 @@ impl Supply {
 
     fn add_group(&mut self, rng: &mut Rng, resources: Vec<&'static str>, prefix: &str, n: usize) {
         let first = self.flavors.len();
-        for at in 1..=n {
-            let name = format!("{prefix}{at}");
+        for index in 1..=n {
+            let name = format!("{prefix}{index}");
             let (labelled, tainted) = (rng.chance(40), rng.chance(12));
             let mut spec = json!({});
             if labelled {
@@ -151,8 +151,8 @@ impl Supply {
     }
 }
 
-/// So much of a resource, as people write it.
-fn written(resource: &str, amount: i64) -> String {
+/// The quantity of an amount of a resource.
+fn quantity(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" if amount % 2 != 0 => format!("{}m", amount * 500),
         "cpu" => (amount / 2).to_string(),

@@ -1,7 +1,6 @@
-//! Small random clusters under Koordinator's elastic quotas, each with one question: a forest of one to five quotas with min and max,
-//! one to four nodes that are nearly full of lone pods and of jobs, and one job, or one pod of no job, that asks. Some pods are
-//! leaving, some nodes are held by nominations, some members of the asking job have their place already. The same seed gives the
-//! same bytes.
+//! Small random clusters for policy Koordinator, each with one question: a forest of one to five elastic quotas with min and max, one to four
+//! nodes that are nearly full of single pods and jobs, and one job or single pod as the preemptor. Some pods are terminating, some pending
+//! pods are nominated, and some members of the preempting job are already bound. The same seed gives the same bytes.
 
 mod pods;
 
@@ -11,39 +10,39 @@ use crate::random::Rng;
 
 use pods::Pods;
 
-/// The clock of every question.
+/// The time of every question.
 pub const NOW: &str = "2026-01-01T01:00:00Z";
-/// The name of the pod that asks.
+/// The name of the preemptor.
 pub const ASKING: &str = "asking-0";
 
 /// An amount of cpu and of memory.
 type Amounts = [i64; 2];
 
-/// What may be in a cluster.
+/// The features that may appear in a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The policy's own settings.
+    /// Arguments of the policy.
     pub arguments: bool,
     /// Elastic quotas.
     pub quotas: bool,
-    /// More than one pod that asks.
+    /// More than one preempting pod.
     pub members: bool,
     /// Members under scheduling gates, and members of another scheduler.
     pub obstacles: bool,
 }
 
 impl Options {
-    /// All there is.
+    /// All features.
     pub const EVERYTHING: Self = Self { arguments: true, quotas: true, members: true, obstacles: true };
 }
 
-/// The cluster of this seed, as a PreemptionTest file that expects nothing.
+/// The cluster of this seed, as a PreemptionTest file without an expectation.
 pub fn cluster(seed: u64, options: &Options) -> String {
     let mut rng = Rng::new(seed);
     let rng = &mut rng;
     let has_memory = rng.chance(60);
-    let nodes: Vec<Node> = (1..=rng.within(1, 4)).map(|at| Node::new(rng, at, has_memory)).collect();
-    let total = [0, 1].map(|at| nodes.iter().map(|node| node.offers[at]).sum());
+    let nodes: Vec<Node> = (1..=rng.within(1, 4)).map(|index| Node::new(rng, index, has_memory)).collect();
+    let total = [0, 1].map(|index| nodes.iter().map(|node| node.offers[index]).sum());
     let quotas = if options.quotas { quotas(rng, total, has_memory) } else { Vec::new() };
     let mut pods = Pods::new(&quotas, &nodes, has_memory);
     pods.run_all(rng);
@@ -75,7 +74,6 @@ fn test(rng: &mut Rng, seed: u64, options: &Options) -> String {
     )
 }
 
-/// A node.
 struct Node {
     name: String,
     zone: &'static str,
@@ -85,9 +83,9 @@ struct Node {
 }
 
 impl Node {
-    fn new(rng: &mut Rng, at: usize, has_memory: bool) -> Self {
+    fn new(rng: &mut Rng, index: usize, has_memory: bool) -> Self {
         Self {
-            name: format!("node-{at}"),
+            name: format!("node-{index}"),
             zone: if rng.chance(50) { "a" } else { "b" },
             offers: [rng.within(3, 9) as i64, if has_memory { rng.within(4, 16) as i64 } else { 0 }],
             n_pods: if rng.chance(8) { rng.within(2, 5) } else { 110 },
@@ -110,7 +108,7 @@ impl Node {
     }
 }
 
-/// A quota with its limits; a resource that is missing is not limited.
+/// A quota with its limits; a missing resource is not limited.
 struct Quota {
     name: String,
     parent: Option<usize>,
@@ -119,11 +117,11 @@ struct Quota {
     max: [Option<i64>; 2],
 }
 
-/// Parents first. A quota has no more than the one above it.
+/// The quotas, parents first. No quota has more than its parent.
 fn quotas(rng: &mut Rng, total: Amounts, has_memory: bool) -> Vec<Quota> {
     let mut quotas: Vec<Quota> = Vec::new();
-    for at in 0..rng.within(1, 5) {
-        let parent = (at > 0 && rng.chance(65)).then(|| rng.up_to(at));
+    for index in 0..rng.within(1, 5) {
+        let parent = (index > 0 && rng.chance(65)).then(|| rng.up_to(index));
         let above = parent.map_or([None; 2], |parent| quotas[parent].max);
         let (mut min, mut max) = ([None; 2], [None; 2]);
         for resource in 0..2 {
@@ -139,7 +137,7 @@ fn quotas(rng: &mut Rng, total: Amounts, has_memory: bool) -> Vec<Quota> {
         if let Some(parent) = parent {
             quotas[parent].is_parent = true;
         }
-        quotas.push(Quota { name: format!("quota-{at}"), parent, is_parent: false, min, max });
+        quotas.push(Quota { name: format!("quota-{index}"), parent, is_parent: false, min, max });
     }
     quotas
 }
@@ -160,7 +158,7 @@ impl Quota {
     }
 }
 
-/// In flow style.
+/// The amounts in YAML flow style.
 fn quantities(amounts: &[Option<i64>; 2]) -> String {
     let cpu = amounts[0].map(|cpu| format!("cpu: \"{cpu}\""));
     let memory = amounts[1].map(|memory| format!("memory: {memory}Gi"));

@@ -1,6 +1,6 @@
-//! Small random clusters under YuniKorn's queues, each with one question: a tree of one to four levels with guarantees, maxima,
-//! fences, offsets and delays that YuniKorn itself would accept, one to five nodes that are nearly full, and one pending pod, most
-//! often of a queue that is under its guarantee. The same seed gives the same bytes.
+//! Small random clusters for policy YuniKorn, each with one question: a queue tree of one to four levels with guarantees, maxima, fences,
+//! offsets and delays that YuniKorn accepts, one to five nodes that are nearly full, and one preempting pod, usually of a queue below its
+//! guarantee. The same seed gives the same bytes.
 
 mod pods;
 mod tree;
@@ -10,15 +10,15 @@ use std::fmt::Write as _;
 use pods::Pods;
 use tree::Tree;
 
-/// The clock of every question.
+/// The time of every question.
 pub const NOW: &str = "2026-01-01T01:00:00Z";
-/// The resources that there are; the last two not in every cluster.
+/// The resources; the last two are not in every cluster.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "example.com/gpu"];
 
 /// An amount of each resource.
 type Amounts = [i64; RESOURCES.len()];
 
-/// The cluster of this seed, as a PreemptionTest file that expects nothing.
+/// The cluster of this seed, as a PreemptionTest file without an expectation.
 pub fn cluster(seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let present = [true, rng.chance(60), rng.chance(30)];
@@ -60,7 +60,7 @@ fn config(rng: &mut Rng, tree: &Tree) -> String {
     text
 }
 
-/// Whoever names `precious` opted out; whoever names `meek` does not preempt.
+/// Pods of class `precious` opt out of preemption; pods of class `meek` do not preempt.
 fn classes() -> String {
     "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: precious, annotations: \
      {yunikorn.apache.org/allow-preemption: \"false\"}}\nvalue: 0\n---\napiVersion: scheduling.k8s.io/v1\nkind: \
@@ -68,7 +68,6 @@ fn classes() -> String {
         .to_owned()
 }
 
-/// A node.
 struct Node {
     name: String,
     zone: &'static str,
@@ -78,12 +77,12 @@ struct Node {
 }
 
 fn nodes(rng: &mut Rng, present: [bool; RESOURCES.len()]) -> Vec<Node> {
-    let node = |at: usize, rng: &mut Rng| {
+    let node = |index: usize, rng: &mut Rng| {
         let offers = [rng.within(3, 10), rng.within(4, 20), rng.within(0, 4)];
         Node {
-            name: format!("node-{at}"),
+            name: format!("node-{index}"),
             zone: if rng.chance(50) { "a" } else { "b" },
-            offers: std::array::from_fn(|at| if present[at] { offers[at] as i64 } else { 0 }),
+            offers: std::array::from_fn(|index| if present[index] { offers[index] as i64 } else { 0 }),
             n_pods: if rng.chance(12) { rng.within(2, 5) } else { 110 },
             closed: match rng.up_to(30) {
                 0 => Some("unschedulable: true"),
@@ -92,7 +91,7 @@ fn nodes(rng: &mut Rng, present: [bool; RESOURCES.len()]) -> Vec<Node> {
             },
         }
     };
-    (1..=rng.within(1, 5)).map(|at| node(at, rng)).collect()
+    (1..=rng.within(1, 5)).map(|index| node(index, rng)).collect()
 }
 
 impl Node {
@@ -108,21 +107,21 @@ impl Node {
     }
 }
 
-/// What there is of each resource, in flow style, each with a comma behind it. YuniKorn's queues say `vcore` for `cpu`.
+/// The nonzero amounts in YAML flow style, each followed by a comma. YuniKorn's queues name the CPU `vcore`.
 fn quantities(amounts: &[i64], cpu: &str) -> String {
     let mut text = String::new();
-    for (at, amount) in amounts.iter().enumerate().filter(|(_, amount)| **amount > 0) {
-        let (name, unit) = match at {
+    for (index, amount) in amounts.iter().enumerate().filter(|(_, amount)| **amount > 0) {
+        let (name, unit) = match index {
             0 => (cpu, ""),
             1 => ("memory", "Gi"),
-            _ => (RESOURCES[at], ""),
+            _ => (RESOURCES[index], ""),
         };
         let _ = write!(text, "{name}: \"{amount}{unit}\", ");
     }
     text
 }
 
-/// A small generator of numbers (xorshift64*): the same seed gives the same numbers on every machine.
+/// A random number generator (xorshift64*): the same seed gives the same numbers on every machine.
 pub struct Rng(u64);
 
 impl Rng {
@@ -138,27 +137,27 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// From 0 to below `end`, which is not 0.
+    /// A number from 0 to below `end`, which must not be 0.
     pub fn up_to(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// From `first` to `last`, both included.
+    /// A number from `first` to `last`, both included.
     pub fn within(&mut self, first: usize, last: usize) -> usize {
         first + self.up_to(last - first + 1)
     }
 
-    /// True in so many cases of a hundred.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 
-    /// One of the items; there is at least one.
+    /// One of the items, which must not be empty.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.up_to(items.len())]
     }
 
-    /// Puts the items in any order.
+    /// Puts the items in random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.up_to(last + 1));

@@ -1,4 +1,4 @@
-/// A small generator of numbers (splitmix64): the same seed gives the same numbers on every machine.
+/// A random number generator (splitmix64): the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -15,27 +15,27 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below `end`, which is not 0.
+    /// A number from 0 to below `end`, which must not be 0.
     pub fn up_to(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// From `first` to `last`, both included.
+    /// A number from `first` to `last`, both included.
     pub fn within(&mut self, first: usize, last: usize) -> usize {
         first + self.up_to(last - first + 1)
     }
 
-    /// True in so many cases of a hundred.
+    /// True with a probability of `percent`.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 
-    /// One of the items; there is at least one.
+    /// One of the items, which must not be empty.
     pub fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
         &items[self.up_to(items.len())]
     }
 
-    /// Puts the items in any order.
+    /// Puts the items in random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.up_to(last + 1));

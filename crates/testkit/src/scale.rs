@@ -1,6 +1,6 @@
 //! Large regular clusters, in the shapes that kube-scheduler's own benchmarks use (`default_preemption` and `workload_preemption`
-//! of its `scheduler_perf`): nodes with 4 cpu, 32Gi and 110 pods, full of equal pods that stand in an even spread. Each scenario
-//! names its preemptor and says how many pods must go, so that a benchmark can check the decision before it times it.
+//! of its `scheduler_perf`): nodes with 4 cpu, 32Gi and 110 pods, full of equal pods that are evenly spread. Each scenario
+//! has a preemptor and the expected number of victims, so that a benchmark can check the decision before it times it.
 
 mod build;
 mod cohorts;
@@ -21,40 +21,40 @@ use reprieve_loader::build::{Loaded, OnInvalid, load};
 use reprieve_loader::policy::Question;
 
 use build::{Cluster, ExpectedQuestion, Template, ZONE, budget, from_scenario, priority_class, sourced};
-use cohorts::ClusterSoFar;
+use cohorts::CohortsBuilder;
 use list::List;
 
 pub use cohorts::Cohorts;
 
-/// When the question is asked.
+/// The time of the question.
 const NOW: &str = "2026-01-08T00:00:00Z";
-/// The priority of gangs that ask.
+/// The priority of preempting gangs.
 const HIGH: i32 = 8_888_888;
-/// What the search finds for 100 members among gangs that are scattered; there is no formula for it.
+/// The number of victims for 100 members among scattered gangs. There is no formula for it.
 const SCATTERED_VICTIMS: usize = 390;
 
-/// A cluster, a preemptor, and what must come of it.
+/// A cluster, a preemptor, and the expected number of victims.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The cluster, with the preemptor in it.
+    /// The objects of the cluster, including the preemptor.
     pub objects: ObjectSet,
-    /// Who asks.
+    /// The preemptor.
     pub preemptor: PreemptorRef,
-    /// Under which policy.
+    /// The policy.
     pub profile: Profile,
-    /// How many pods, or workloads that hold quota, must go; `None` where nobody may be taken.
+    /// The expected number of evicted pods or workloads; `None` if the preemptor must be refused.
     pub victims: Option<usize>,
 }
 
 impl Scenario {
-    /// The snapshot and the question, ready to be decided.
+    /// The snapshot and the question.
     pub fn load(&self) -> (Loaded, Question) {
         let loaded = load(&self.objects, OnInvalid::Test).expect("the scenario's objects are sound");
         let question = self.question(&loaded);
         (loaded, question)
     }
 
-    /// The question, asked of a snapshot of this scenario.
+    /// The question about a snapshot of this scenario.
     pub fn question(&self, loaded: &Loaded) -> Question {
         let preemptor = self.preemptor.clone();
         let profile = self.profile.clone();
@@ -62,8 +62,8 @@ impl Scenario {
         Question::new(&spec, loaded).expect("the scenario has its preemptor")
     }
 
-    /// Decides once and panics unless it is refused where it should be, or exactly the expected number of pods goes and the whole
-    /// preemptor has its place.
+    /// Decides once, and panics unless the preemptor is refused as expected, or exactly the expected number of pods is evicted and every pod of
+    /// the preemptor is placed.
     pub fn check(&self, loaded: &mut Loaded, question: &Question) {
         let outcome = question.decide(loaded);
         let (Outcome::Preempt(plan), Some(expected)) = (&outcome, self.victims) else {
@@ -78,7 +78,7 @@ impl Scenario {
         assert_eq!(plan.placement.len(), pending.count(), "members that have a place");
     }
 
-    /// All heads at once, under Kueue.
+    /// Decides one Kueue cycle.
     pub fn cycle(&self, loaded: &Loaded, question: &Question) -> Vec<CycleEntry> {
         let Policy::Kueue(policy) = &question.policy else {
             panic!("only Kueue has a cycle");
@@ -87,18 +87,18 @@ impl Scenario {
         run_cycle(&loaded.snapshot, policy, &pending, question.now)
     }
 
-    /// Runs a cycle and panics unless every head was considered, and, since all have chosen the same victims, the first alone has them.
+    /// Decides a cycle, and panics unless it considers every head and only the first gets the victims that all of them choose.
     pub fn check_cycle(&self, loaded: &Loaded, question: &Question) {
         let considered = self.cycle(loaded, question);
         let asking = self.objects.kueue_workloads.iter().filter(|workload| workload.object.status.is_none());
         assert_eq!(considered.len(), asking.count(), "heads");
-        for (at, head) in considered.iter().enumerate() {
+        for (index, head) in considered.iter().enumerate() {
             let stands = match &head.verdict {
-                CycleResult::Decided(Outcome::Preempt(plan)) => at == 0 && Some(plan.victims.len()) == self.victims,
-                CycleResult::Skipped(SkipReason::VictimTaken { by, .. }) => at > 0 && *by == considered[0].workload,
+                CycleResult::Decided(Outcome::Preempt(plan)) => index == 0 && Some(plan.victims.len()) == self.victims,
+                CycleResult::Skipped(SkipReason::VictimTaken { by, .. }) => index > 0 && *by == considered[0].workload,
                 CycleResult::Decided(_) | CycleResult::Skipped(_) => false,
             };
-            assert!(stands, "head {at}: {:?}", head.verdict);
+            assert!(stands, "head {index}: {:?}", head.verdict);
         }
     }
 
@@ -113,14 +113,14 @@ impl Scenario {
     }
 }
 
-/// A pod that needs a node to itself, on nodes that are equally full: 2,970m of 4 cpu must be freed, and every pod must go.
+/// A pod that needs a whole node, on equally full nodes: it needs 2,970m more than is free, so every pod of the node must be evicted.
 pub fn pod(nodes: usize, pods_per_node: usize) -> Scenario {
     let low = Template::new(3000 / pods_per_node, 1000);
     let cluster = Cluster::new(nodes).spread(nodes * pods_per_node, |_| low.clone());
     cluster.asked_by_pod(3970).with_victims(pods_per_node)
 }
 
-/// The same, where a third of the pods must go, half of the pods have budgets, and half of the budgets are exhausted.
+/// A pod that needs a third of a node, where half of the pods have budgets and half of the budgets are exhausted.
 pub fn pod_among_budgets(nodes: usize) -> Scenario {
     let app = |index: usize| index / 7 % 200;
     let low = |index| Template::new(300, 1000).label("app", &format!("app-{}", app(index)));
@@ -131,13 +131,13 @@ pub fn pod_among_budgets(nodes: usize) -> Scenario {
     cluster.asked_by_pod(1900).with_victims(3)
 }
 
-/// The same, where every node has pods of ten priorities.
+/// A pod that needs a third of a node, where every node has pods of ten priorities.
 pub fn pod_among_priorities(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000 * (index * 7 / nodes % 10) as i32 + (index % 13) as i32);
     Cluster::new(nodes).spread(nodes * 10, low).asked_by_pod(1900).with_victims(3)
 }
 
-/// The same, where every third pod tolerates preemption for ever, or for a time that is over, by its priority class.
+/// A pod that needs a third of a node, where every third pod has a toleration by its priority class, without end or expired.
 pub fn pod_among_tolerations(nodes: usize) -> Scenario {
     let class = |index: usize| ["plain", "tolerant", "plain", "patient", "plain", "plain"][index / nodes % 6];
     let low = |index: usize| Template::new(300, 1000).class(class(index));
@@ -150,7 +150,7 @@ pub fn pod_among_tolerations(nodes: usize) -> Scenario {
     cluster.asked_by_pod(1900).with_victims(3)
 }
 
-/// A gang whose members need three victims each, on nodes that are full to the brim with equal pods.
+/// A gang whose members need three victims each, on completely full nodes with equal pods.
 pub fn gang(nodes: usize, members: usize) -> Scenario {
     let low = Template::new(400, 1000);
     Cluster::new(nodes)
@@ -159,7 +159,7 @@ pub fn gang(nodes: usize, members: usize) -> Scenario {
         .with_victims(3 * members)
 }
 
-/// The same, where every node has pods of ten priorities.
+/// A gang as in `gang`, where every node has pods of ten priorities.
 pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000 * (index * 7 / nodes % 10) as i32);
     Cluster::new(nodes)
@@ -168,7 +168,7 @@ pub fn gang_among_priorities(nodes: usize, members: usize) -> Scenario {
         .with_victims(3 * members)
 }
 
-/// The same, where all members must share one of the zones.
+/// A gang as in `gang`, whose members must be in one zone.
 pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
     let mut scenario = gang(nodes, members);
     let topology = TopologyConstraint { key: ZONE.to_owned() };
@@ -178,20 +178,20 @@ pub fn gang_in_a_zone(nodes: usize, members: usize) -> Scenario {
     scenario
 }
 
-/// `GangPreemptionBasic`: a gang with a member for every node, each of which takes all ten pods there.
+/// `GangPreemptionBasic`: a gang with a member for every node, each of which evicts all ten pods of the node.
 pub fn gang_clears_pods(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
     Cluster::new(nodes).fill(10, low).asked_by_gang(nodes, Template::new(3970, HIGH)).with_victims(10 * nodes)
 }
 
-/// `GangPreemptionPodGroups`: a gang with a member for every node takes five gangs that cover all nodes too.
+/// `GangPreemptionPodGroups`: a gang with a member for every node evicts five gangs that also run on all nodes.
 pub fn gang_clears_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(600, 1000).port(8000 + index / nodes).group(index / nodes);
     let cluster = Cluster::new(nodes).gangs(5, nodes).spread(5 * nodes, low);
     cluster.asked_by_gang(nodes, Template::new(3500, HIGH).port(9000)).with_victims(5 * nodes)
 }
 
-/// `GangPreemptionAffinity`: every node has an anchor pod that stays, and the members must run beside one.
+/// `GangPreemptionAffinity`: every node has an anchor pod that cannot be evicted, and each member must run on the node of one.
 pub fn gang_with_affinity(nodes: usize) -> Scenario {
     let anchor = |_| Template::new(10, 9_999_999).blue().port(7000).kind("anchor");
     let low = |index: usize| Template::new(40, 0).blue().port(8000 + index % 10);
@@ -199,39 +199,38 @@ pub fn gang_with_affinity(nodes: usize) -> Scenario {
     Cluster::new(nodes).spread(nodes, anchor).fill(10, low).asked_by_gang(nodes, member).with_victims(10 * nodes)
 }
 
-/// A gang of 100 against as many gangs of ten as there are nodes. Their pods were spread in the order of their numbers, so that
-/// ten gangs share ten nodes.
+/// A gang of 100 against one gang of ten per node. The pods are spread in the order of their numbers, so that ten gangs share ten nodes.
 pub fn gang_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group(index / 10);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
     cluster.asked_by_gang(100, Template::new(3970, HIGH)).with_victims(1000)
 }
 
-/// The same, where the pods of each gang stand far apart and no two gangs share all their nodes; a member takes three gangs.
+/// A gang of 100 against gangs whose pods are far apart, such that no two gangs share all their nodes. A member evicts three gangs.
 pub fn gang_against_scattered_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(400, 1000).group((index + index / nodes * 89) % nodes);
     let cluster = Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low);
     cluster.asked_by_gang(100, Template::new(1200, HIGH)).with_victims(SCATTERED_VICTIMS)
 }
 
-/// A pod against the same gangs: whom it takes on one node goes from ten.
+/// A pod against such gangs: each victim gang also runs on nine other nodes.
 pub fn pod_against_gangs(nodes: usize) -> Scenario {
     let low = |index: usize| Template::new(300, 1000).group((index + index / nodes * 89) % nodes);
     Cluster::new(nodes).gangs(nodes, 10).spread(10 * nodes, low).asked_by_pod(3970).with_victims(100)
 }
 
-/// A pod of a queue that is owed something, in a tree of five levels and `12 * width^3` leaves; all leaves share every node. The
-/// other leaves are guaranteed half of what they use, and it takes two of their pods.
+/// A pod of a queue below its guarantee, in a tree of five levels and `12 * width^3` leaves with pods on every node. The other leaves use twice
+/// their guarantee, and the pod evicts two of their pods.
 pub fn pod_among_queues(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
     asked_in_queue(width, nodes, pods_per_node, 0, 2).with_victims(2)
 }
 
-/// The same, asked by a pod whose queue has more than it is guaranteed.
+/// A pod in the same tree, whose queue is above its guarantee.
 pub fn pod_refused_by_queue(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
     asked_in_queue(width, nodes, pods_per_node, 1, 2).refused()
 }
 
-/// The same, asked by a pod whose queue is owed something, while no other has more than it is guaranteed: every node is looked at.
+/// A pod in the same tree, whose queue is below its guarantee while no other queue is above its own: the search tries every node.
 pub fn pod_among_queues_without_victims(width: usize, nodes: usize, pods_per_node: usize) -> Scenario {
     asked_in_queue(width, nodes, pods_per_node, 0, 1).refused()
 }
@@ -240,7 +239,7 @@ fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usiz
     let leaves = queues::leaves(width);
     let pods = nodes * pods_per_node;
     let milli_cpu = 4000 / pods_per_node;
-    // The first leaf is the one that is owed something: it has no pod.
+    // The first leaf has no pod, so it is below its guarantee.
     let leaf = |index: usize| &leaves[1 + index % (leaves.len() - 1)];
     let low = |index: usize| Template::new(milli_cpu, 1000).queue(leaf(index), &format!("app-{}", index / 7));
     let each = pods.div_ceil(leaves.len() - 1) * milli_cpu;
@@ -249,13 +248,13 @@ fn asked_in_queue(width: usize, nodes: usize, pods_per_node: usize, asking: usiz
     cluster.asked_in_queue(2 * milli_cpu, &leaves[asking])
 }
 
-/// A job whose pods need two victims each, in a quota that is full: all its own pods must go, too. The first half of the nodes has
-/// pods of higher priority; the members land on the other.
+/// A job whose pods need two victims each, in a full quota, whose other pods must all be evicted, too. The first half of the nodes has pods of
+/// higher priority; the members are placed on the other half.
 pub fn job_among_quotas(leaves: usize, nodes: usize, members: usize) -> Scenario {
     asked_in_quota(leaves, nodes, members, false)
 }
 
-/// The same, where all quotas are below one that is full as well: each pod that comes back counts there.
+/// A job as in `job_among_quotas`, where all quotas have one parent that is full as well, so that each reprieved pod counts there.
 pub fn job_below_a_full_quota(leaves: usize, nodes: usize, members: usize) -> Scenario {
     asked_in_quota(leaves, nodes, members, true)
 }
@@ -277,49 +276,49 @@ fn asked_in_quota(leaves: usize, nodes: usize, members: usize, one_root: bool) -
     cluster.asked_by_job(members, member.label(quotas::PREEMPTIBLE, "false")).with_victims(2 * members + pods / leaves)
 }
 
-/// A workload whose queue has lent all its quota takes half of it back.
+/// A workload whose queue has lent all its quota reclaims half of it.
 pub fn workload_reclaims(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
     asked_in_cohorts(cohorts, queues, workloads, 5).with_victims(false, 5)
 }
 
-/// Under fair sharing, flat: one that asks for more than its queue's own takes from those who borrow more than it will.
+/// With fair sharing, in one cohort: a workload that needs more than the quota of its queue preempts those of queues that borrow more.
 pub fn workload_shares(queues: usize, workloads: usize) -> Scenario {
-    let asks = workloads / queues + 1;
-    asked_in_cohorts(Cohorts::Flat, queues, workloads, asks).with_victims(true, asks)
+    let cpus = workloads / queues + 1;
+    asked_in_cohorts(Cohorts::Flat, queues, workloads, cpus).with_victims(true, cpus)
 }
 
-/// Under fair sharing, flat or in a tree: one that asks for what its queue has lent.
+/// With fair sharing: a workload that reclaims quota which its queue has lent.
 pub fn workload_reclaims_by_share(cohorts: Cohorts, queues: usize, workloads: usize) -> Scenario {
     asked_in_cohorts(cohorts, queues, workloads, 10).with_victims(true, 10)
 }
 
-fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, asks: usize) -> ClusterSoFar {
+fn asked_in_cohorts(cohorts: Cohorts, queues: usize, workloads: usize, cpus: usize) -> CohortsBuilder {
     const LENDS: usize = 10;
-    let mut ground = ClusterSoFar::new(cohorts, queues);
+    let mut cluster = CohortsBuilder::new(cohorts, queues);
     for _ in 0..queues {
-        ground.queue(workloads / queues);
+        cluster.queue(workloads / queues);
     }
     let borrowers: Vec<usize> = (0..queues).filter(|queue| queue % LENDS != 0).collect();
-    for at in 0..workloads {
-        ground.holds(borrowers[at % borrowers.len()]);
+    for index in 0..workloads {
+        cluster.add_admitted(borrowers[index % borrowers.len()]);
     }
-    ground.asks(0, asks);
-    ground
+    cluster.add_pending(0, cpus);
+    cluster
 }
 
-/// A cycle in which every head asks for what its queue has lent to a few queues that have nothing of their own.
+/// A cycle in which every head reclaims quota that its queue has lent to a few queues without quota.
 pub fn heads_that_reclaim(queues: usize, fair_sharing: bool) -> Scenario {
-    let mut ground = ClusterSoFar::new(Cohorts::Flat, queues);
-    for at in 0..queues {
-        ground.queue(10);
-        (0..5).for_each(|_| ground.holds(at));
-        ground.asks(at, 5);
+    let mut cluster = CohortsBuilder::new(Cohorts::Flat, queues);
+    for index in 0..queues {
+        cluster.queue(10);
+        (0..5).for_each(|_| cluster.add_admitted(index));
+        cluster.add_pending(index, 5);
     }
     for _ in 0..queues / 10 {
-        let borrower = ground.queue(0);
-        (0..50).for_each(|_| ground.holds(borrower));
+        let borrower = cluster.queue(0);
+        (0..50).for_each(|_| cluster.add_admitted(borrower));
     }
-    ground.with_victims(fair_sharing, 5)
+    cluster.with_victims(fair_sharing, 5)
 }
 
 #[cfg(test)]
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_is_decided_as_it_says() {
+    fn every_scenario_has_the_expected_victims() {
         for scenario in [
             pod(20, 10),
             pod(20, 20),
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn every_head_of_a_cycle_is_considered_and_the_first_takes_the_victims() {
+    fn cycle_considers_every_head_and_the_first_gets_the_victims() {
         for fair_sharing in [false, true] {
             let scenario = heads_that_reclaim(20, fair_sharing);
             let (loaded, question) = scenario.load();
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn both_texts_say_what_the_objects_say() {
+    fn yaml_and_json_load_to_the_same_snapshot() {
         for scenario in [
             pod_among_budgets(10),
             pod_among_tolerations(10),

@@ -1,5 +1,5 @@
-//! What holds for every decision under Kueue's quota, over random cohorts, flat, in trees and under fair sharing. Use and room are worked out
-//! again here, from the workloads and the tree, without the engine's own.
+//! Properties of every decision under policy Kueue, on random cohorts: flat, in trees and with fair sharing. This test computes usage and limits
+//! itself, from the workloads and the tree, without the functions of the engine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,24 +49,24 @@ impl Case {
 
     fn load(&self) -> (Loaded, Question) {
         let loaded = load(&self.objects, OnInvalid::Test).unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        let question = Question::new(&self.spec, &loaded).expect("the preemptor is there");
+        let question = Question::new(&self.spec, &loaded).expect("the preemptor exists");
         (loaded, question)
     }
 }
 
-/// A plan: who goes, and what the preemptor gets.
-struct Seen<'l> {
+/// A plan: the victims, and the assignment of the preemptor.
+struct CheckedPlan<'l> {
     snapshot: &'l Snapshot,
     queue: QueueId,
     victims: Vec<WorkloadId>,
     gets: Assignment,
 }
 
-impl<'l> Seen<'l> {
-    /// `None` where nobody goes.
+impl<'l> CheckedPlan<'l> {
+    /// `None` if there are no victims.
     fn new(loaded: &'l Loaded, question: &Question) -> Option<Self> {
         let (Policy::Kueue(policy), PreemptorId::Workload(preemptor)) = (&question.policy, question.preemptor) else {
-            panic!("only workloads ask, under Kueue");
+            panic!("under policy Kueue only workloads are preemptors");
         };
         let snapshot = &loaded.snapshot;
         let decision = decide(snapshot, policy, preemptor, question.now);
@@ -74,14 +74,14 @@ impl<'l> Seen<'l> {
             return None;
         };
         let victims = plan.victims.iter().map(|&unit| snapshot.unit(unit).workload.expect("a workload")).collect();
-        let queue = snapshot.workload(preemptor).queue.expect("it is in a queue");
+        let queue = snapshot.workload(preemptor).queue.expect("the workload is in a queue");
         Some(Self { snapshot, queue, victims, gets: decision.assignment.expect("a plan gives something") })
     }
 
-    /// What is used in and below a queue when these are gone, and with what the preemptor gets or without.
-    fn used(&self, queue: QueueId, cell: FlavorResourceId, gone: &[WorkloadId], with: bool) -> i64 {
+    /// The usage of a queue and its subtree without the workloads in `removed`, with or without the preemptor.
+    fn used(&self, queue: QueueId, cell: FlavorResourceId, removed: &[WorkloadId], with: bool) -> i64 {
         let tree = self.snapshot.queues();
-        let held = self.snapshot.workload_ids().filter(|id| !gone.contains(id)).map(|id| self.snapshot.workload(id));
+        let held = self.snapshot.workload_ids().filter(|id| !removed.contains(id)).map(|id| self.snapshot.workload(id));
         let held =
             held.filter(|workload| workload.queue == Some(queue)).filter_map(|workload| workload.admission.as_ref());
         let mut sum = amount(held.flat_map(|admission| &admission.usage), cell);
@@ -89,7 +89,7 @@ impl<'l> Seen<'l> {
             sum += amount(self.gets.usage.iter(), cell);
         }
         for child in tree.ids().filter(|&id| tree.get(id).parent == Some(queue)) {
-            sum += (self.used(child, cell, gone, with) - tree.get(child).local_quota[cell.index()]).max(0);
+            sum += (self.used(child, cell, removed, with) - tree.get(child).local_quota[cell.index()]).max(0);
         }
         sum
     }
@@ -98,13 +98,13 @@ impl<'l> Seen<'l> {
         self.snapshot.queues().get(queue).guarantee[cell.index()]
     }
 
-    /// The queue on the path and the cell that are over a limit with the preemptor, when these are gone; and whether it is the
-    /// preemptor that brought them there.
-    fn over_limit(&self, gone: &[WorkloadId]) -> Option<(QueueId, FlavorResourceId, bool)> {
+    /// A queue on the preemptor's path and a flavor's resource that exceed a limit with the preemptor and without the workloads in `removed`;
+    /// and whether the preemptor increases that usage.
+    fn over_limit(&self, removed: &[WorkloadId]) -> Option<(QueueId, FlavorResourceId, bool)> {
         let tree = self.snapshot.queues();
         let cells = || self.gets.usage.iter().filter(|(_, amount)| *amount > 0).map(|(cell, _)| *cell);
         let over = tree.path(self.queue).flat_map(|id| cells().map(move |cell| (id, cell))).filter_map(|(id, cell)| {
-            let (before, after) = (self.used(id, cell, gone, false), self.used(id, cell, gone, true));
+            let (before, after) = (self.used(id, cell, removed, false), self.used(id, cell, removed, true));
             let limit = self.snapshot.quota_rules().queues[id.index()].borrowing_limit[cell.index()];
             let most = match tree.get(id).parent {
                 None => Some(self.own(id, cell)),
@@ -115,8 +115,8 @@ impl<'l> Seen<'l> {
         over.max_by_key(|(.., raised)| *raised)
     }
 
-    fn borrows(&self, queue: QueueId, gone: &[WorkloadId], with: bool) -> bool {
-        self.gets.usage.iter().any(|&(cell, _)| self.used(queue, cell, gone, with) > self.own(queue, cell))
+    fn borrows(&self, queue: QueueId, removed: &[WorkloadId], with: bool) -> bool {
+        self.gets.usage.iter().any(|&(cell, _)| self.used(queue, cell, removed, with) > self.own(queue, cell))
     }
 }
 
@@ -124,14 +124,14 @@ fn amount<'a>(usage: impl Iterator<Item = &'a (FlavorResourceId, i64)>, cell: Fl
     usage.filter(|(held, _)| *held == cell).map(|(_, amount)| amount).sum()
 }
 
-/// What a queue does not lend is not in its cohort's quota, so that whoever stays within that stays within all lending limits below.
+/// Quota that a queue does not lend is not part of its cohort's quota, so a plan within the cohort's quota respects all lending limits below.
 #[test]
-fn no_plan_takes_anybody_over_a_borrowing_or_lending_limit() {
+fn no_plan_exceeds_a_borrowing_or_lending_limit() {
     let mut plans = 0;
     for case in Case::all() {
         let (loaded, question) = case.load();
-        let Some(seen) = Seen::new(&loaded, &question) else { continue };
-        let over = seen.over_limit(&seen.victims).filter(|(.., raised)| *raised);
+        let Some(plan) = CheckedPlan::new(&loaded, &question) else { continue };
+        let over = plan.over_limit(&plan.victims).filter(|(.., raised)| *raised);
         assert_eq!(over, None, "{}", case.name);
         plans += 1;
     }
@@ -139,37 +139,37 @@ fn no_plan_takes_anybody_over_a_borrowing_or_lending_limit() {
 }
 
 #[test]
-fn a_queue_within_its_own_loses_nobody_to_another_queue() {
+fn queue_within_its_quota_loses_no_workload_to_another_queue() {
     let mut losers = 0;
     for case in Case::all() {
         let (loaded, question) = case.load();
-        let Some(seen) = Seen::new(&loaded, &question) else { continue };
-        let queue_of = |victim: WorkloadId| seen.snapshot.workload(victim).queue.expect("it is in a queue");
-        let queues: BTreeSet<QueueId> = seen.victims.iter().map(|&victim| queue_of(victim)).collect();
-        for queue in queues.into_iter().filter(|&queue| queue != seen.queue) {
+        let Some(plan) = CheckedPlan::new(&loaded, &question) else { continue };
+        let queue_of = |victim: WorkloadId| plan.snapshot.workload(victim).queue.expect("the workload is in a queue");
+        let queues: BTreeSet<QueueId> = plan.victims.iter().map(|&victim| queue_of(victim)).collect();
+        for queue in queues.into_iter().filter(|&queue| queue != plan.queue) {
             let here: Vec<WorkloadId> =
-                seen.victims.iter().copied().filter(|&victim| queue_of(victim) == queue).collect();
+                plan.victims.iter().copied().filter(|&victim| queue_of(victim) == queue).collect();
             let borrows_until_the_last = here.iter().any(|&last| {
                 let others: Vec<WorkloadId> = here.iter().copied().filter(|&victim| victim != last).collect();
-                seen.borrows(queue, &others, false)
+                plan.borrows(queue, &others, false)
             });
             assert!(borrows_until_the_last, "{}: {queue:?}", case.name);
             losers += 1;
         }
     }
-    assert!(losers > 15, "only {losers} queues lose somebody");
+    assert!(losers > 15, "only {losers} queues lose workloads");
 }
 
-/// Nobody goes for a preemptor that would have fitted without it, whether or not it may borrow.
+/// Without any one of the victims, the preemptor would not fit or would have to borrow.
 #[test]
-fn no_victim_is_spare() {
+fn every_victim_is_needed() {
     for case in Case::all() {
         let (loaded, question) = case.load();
-        let Some(seen) = Seen::new(&loaded, &question) else { continue };
-        for &spare in &seen.victims {
-            let others: Vec<WorkloadId> = seen.victims.iter().copied().filter(|&victim| victim != spare).collect();
-            let fits = seen.over_limit(&others).is_none() && !seen.borrows(seen.queue, &others, true);
-            assert!(!fits, "{}: {spare:?}", case.name);
+        let Some(plan) = CheckedPlan::new(&loaded, &question) else { continue };
+        for &victim in &plan.victims {
+            let others: Vec<WorkloadId> = plan.victims.iter().copied().filter(|&other| other != victim).collect();
+            let fits = plan.over_limit(&others).is_none() && !plan.borrows(plan.queue, &others, true);
+            assert!(!fits, "{}: {victim:?}", case.name);
         }
     }
 }
@@ -190,7 +190,7 @@ fn deciding_and_explaining_change_nothing() {
 /// A decision with its explanation, checked against the decision without one.
 fn explained(case: &Case, loaded: &mut Loaded, question: &Question) -> (Decision, Explanation) {
     let (Policy::Kueue(policy), PreemptorId::Workload(preemptor)) = (&question.policy, question.preemptor) else {
-        panic!("only workloads ask, under Kueue");
+        panic!("under policy Kueue only workloads are preemptors");
     };
     let (decision, explanation) = question.decide_and_explain(loaded);
     assert_eq!(decision, decide(&loaded.snapshot, policy, preemptor, question.now), "{}", case.name);
@@ -216,7 +216,7 @@ fn every_workload_that_holds_quota_is_a_victim_or_spared_for_one_reason() {
             let name = match (&entry.spared, &decision.outcome) {
                 (Spared::Law(law), _) => format!("{law:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
                 (Spared::NotReached, Outcome::Unschedulable(None)) if has_searched => {
-                    panic!("{}: a search that fails looks at every workload of the tree", case.name)
+                    panic!("{}: a failed search reaches every workload of the tree", case.name)
                 }
                 (Spared::EqualCost(_), _) => "EqualCost".to_owned(),
                 (other, _) => format!("{other:?}"),
@@ -240,9 +240,9 @@ fn every_workload_that_holds_quota_is_a_victim_or_spared_for_one_reason() {
     }
 }
 
-/// The law is asked when the search comes to a workload: queues that borrow when the search begins may have stopped by then.
+/// The search checks the law when it reaches a workload: a queue that borrowed at the start of the search may not borrow any more.
 #[test]
-fn a_queue_that_lost_workloads_to_the_search_borrowed_before() {
+fn queue_that_lost_workloads_borrowed_before_the_search() {
     let mut lost = 0;
     for case in Case::all() {
         let (mut loaded, question) = case.load();
@@ -261,7 +261,7 @@ fn a_queue_that_lost_workloads_to_the_search_borrowed_before() {
 }
 
 #[test]
-fn a_decision_does_not_depend_on_what_is_not_decisive() {
+fn decision_does_not_depend_on_what_is_not_decisive() {
     let (mut removed, mut kept) = (0, 0);
     for mut case in Case::all() {
         let (mut loaded, question) = case.load();
@@ -288,9 +288,9 @@ fn a_decision_does_not_depend_on_what_is_not_decisive() {
     assert!(removed > 100 && kept > 100, "{removed} removed, {kept} kept");
 }
 
-/// What costs nothing to disturb is taken like what has no cost; but where there are costs, the candidates are sorted for the one decision.
+/// A disruption cost of 0 is like no cost. With costs, however, the engine sorts the candidates for each decision instead of keeping them in order.
 #[test]
-fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
+fn sorted_candidates_give_the_same_decision_as_those_kept_in_order() {
     for mut case in Case::all() {
         let (mut loaded, question) = case.load();
         let answer = answer::answer(&question, &mut loaded);
@@ -305,7 +305,7 @@ fn candidates_that_are_sorted_anew_are_taken_as_those_kept_in_order() {
 }
 
 #[test]
-fn the_order_of_the_objects_plays_no_part() {
+fn decision_does_not_depend_on_the_order_of_objects() {
     for (seed, mut case) in (0..).zip(Case::all()) {
         let (mut loaded, question) = case.load();
         let answer = answer::answer(&question, &mut loaded);
@@ -320,7 +320,7 @@ fn the_order_of_the_objects_plays_no_part() {
 }
 
 #[test]
-fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
+fn cycle_needs_only_the_first_of_equal_workloads() {
     let mut left_out = 0;
     for mut case in Case::all() {
         let pending = |workload: &Sourced<KueueWorkload>| {
@@ -335,26 +335,26 @@ fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
             case.objects.kueue_workloads.push(workload);
         }
         let (loaded, question) = case.load();
-        let Policy::Kueue(policy) = question.policy else { panic!("{}: it is policy Kueue", case.name) };
+        let Policy::Kueue(policy) = question.policy else { panic!("{}: the policy is Kueue", case.name) };
         let snapshot = &loaded.snapshot;
-        let mut waiting: Vec<WorkloadId> =
+        let mut pending: Vec<WorkloadId> =
             snapshot.workload_ids().filter(|&id| snapshot.workload(id).admission.is_none()).collect();
-        waiting.sort_by_key(|&id| {
+        pending.sort_by_key(|&id| {
             let workload = snapshot.workload(id);
             (Reverse(workload.priority), workload.created, workload.rank)
         });
         let mut firsts = BTreeMap::new();
-        for &id in &waiting {
+        for &id in &pending {
             firsts.entry(WorkloadClassKey::of(snapshot, &policy, id)).or_insert(id);
         }
         let firsts: Vec<WorkloadId> = firsts.into_values().collect();
-        left_out += waiting.len() - firsts.len();
+        left_out += pending.len() - firsts.len();
         let gets = |pending: &[WorkloadId]| {
             let mut heads = run_cycle(snapshot, &policy, pending, question.now);
             heads.retain(|head| !matches!(head.verdict, CycleResult::Decided(Outcome::Unschedulable(_))));
             heads
         };
-        assert_eq!(gets(&waiting), gets(&firsts), "{}", case.name);
+        assert_eq!(gets(&pending), gets(&firsts), "{}", case.name);
     }
-    assert!(left_out > 300, "only {left_out} were like another");
+    assert!(left_out > 300, "only {left_out} are equal to another");
 }

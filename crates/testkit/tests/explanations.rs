@@ -1,5 +1,5 @@
-//! What holds for the explanation of every decision, tried on random clusters of every policy: it changes no decision, it accounts
-//! for every running unit once, and whatever it calls not decisive can be removed from the cluster.
+//! Properties of the explanation of every decision, on random clusters of every policy: it changes no decision, it lists every running unit once,
+//! and removing everything that is not decisive does not change the decision.
 
 use std::collections::BTreeSet;
 
@@ -62,17 +62,17 @@ fn koordinator_jobs() {
 #[test]
 fn kueue_cohorts() {
     for seed in 0..100 {
-        for sort in Kind::ALL {
-            check(&format!("{} {seed}", sort.name()), &random_cohorts::cluster(sort, seed));
+        for kind in Kind::ALL {
+            check(&format!("{} {seed}", kind.name()), &random_cohorts::cluster(kind, seed));
         }
     }
 }
 
-/// How many nodes, and how many units, are not decisive.
+/// The numbers of nodes and units that are not decisive.
 type Removed = (usize, usize);
 
 fn assert_some_is_removed(removed: impl Iterator<Item = Removed>) {
-    let (nodes, units) = removed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (nodes, units) = removed.fold((0, 0), |sum, removed| (sum.0 + removed.0, sum.1 + removed.1));
     assert!(nodes > 200 && units > 500, "only {nodes} nodes and {units} units are not decisive");
 }
 
@@ -144,8 +144,8 @@ impl Case<'_> {
         let mut rest = self.objects.clone();
         rest.nodes.retain(|node| !node_names.contains(node.object.metadata.name.as_deref().unwrap_or_default()));
         rest.pods.retain(|pod| {
-            let is_there = pod.object.node_name.as_deref().is_some_and(|node| node_names.contains(node));
-            !is_there && !pods.contains(&NamespacedName::from_meta(&pod.object.metadata))
+            let on_removed_node = pod.object.node_name.as_deref().is_some_and(|node| node_names.contains(node));
+            !on_removed_node && !pods.contains(&NamespacedName::from_meta(&pod.object.metadata))
         });
         rest.kueue_workloads
             .retain(|workload| !workloads.contains(&NamespacedName::from_meta(&workload.object.metadata)));

@@ -1,4 +1,4 @@
-//! What holds for every decision under policy Koordinator, tried on random clusters. A seed that fails becomes a case.
+//! Properties of every decision under policy Koordinator, on random clusters. A seed that fails becomes a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,17 +32,17 @@ fn properties_hold() {
         let text = cluster(seed, &Options::EVERYTHING);
         assert_eq!(text, cluster(seed, &Options::EVERYTHING), "seed {seed} gives the same cluster twice");
         let (spec, objects) = read(&text);
-        let mut asked = Asked::new(seed, spec, objects);
-        asked.changes_nothing();
-        asked.says_the_same_in_any_order();
-        asked.places_all_or_takes_nobody();
-        asked.takes_only_whom_it_may();
-        asked.keeps_every_limit();
-        asked.overfills_no_node();
-        asked.takes_nobody_in_vain();
-        asked.takes_nobody_twice();
-        asked.runs_once_the_victims_are_gone();
-        *outcomes.entry(asked.answer.outcome).or_default() += 1;
+        let mut decided = Decided::new(seed, spec, objects);
+        decided.changes_nothing();
+        decided.does_not_depend_on_the_order_of_objects();
+        decided.places_all_members_or_evicts_no_pod();
+        decided.evicts_only_lawful_victims();
+        decided.keeps_every_limit();
+        decided.overfills_no_node();
+        decided.needs_every_victim();
+        decided.does_not_preempt_again_while_victims_terminate();
+        decided.fits_after_the_victims_have_ended();
+        *outcomes.entry(decided.answer.outcome).or_default() += 1;
     }
     for (outcome, least) in [
         (OutcomeName::Preempt, SEEDS / 5),
@@ -55,8 +55,8 @@ fn properties_hold() {
     }
 }
 
-/// A question and what came of it.
-struct Asked {
+/// A question with its decision.
+struct Decided {
     seed: u64,
     spec: TestSpec,
     objects: ObjectSet,
@@ -67,9 +67,9 @@ struct Asked {
     answer: Answer,
 }
 
-impl Asked {
+impl Decided {
     fn new(seed: u64, spec: TestSpec, objects: ObjectSet) -> Self {
-        let policy = policy(&spec.profile).expect("the profile is sound");
+        let policy = policy(&spec.profile).expect("the profile is valid");
         let loaded = load_for(&objects, OnInvalid::Test, &policy);
         let mut loaded = loaded.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let question = Question::new(&spec, &loaded).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -85,7 +85,7 @@ impl Asked {
 
     fn pod_id(&self, name: &str) -> PodId {
         let (namespace, name) = name.split_once('/').expect("a pod has a namespace");
-        self.loaded.names.pod_id(&NamespacedName::new(namespace, name)).expect("the pod is there")
+        self.loaded.names.pod_id(&NamespacedName::new(namespace, name)).expect("the pod exists")
     }
 
     fn pods(&self) -> impl Iterator<Item = (String, &ApiPod)> {
@@ -95,25 +95,25 @@ impl Asked {
             .map(|sourced| (NamespacedName::from_meta(&sourced.object.metadata).to_string(), &*sourced.object))
     }
 
-    fn asking(&self) -> &ApiPod {
+    fn preemptor(&self) -> &ApiPod {
         let name = self.spec.preemptor.full_name().to_string();
-        self.pods().find(|(of, _)| *of == name).expect("the preemptor is there").1
+        self.pods().find(|(pod, _)| *pod == name).expect("the preemptor exists").1
     }
 
-    /// The pod that asks and all pending pods of its job, but those under scheduling gates and those of another scheduler.
+    /// The preemptor and all pending pods of its job, without those with scheduling gates or of another scheduler.
     fn members(&self) -> BTreeSet<String> {
-        let job = label(self.asking(), JOB);
+        let job = label(self.preemptor(), JOB);
         let takes_part = |pod: &ApiPod| {
             let spec = pod.spec.as_ref();
             spec.is_some_and(|spec| spec.scheduling_gates.is_none() && spec.scheduler_name.is_none())
         };
         let is_member = |pod: &ApiPod| {
-            std::ptr::eq(pod, self.asking()) || job.is_some() && label(pod, JOB) == job && takes_part(pod)
+            std::ptr::eq(pod, self.preemptor()) || job.is_some() && label(pod, JOB) == job && takes_part(pod)
         };
         self.pods().filter(|(_, pod)| is_member(pod) && node_of(pod).is_none()).map(|(name, _)| name).collect()
     }
 
-    /// Neither deciding nor explaining leaves a trace.
+    /// Neither deciding nor explaining changes the snapshot.
     fn changes_nothing(&mut self) {
         assert!(self.loaded.snapshot == self.before, "seed {}: deciding changed the snapshot", self.seed);
         let (decision, _) = self.question.decide_and_explain(&mut self.loaded);
@@ -121,17 +121,17 @@ impl Asked {
         assert!(self.loaded.snapshot == self.before, "seed {}: explaining changed the snapshot", self.seed);
     }
 
-    fn says_the_same_in_any_order(&self) {
+    fn does_not_depend_on_the_order_of_objects(&self) {
         let mut objects = self.objects.clone();
         objects.nodes.reverse();
         objects.pods.reverse();
         objects.elastic_quotas.reverse();
         objects.koordinator_pod_groups.reverse();
         let reversed = Self::new(self.seed, self.spec.clone(), objects);
-        assert_eq!(reversed.answer, self.answer, "seed {}: the order of the objects shows", self.seed);
+        assert_eq!(reversed.answer, self.answer, "seed {}: the order of the objects matters", self.seed);
     }
 
-    fn places_all_or_takes_nobody(&self) {
+    fn places_all_members_or_evicts_no_pod(&self) {
         let placed: BTreeSet<String> = self.answer.nominated.keys().cloned().collect();
         match self.answer.outcome {
             OutcomeName::Preempt | OutcomeName::Schedule => {
@@ -139,25 +139,25 @@ impl Asked {
             }
             OutcomeName::Wait | OutcomeName::Unschedulable => {}
         }
-        let takes = self.answer.outcome == OutcomeName::Preempt;
-        assert_eq!(takes, !self.answer.victims.is_empty(), "seed {}: {:?}", self.seed, self.answer);
+        let preempts = self.answer.outcome == OutcomeName::Preempt;
+        assert_eq!(preempts, !self.answer.victims.is_empty(), "seed {}: {:?}", self.seed, self.answer);
     }
 
-    /// Read off the objects: lower priority, preemptible, and not of the job itself.
-    fn takes_only_whom_it_may(&self) {
+    /// Checked on the objects: victims have lower priority, are preemptible, and are not of the same job.
+    fn evicts_only_lawful_victims(&self) {
         let default = self.spec.profile.args.get("disableDefaultPreemptible").is_none();
-        let asking = self.asking();
+        let preemptor = self.preemptor();
         for (name, pod) in self.pods().filter(|(name, _)| self.victims().contains(name.as_str())) {
             let preemptible = label(pod, PREEMPTIBLE).map_or(default, |word| word != "false");
             let disabled = label(pod, DISABLE_PREEMPTIBLE) == Some("true");
-            let own = label(pod, JOB).is_some() && label(pod, JOB) == label(asking, JOB);
-            assert!(preemptible && !disabled && !own, "seed {}: {name} may not be taken", self.seed);
-            assert!(priority(pod) < priority(asking), "seed {}: {name} is not lower", self.seed);
+            let same_job = label(pod, JOB).is_some() && label(pod, JOB) == label(preemptor, JOB);
+            assert!(preemptible && !disabled && !same_job, "seed {}: {name} must not be evicted", self.seed);
+            assert!(priority(pod) < priority(preemptor), "seed {}: {name} is not lower", self.seed);
         }
     }
 
-    /// What the quotas on the path of the asking pod would use with the job in place and these pods gone.
-    fn first_passed_limit(&self, gone: &BTreeSet<&str>) -> Option<(QueueId, usize)> {
+    /// The first limit on the path of the preemptor's quota that is exceeded with the job in place and without these pods.
+    fn first_exceeded_limit(&self, evicted: &BTreeSet<&str>) -> Option<(QueueId, usize)> {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
         let mut asked = vec![0; snapshot.resource_ids().len()];
@@ -166,19 +166,19 @@ impl Asked {
         }
         snapshot.queues().path(own).find_map(|queue| {
             let mut used = snapshot.queues().used(queue).to_vec();
-            for &pod in gone {
-                let of = snapshot.pod(self.pod_id(pod)).queue;
-                if of.is_some_and(|of| snapshot.queues().path(of).any(|above| above == queue)) {
+            for &pod in evicted {
+                let victim_queue = snapshot.pod(self.pod_id(pod)).queue;
+                if victim_queue.is_some_and(|id| snapshot.queues().path(id).any(|above| above == queue)) {
                     self.add_requests(&mut used, pod, -1);
                 }
             }
-            let ceiling = &snapshot.queues().get(queue).limit;
-            // Above its own quota, a job is held only by what it asks for.
-            let passed = |&at: &usize| {
-                let counts = queue == own || asked[at] > 0;
-                counts && ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]
+            let limit = &snapshot.queues().get(queue).limit;
+            // In the quotas above its own, only the resources that the job requests count.
+            let exceeded = |&index: &usize| {
+                let counts = queue == own || asked[index] > 0;
+                counts && limit[index] != UNDEFINED && used[index] + asked[index] > limit[index]
             };
-            (0..asked.len()).find(passed).map(|at| (queue, at))
+            (0..asked.len()).find(exceeded).map(|index| (queue, index))
         })
     }
 
@@ -189,42 +189,42 @@ impl Asked {
         }
     }
 
-    /// Nobody is taken for a job that would leave a quota over its max. (One that fits may: what those who cannot be preempted use
-    /// beyond their min does not count against it.)
+    /// A preemption leaves no quota above its max. Without a preemption a quota may exceed it, because the use of non-preemptible pods beyond their
+    /// min does not count.
     fn keeps_every_limit(&self) {
         if self.answer.outcome == OutcomeName::Preempt {
-            let passed = self.first_passed_limit(&self.victims());
-            let passed = passed.map(|(queue, resource)| (self.loaded.names.queue(queue), resource));
-            assert_eq!(passed, None, "seed {}: {:?}", self.seed, self.answer);
+            let exceeded = self.first_exceeded_limit(&self.victims());
+            let exceeded = exceeded.map(|(queue, resource)| (self.loaded.names.queue(queue), resource));
+            assert_eq!(exceeded, None, "seed {}: {:?}", self.seed, self.answer);
         }
     }
 
-    /// A node that would give more than it has of what the arriving members ask for.
-    fn first_overfull_node(&self, gone: &BTreeSet<&str>) -> Option<NodeId> {
+    /// The first node whose capacity is exceeded in a resource that the members request.
+    fn first_overfull_node(&self, evicted: &BTreeSet<&str>) -> Option<NodeId> {
         let snapshot = &self.loaded.snapshot;
         snapshot.node_ids().find(|&node| {
             let name = self.loaded.names.node(node);
             let mut arriving = vec![0; snapshot.resource_ids().len()];
-            for (member, _) in self.answer.nominated.iter().filter(|(_, at)| *at == name) {
+            for (member, _) in self.answer.nominated.iter().filter(|(_, node)| *node == name) {
                 self.add_requests(&mut arriving, member, 1);
             }
             let mut used = snapshot.used(node).to_vec();
-            for &pod in gone.iter().filter(|pod| snapshot.bound_node(self.pod_id(pod)) == Some(node)) {
+            for &pod in evicted.iter().filter(|pod| snapshot.bound_node(self.pod_id(pod)) == Some(node)) {
                 self.add_requests(&mut used, pod, -1);
             }
-            for (nominee, _) in self.pods().filter(|(pod, object)| self.holds_room(pod, object, name)) {
+            for (nominee, _) in self.pods().filter(|(pod, object)| self.is_competing_nominee(pod, object, name)) {
                 self.add_requests(&mut used, &nominee, 1);
             }
             let offered = snapshot.allocatable(node);
-            (0..used.len()).any(|at| arriving[at] > 0 && used[at] + arriving[at] > offered[at])
+            (0..used.len()).any(|index| arriving[index] > 0 && used[index] + arriving[index] > offered[index])
         })
     }
 
-    /// Whether a pending pod that is no member has the node nominated and is no lower.
-    fn holds_room(&self, name: &str, pod: &ApiPod, node: &str) -> bool {
+    /// Whether a pending pod that is not a member is nominated to the node and has at least the preemptor's priority.
+    fn is_competing_nominee(&self, name: &str, pod: &ApiPod, node: &str) -> bool {
         let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
         let waits = node_of(pod).is_none() && nominated == Some(node);
-        waits && priority(pod) >= priority(self.asking()) && !self.members().contains(name)
+        waits && priority(pod) >= priority(self.preemptor()) && !self.members().contains(name)
     }
 
     fn overfills_no_node(&self) {
@@ -235,51 +235,53 @@ impl Asked {
         assert_eq!(overfull, None, "seed {}: {:?}", self.seed, self.answer);
     }
 
-    /// Putting any one victim back breaks the fit or a limit.
-    fn takes_nobody_in_vain(&self) {
+    /// Without any one of the victims, the job would not fit or a limit would be exceeded.
+    fn needs_every_victim(&self) {
         let victims = self.victims();
         for victim in &victims {
             let mut others = victims.clone();
             others.remove(victim);
             let needed =
-                self.first_overfull_node(&others).is_some() || self.first_limit_passed_by(victim, &others).is_some();
-            assert!(needed, "seed {}: {victim} is spare in {:?}", self.seed, self.answer);
+                self.first_overfull_node(&others).is_some() || self.first_limit_exceeded_by(victim, &others).is_some();
+            assert!(needed, "seed {}: {victim} is not needed in {:?}", self.seed, self.answer);
         }
     }
 
-    /// A limit on the path of the asking pod that the return of a victim would pass.
-    fn first_limit_passed_by(&self, victim: &str, gone: &BTreeSet<&str>) -> Option<QueueId> {
+    /// The first limit on the path of the preemptor's quota that a reprieve of the victim would exceed.
+    fn first_limit_exceeded_by(&self, victim: &str, evicted: &BTreeSet<&str>) -> Option<QueueId> {
         let snapshot = &self.loaded.snapshot;
         let own = snapshot.pod(self.pod_id(&self.spec.preemptor.full_name().to_string())).queue?;
-        let of = snapshot.pod(self.pod_id(victim)).queue?;
+        let victim_queue = snapshot.pod(self.pod_id(victim)).queue?;
         let mut asked = vec![0; snapshot.resource_ids().len()];
         self.add_requests(&mut asked, victim, 1);
-        snapshot.queues().path(own).filter(|&queue| snapshot.queues().path(of).any(|above| above == queue)).find(
-            |&queue| {
+        snapshot
+            .queues()
+            .path(own)
+            .filter(|&queue| snapshot.queues().path(victim_queue).any(|above| above == queue))
+            .find(|&queue| {
                 let mut used = snapshot.queues().used(queue).to_vec();
                 for member in self.answer.nominated.keys() {
                     self.add_requests(&mut used, member, 1);
                 }
-                for pod in gone {
-                    let of = snapshot.pod(self.pod_id(pod)).queue;
-                    if of.is_some_and(|of| snapshot.queues().path(of).any(|above| above == queue)) {
+                for pod in evicted {
+                    let victim_queue = snapshot.pod(self.pod_id(pod)).queue;
+                    if victim_queue.is_some_and(|id| snapshot.queues().path(id).any(|above| above == queue)) {
                         self.add_requests(&mut used, pod, -1);
                     }
                 }
-                let ceiling = &snapshot.queues().get(queue).limit;
-                (0..used.len()).any(|at| asked[at] > 0 && ceiling[at] != UNDEFINED && used[at] > ceiling[at])
-            },
-        )
+                let limit = &snapshot.queues().get(queue).limit;
+                (0..used.len()).any(|index| asked[index] > 0 && limit[index] != UNDEFINED && used[index] > limit[index])
+            })
     }
 
-    /// The cluster after the plan: the members are nominated, and each victim is as `leave` makes it.
-    fn after(&self, mut leave: impl FnMut(&mut ApiPod)) -> ObjectSet {
+    /// The cluster after the plan: the members are nominated, and `change` is applied to each victim.
+    fn after(&self, mut change: impl FnMut(&mut ApiPod)) -> ObjectSet {
         let victims = self.victims();
         let mut objects = self.objects.clone();
         for sourced in &mut objects.pods {
             let name = NamespacedName::from_meta(&sourced.object.metadata).to_string();
             if victims.contains(name.as_str()) {
-                leave(Arc::make_mut(&mut sourced.object));
+                change(Arc::make_mut(&mut sourced.object));
             }
             if let Some(node) = self.answer.nominated.get(&name) {
                 let pod = Arc::make_mut(&mut sourced.object);
@@ -289,14 +291,14 @@ impl Asked {
         objects
     }
 
-    /// While its victims leave, it waits, or has all it needs; nobody else is taken. A plan that takes pods of its quota on other nodes
-    /// only is found again as it was: those pods are leaving already.
-    fn takes_nobody_twice(&self) {
+    /// While its victims terminate, the preemptor waits or is scheduled, and no further pod is evicted. A plan whose victims are all on other nodes is
+    /// found again unchanged.
+    fn does_not_preempt_again_while_victims_terminate(&self) {
         if self.answer.outcome != OutcomeName::Preempt {
             return;
         }
         let terminating = self.after(|pod| {
-            pod.metadata.deletion_timestamp = Some(Time(parse_time(NOW).expect("it is a time")));
+            pod.metadata.deletion_timestamp = Some(Time(parse_time(NOW).expect("a time")));
             let status = pod.status.get_or_insert_default();
             status.conditions = Some(vec![PodCondition {
                 type_: "DisruptionTarget".to_owned(),
@@ -306,28 +308,32 @@ impl Asked {
             }]);
         });
         let again = Self::new(self.seed, self.spec.clone(), terminating);
-        let homes: BTreeSet<Option<&str>> =
+        let victim_nodes: BTreeSet<Option<&str>> =
             self.pods().filter(|(pod, _)| self.victims().contains(pod.as_str())).map(|(_, pod)| node_of(pod)).collect();
         let nominated: BTreeSet<Option<&str>> =
             self.answer.nominated.values().map(|node| Some(node.as_str())).collect();
         match again.answer.outcome {
             OutcomeName::Wait | OutcomeName::Schedule => {}
-            OutcomeName::Preempt if homes.is_disjoint(&nominated) => {
-                assert_eq!(again.answer.victims, self.answer.victims, "seed {}: a second round", self.seed);
+            OutcomeName::Preempt if victim_nodes.is_disjoint(&nominated) => {
+                assert_eq!(
+                    again.answer.victims, self.answer.victims,
+                    "seed {}: other victims in a second preemption",
+                    self.seed
+                );
             }
             OutcomeName::Preempt | OutcomeName::Unschedulable => {
-                panic!("seed {}: {:?} while {:?} is carried out", self.seed, again.answer, self.answer)
+                panic!("seed {}: {:?} while {:?} is in progress", self.seed, again.answer, self.answer)
             }
         }
     }
 
-    /// Nobody is taken for a job that then does not run.
-    fn runs_once_the_victims_are_gone(&self) {
+    /// After the victims have ended, the job is scheduled.
+    fn fits_after_the_victims_have_ended(&self) {
         if self.answer.outcome != OutcomeName::Preempt {
             return;
         }
-        let gone = self.after(|pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
-        let then = Self::new(self.seed, self.spec.clone(), gone);
+        let ended = self.after(|pod| pod.status.get_or_insert_default().phase = Some("Succeeded".to_owned()));
+        let then = Self::new(self.seed, self.spec.clone(), ended);
         let outcome = then.answer.outcome;
         assert_eq!(outcome, OutcomeName::Schedule, "seed {}: after {:?}", self.seed, self.answer);
     }

@@ -1,5 +1,5 @@
-//! Quota and nodes together, on made-up clusters: whoever is evicted makes room for every pod of the preemptor, on nodes that are
-//! added up here anew, and nobody is evicted against the law of the quota.
+//! Kueue's quota together with nodes, on synthetic clusters: after the evictions every pod of the preemptor fits on its node, by a count that
+//! this test does itself, and every victim is lawful by the rules of the quota.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,14 +19,14 @@ use reprieve_testkit::random::Rng;
 const NODE: usize = 8;
 const QUEUES: [&str; 3] = ["own", "left", "right"];
 
-/// An admitted workload.
+/// An admitted workload with its pods.
 struct Running {
     name: String,
     queue: &'static str,
     priority: usize,
     gpus: usize,
     flavor: usize,
-    /// By pod: its node.
+    /// The node of each pod.
     nodes: Vec<usize>,
 }
 
@@ -38,13 +38,13 @@ impl Running {
 
 struct World {
     n_nodes: usize,
-    /// Each node is of one of so many flavors, in turn.
+    /// The flavors, assigned to the nodes round-robin.
     n_flavors: usize,
     nominal: BTreeMap<(&'static str, usize), usize>,
     within: &'static str,
     reclaim: &'static str,
     running: Vec<Running>,
-    /// Pods, and GPUs of each.
+    /// The number of pods, and the GPUs per pod.
     urgent: (usize, usize),
     priority: usize,
 }
@@ -65,12 +65,12 @@ impl World {
             }
         }
         let mut running = Vec::new();
-        for at in 0..rng.within(2, 14) {
+        for index in 0..rng.within(2, 14) {
             let (gpus, pods, flavor) = (*rng.pick(&[1, 1, 2, 4, 8]), rng.within(1, 3), rng.up_to(n_flavors));
-            let its_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
+            let flavor_nodes: Vec<usize> = (flavor..n_nodes).step_by(n_flavors).collect();
             let mut nodes = Vec::new();
             for _ in 0..pods {
-                let node = *rng.pick(&its_nodes);
+                let node = *rng.pick(&flavor_nodes);
                 if free[node] >= gpus && left[flavor] >= gpus {
                     free[node] -= gpus;
                     left[flavor] -= gpus;
@@ -79,7 +79,7 @@ impl World {
             }
             if !nodes.is_empty() {
                 let (queue, priority) = (*rng.pick(&QUEUES), rng.up_to(3));
-                running.push(Running { name: format!("w{at}"), queue, priority, gpus, flavor, nodes });
+                running.push(Running { name: format!("w{index}"), queue, priority, gpus, flavor, nodes });
             }
         }
         Self {
@@ -126,28 +126,28 @@ impl World {
                 node % self.n_flavors
             );
         }
-        for (at, one) in self.running.iter().enumerate() {
-            let (pods, total) = (one.nodes.len(), one.total());
-            text += &workload(&one.name, one.queue, one.priority, pods, one.gpus);
+        for (index, running) in self.running.iter().enumerate() {
+            let (pods, total) = (running.nodes.len(), running.total());
+            text += &workload(&running.name, running.queue, running.priority, pods, running.gpus);
             let held = format!(
                 "{{name: main, flavors: {{nvidia.com/gpu: gpu-{}}}, resourceUsage: {{nvidia.com/gpu: {total}}}, count: {pods}}}",
-                one.flavor
+                running.flavor
             );
             let _ = write!(
                 text,
                 "status:\n  admission: {{clusterQueue: {}, podSetAssignments: [{held}]}}\n  conditions: [{{type: QuotaReserved, status: \
                  \"True\", lastTransitionTime: \"2026-01-01T00:{:02}:00Z\", reason: r, message: \"\"}}]\n",
-                one.queue,
-                at % 60
+                running.queue,
+                index % 60
             );
-            for (pod, node) in one.nodes.iter().enumerate() {
+            for (pod, node) in running.nodes.iter().enumerate() {
                 let _ = write!(
                     text,
                     "---\napiVersion: v1\nkind: Pod\nmetadata: {{namespace: default, name: {name}-{pod}, annotations: \
                      {{kueue.x-k8s.io/workload: {name}}}}}\nspec: {{nodeName: node-{node}, containers: [{{name: c, resources: {{requests: \
                      {{nvidia.com/gpu: {}}}}}}}]}}\nstatus: {{phase: Running}}\n",
-                    one.gpus,
-                    name = one.name
+                    running.gpus,
+                    name = running.name
                 );
             }
         }
@@ -156,8 +156,8 @@ impl World {
 
     fn load(&self, placement: &str) -> (Loaded, Question) {
         let mut objects = ObjectSet::default();
-        for document in documents("made up", &self.yaml()) {
-            document.read(&mut objects).expect("it can be read");
+        for document in documents("synthetic", &self.yaml()) {
+            document.read(&mut objects).expect("the document is valid");
         }
         let args = serde_json::json!({"placement": placement}).as_object().cloned().unwrap_or_default();
         let preemptor =
@@ -185,49 +185,46 @@ fn workload(name: &str, queue: &str, priority: usize, pods: usize, gpus: usize) 
 }
 
 #[test]
-fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
+fn evictions_are_lawful_and_let_every_pod_fit() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..400 {
         let world = World::new(seed);
         let (joint, alone) = (world.answer("Joint"), world.answer("QuotaOnly"));
         *seen.entry(format!("{:?} where quota alone says {:?}", joint.outcome, alone.outcome)).or_default() += 1;
-        let gone: Vec<&str> = joint.victims.iter().filter_map(|one| one.workload.as_deref()).collect();
-        let is_gone = |one: &&Running| gone.contains(&format!("default/{}", one.name).as_str());
+        let evicted: Vec<&str> = joint.victims.iter().filter_map(|victim| victim.workload.as_deref()).collect();
+        let is_evicted = |workload: &&Running| evicted.contains(&format!("default/{}", workload.name).as_str());
         match joint.outcome {
             OutcomeName::Schedule => assert_eq!(alone.outcome, OutcomeName::Schedule, "seed {seed}"),
             OutcomeName::Preempt => assert_ne!(alone.outcome, OutcomeName::Unschedulable, "seed {seed}"),
             OutcomeName::Unschedulable => continue,
-            OutcomeName::Wait => panic!("seed {seed}: nobody is leaving"),
+            OutcomeName::Wait => panic!("seed {seed}: no workload is terminating"),
         }
         assert_eq!(joint.nominated.len(), world.urgent.0, "seed {seed}: {joint:?}");
         let nodes =
-            joint.nominated.values().map(|node| node.trim_start_matches("node-").parse().expect("it is a node"));
+            joint.nominated.values().map(|node| node.trim_start_matches("node-").parse().expect("the name of a node"));
         let nodes: Vec<usize> = nodes.collect();
         let flavor = nodes[0] % world.n_flavors;
         assert!(nodes.iter().all(|node| node % world.n_flavors == flavor), "seed {seed}: {nodes:?}");
         *seen.entry(format!("flavor {flavor} of {}", world.n_flavors)).or_default() += 1;
         let mut used = vec![0; world.n_nodes];
-        for one in world.running.iter().filter(|one| !is_gone(one)) {
-            one.nodes.iter().for_each(|&node| used[node] += one.gpus);
+        for workload in world.running.iter().filter(|workload| !is_evicted(workload)) {
+            workload.nodes.iter().for_each(|&node| used[node] += workload.gpus);
         }
         nodes.iter().for_each(|&node| used[node] += world.urgent.1);
         assert!(used.iter().all(|&used| used <= NODE), "seed {seed}: {used:?}");
-        let elsewhere = world.running.iter().filter(is_gone).find(|one| one.flavor != flavor);
-        assert!(elsewhere.is_none(), "seed {seed}: of another flavor than the one that is needed");
+        let other_flavor = world.running.iter().filter(is_evicted).find(|workload| workload.flavor != flavor);
+        assert!(other_flavor.is_none(), "seed {seed}: a victim of another flavor");
         for queue in QUEUES {
-            let all = || world.running.iter().filter(|one| one.queue == queue && one.flavor == flavor);
-            let taken: Vec<&Running> = all().filter(is_gone).collect();
+            let all = || world.running.iter().filter(|workload| workload.queue == queue && workload.flavor == flavor);
+            let taken: Vec<&Running> = all().filter(is_evicted).collect();
             let after: usize =
-                all().map(Running::total).sum::<usize>() - taken.iter().map(|one| one.total()).sum::<usize>();
-            let largest = taken.iter().map(|one| one.total()).max().unwrap_or_default();
-            let lower = taken.iter().all(|one| one.priority < world.priority);
+                all().map(Running::total).sum::<usize>() - taken.iter().map(|workload| workload.total()).sum::<usize>();
+            let largest = taken.iter().map(|workload| workload.total()).max().unwrap_or_default();
+            let lower = taken.iter().all(|workload| workload.priority < world.priority);
             if queue == "own" {
                 assert!(taken.is_empty() || world.within == "LowerPriority" && lower, "seed {seed}");
             } else if !taken.is_empty() {
-                assert!(
-                    after + largest > world.nominal[&(queue, flavor)],
-                    "seed {seed}: {queue} loses what is its own"
-                );
+                assert!(after + largest > world.nominal[&(queue, flavor)], "seed {seed}: {queue} loses nominal quota");
                 assert!(world.reclaim == "Any" || world.reclaim == "LowerPriority" && lower, "seed {seed}");
             }
         }
@@ -242,12 +239,12 @@ fn whoever_is_evicted_makes_room_for_every_pod_and_goes_by_law() {
         "flavor 0 of 2",
         "flavor 1 of 2",
     ] {
-        assert!(seen.get(kind).is_some_and(|&n| n >= 5), "too few to tell: {seen:?}");
+        assert!(seen.get(kind).is_some_and(|&n| n >= 5), "too few {kind}: {seen:?}");
     }
 }
 
 #[test]
-fn with_nodes_every_workload_is_a_victim_or_spared_for_one_reason() {
+fn every_workload_is_a_victim_or_spared_for_one_reason() {
     for seed in 0..400 {
         let (mut loaded, question) = World::new(seed).load("Joint");
         let outcome = question.decide(&mut loaded);

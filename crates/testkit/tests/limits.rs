@@ -1,5 +1,4 @@
-//! A limit without a request is a request: a cluster in which some containers write their resources under limits decides like the one
-//! in which they write them under requests.
+//! A limit without a request is a request: the decision is the same whether containers have their resources under limits or under requests.
 
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;

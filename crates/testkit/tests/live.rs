@@ -1,4 +1,4 @@
-//! A snapshot that lives on, through whatever comes and goes, answers like one that is made from what is there in the end.
+//! A snapshot cache after many changes gives the same decisions as a snapshot that is built from the final objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use reprieve_testkit::random_queues::Rng;
 use reprieve_testkit::{random_cohorts, random_jobs, random_queues};
 
 const SEEDS: u64 = 400;
-/// The scheduler of pods that name none.
+/// The scheduler of pods without a schedulerName.
 const SCHEDULER: &str = "default-scheduler";
 
 #[test]
@@ -52,7 +52,7 @@ fn lives_on(cluster: impl Fn(u64) -> String) {
     assert!(in_place > SEEDS / 5, "only {in_place} of {SEEDS} took their pods in place");
 }
 
-/// Whether it did so without making the tables anew at the end.
+/// Whether the cache did so without rebuilding its tables at the end.
 fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     let policy = policy(&spec.profile).expect("the profile is sound");
     let made = load_as(&objects, OnInvalid::Live, &policy, Some(SCHEDULER));
@@ -67,7 +67,7 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     let (mut moving, fixed): (Vec<Object>, Vec<Object>) = objects.iter().partition(moves);
     rng.shuffle(&mut moving);
     let mut live = SnapshotCache::default().for_scheduler(SCHEDULER, &policy);
-    // The tables know all namespaces and resources before they change in place.
+    // The tables contain all namespaces and resources before they are changed in place.
     for object in fixed.into_iter().chain(moving.iter().cloned()) {
         live.upsert(object).expect("it is well formed");
     }
@@ -96,13 +96,13 @@ fn answers_alike(seed: u64, spec: &TestSpec, objects: ObjectSet) -> bool {
     in_place
 }
 
-/// What becomes of all heads, under policy Kueue.
+/// The results of all heads, under policy Kueue.
 fn cycle(question: &Question, loaded: &Loaded) -> Option<String> {
     let Policy::Kueue(policy) = &question.policy else { return None };
     serde_json::to_string(&cycle_report(loaded, policy, question.now).heads).ok()
 }
 
-/// Each running unit that is no victim, and why.
+/// Each running unit that is not a victim, with the reason.
 fn spared(question: &Question, loaded: &mut Loaded) -> BTreeSet<String> {
     let entries = report(question, loaded).explanation.spared.into_iter();
     entries
@@ -130,7 +130,7 @@ fn changed(object: &Object, rng: &mut Rng) -> Object {
     object
 }
 
-/// Another one of its kind, in the same group.
+/// Another object of the kind, in the same group.
 fn renamed(object: &Object, rng: &mut Rng) -> Object {
     let object = &mut changed(object, rng);
     let name = object.metadata().name.clone().unwrap_or_default();

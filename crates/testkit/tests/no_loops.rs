@@ -1,12 +1,12 @@
-//! No loops. Whoever is preempted comes back as a pending pod, as a ReplicaSet would make it, and everybody who is pending asks again,
-//! round after round, until nothing changes. The three cases of the design come to rest, and so does every random tree.
+//! Preemption under policy YuniKorn does not loop. A victim is recreated as a pending pod, as a ReplicaSet does, and every pending pod is decided
+//! again, round after round, until nothing changes. Three known cases end, and so does every random tree.
 
 mod replay;
 
 use replay::Replay;
 use reprieve_testkit::random_queues::cluster;
 
-/// Two sibling queues with guarantees of their own on one node that is full; `prod` pods are pending.
+/// Two sibling queues with guarantees on one full node; pods of queue `prod` are pending.
 fn replica_sets(prod_guarantee: usize, test_guarantee: usize, prod_pending: usize, test_running: usize) -> String {
     let mut documents = vec![
         "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionTest\nmetadata: {name: replica-sets}\nspec:\n  now: \
@@ -23,55 +23,55 @@ fn replica_sets(prod_guarantee: usize, test_guarantee: usize, prod_pending: usiz
              \"110\"}}}}\n"
         ),
     ];
-    let pod = |set: &str, at: usize, place: &str, phase: &str| {
+    let pod = |set: &str, index: usize, place: &str, phase: &str| {
         format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {set}-{at}, namespace: default, creationTimestamp: \
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {set}-{index}, namespace: default, creationTimestamp: \
              \"2026-01-01T00:{:02}:00Z\", labels: {{queue: root.parent.{set}, applicationId: {set}}}}}\nspec: \
              {{{place}containers: [{{name: main, resources: {{requests: {{cpu: \"1\"}}}}}}]}}\nstatus: {{phase: {phase}}}\n",
-            10 + at
+            10 + index
         )
     };
-    documents.extend((0..test_running).map(|at| pod("test", at, "nodeName: node-1, ", "Running")));
-    documents.extend((0..prod_pending).map(|at| pod("prod", at, "", "Pending")));
+    documents.extend((0..test_running).map(|index| pod("test", index, "nodeName: node-1, ", "Running")));
+    documents.extend((0..prod_pending).map(|index| pod("prod", index, "", "Pending")));
     documents.join("---\n")
 }
 
 #[test]
-fn case_1_prod_reaches_its_guarantee_and_nobody_moves_again() {
+fn case_1_prod_reaches_its_guarantee_with_one_preemption() {
     let mut replay = Replay::new(&replica_sets(1, 2, 3, 4));
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.running(), ["prod-0", "test-0", "test-1", "test-2"]);
     assert_eq!(replay.preemptions, 1);
 }
 
 #[test]
-fn case_2_test_would_fall_below_its_guarantee_so_nothing_happens() {
+fn case_2_test_keeps_its_guarantee() {
     let mut replay = Replay::new(&replica_sets(1, 4, 3, 4));
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.running(), ["test-0", "test-1", "test-2", "test-3"]);
     assert_eq!(replay.preemptions, 0);
 }
 
 #[test]
-fn case_3_prod_takes_until_it_has_its_guarantee() {
+fn case_3_prod_preempts_until_it_has_its_guarantee() {
     let mut replay = Replay::new(&replica_sets(3, 1, 5, 6));
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.running(), ["prod-0", "prod-1", "prod-2", "test-0", "test-1", "test-2"]);
     assert_eq!(replay.preemptions, 3);
 }
 
-/// In every second tree others are pending too. Ten thousand seeds came to rest; a run that does not is printed, to become a case.
+/// Every second tree has further pending pods. A seed that loops becomes a case; the first ten thousand do not.
 #[test]
-fn random_trees_come_to_rest() {
-    let mut busy = 0;
+fn random_trees_reach_a_fixed_point() {
+    let mut with_preemptions = 0;
     for seed in 0..300 {
         let text = cluster(seed);
         let mut replay = Replay::new(&text);
         if seed % 2 == 1 {
-            replay.crowd();
+            replay.add_pending_copies();
         }
-        assert!(replay.comes_to_rest(), "seed {seed} never comes to rest:\n{text}");
-        busy += usize::from(replay.preemptions > 0);
+        assert!(replay.reaches_a_fixed_point(), "seed {seed} loops:\n{text}");
+        with_preemptions += usize::from(replay.preemptions > 0);
     }
-    assert!(busy > 30, "only {busy} of the trees preempt anybody");
+    assert!(with_preemptions > 30, "only {with_preemptions} trees have preemptions");
 }

@@ -1,6 +1,6 @@
-//! No loops under Kueue's quota. Cycle after cycle every queue's head is decided; whoever may be admitted is, whoever is preempted waits
-//! again, and preemptors are admitted in a later cycle, until nothing changes. The four loops that Kueue is known for come to
-//! rest, and so do random cohorts.
+//! Preemption under policy Kueue does not loop. In each cycle the head of every queue is decided: admitted workloads hold quota, preempted
+//! workloads become pending again, and preemptors are admitted in a later cycle, until no cycle changes anything. Four known loops of Kueue end,
+//! and so do random cohorts.
 
 mod cohort_replay;
 
@@ -12,60 +12,60 @@ fn known(name: &str) -> Replay {
     Replay::new(&std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}")))
 }
 
-/// kueue#3779: whose share is larger took from whose share is smaller, who was then admitted first, and so on.
+/// kueue#3779: a queue with the larger share preempted one with the smaller share, which was then admitted first, in a loop.
 #[test]
-fn a_larger_share_does_not_take_from_a_smaller_one() {
+fn larger_share_does_not_preempt_a_smaller_one() {
     let mut replay = known("own-loop-larger-share-takes-nothing");
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.preemptions, 0);
-    assert_eq!(replay.holding(), ["a1", "best-effort"]);
+    assert_eq!(replay.admitted(), ["a1", "best-effort"]);
 }
 
-/// kueue#2821: the lower workload, which is older, was admitted again and again before the higher one that preempted it.
+/// kueue#2821: an older workload of lower priority was admitted again before the preemptor that had evicted it.
 #[test]
-fn whoever_was_preempted_by_a_borrower_does_not_come_back_before_it() {
+fn victim_of_a_borrower_is_not_admitted_before_it() {
     let mut replay = known("own-loop-borrower-before-the-older-it-preempted");
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.preemptions, 1);
-    assert_eq!(replay.holding(), ["b1", "in"]);
+    assert_eq!(replay.admitted(), ["b1", "in"]);
 }
 
-/// kueue#6947: behind a workload that can never have its quota, another reclaimed its own and lost it again, for ever.
+/// kueue#6947: behind a workload that can never be admitted, another reclaimed its quota and lost it again, in a loop.
 #[test]
-fn a_head_that_can_never_be_admitted_holds_up_nobody() {
+fn head_that_can_never_be_admitted_blocks_no_other_queue() {
     let mut replay = known("own-loop-hopeless-head-holds-up-nobody");
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
     assert_eq!(replay.preemptions, 1);
-    assert_eq!(replay.holding(), ["in"]);
+    assert_eq!(replay.admitted(), ["in"]);
 }
 
-/// kueue#14543: taking at home made others lawful; then those at home were given back, and what was lawful no longer was.
+/// kueue#14543: victims in the preemptor's own queue made victims in other queues lawful, and were then given back.
 #[test]
-fn giving_back_at_home_makes_no_other_victim_unlawful() {
+fn reprieve_in_the_own_queue_makes_no_other_victim_unlawful() {
     let mut replay = known("own-loop-given-back-at-home");
-    assert!(replay.comes_to_rest());
+    assert!(replay.reaches_a_fixed_point());
 }
 
-/// One cluster does not come to rest: there, under fair sharing, a queue reclaims its own of one resource while it borrows another; by
-/// that its share is the larger, and whom it preempted is admitted before it.
-const RESTLESS: [&str; 1] = ["fair 200017"];
+/// One cluster loops: with fair sharing, a queue reclaims quota of one resource while it borrows another, so its share is the larger one and
+/// its victim is admitted before it.
+const LOOPING: [&str; 1] = ["fair 200017"];
 
-/// In every second cluster others are pending too. Whatever does not come to rest is named, to become a case.
+/// Every second cluster has further pending workloads. A seed that loops becomes a case.
 #[test]
-fn random_cohorts_come_to_rest() {
-    let (mut busy, mut restless) = (0, Vec::new());
+fn random_cohorts_reach_a_fixed_point() {
+    let (mut with_preemptions, mut looping) = (0, Vec::new());
     for seed in 200_000..200_200 {
-        for sort in Kind::ALL {
-            let mut replay = Replay::new(&cluster(sort, seed));
+        for kind in Kind::ALL {
+            let mut replay = Replay::new(&cluster(kind, seed));
             if seed % 2 == 1 {
-                replay.crowd();
+                replay.add_pending_copies();
             }
-            if !replay.comes_to_rest() {
-                restless.push(format!("{} {seed}", sort.name()));
+            if !replay.reaches_a_fixed_point() {
+                looping.push(format!("{} {seed}", kind.name()));
             }
-            busy += usize::from(replay.preemptions > 0);
+            with_preemptions += usize::from(replay.preemptions > 0);
         }
     }
-    assert_eq!(restless, RESTLESS, "never come to rest");
-    assert!(busy > 60, "only {busy} of the clusters preempt anybody");
+    assert_eq!(looping, LOOPING, "clusters that loop");
+    assert!(with_preemptions > 60, "only {with_preemptions} clusters have preemptions");
 }

@@ -1,4 +1,4 @@
-//! What holds for every decision, tried on random clusters of every kind. A seed that fails becomes a case.
+//! Properties of every decision under policy Kubernetes, on random clusters of every kind. A seed that fails becomes a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,21 +57,21 @@ fn properties_hold(options: &Options) {
     for seed in 0..SEEDS {
         let case = cluster(seed, options);
         assert_eq!(case, cluster(seed, options), "seed {seed} gives the same cluster twice");
-        let mut asked = Asked::new(seed, &case.to_json());
-        asked.changes_nothing();
-        asked.says_the_same_in_any_order(&case);
+        let mut decided = Decided::new(seed, &case.to_json());
+        decided.changes_nothing();
+        decided.does_not_depend_on_the_order_of_objects(&case);
         if seed % 20 == 0 {
-            asked.says_the_same_in_yaml(&case);
+            decided.decides_the_same_from_yaml(&case);
         }
-        asked.takes_only_what_is_lower();
-        asked.takes_gangs_whole();
-        asked.overfills_no_node();
-        asked.takes_nobody_in_vain();
-        asked.can_be_taken_back();
-        violations += asked.reports_the_budgets_that_it_violates();
-        asked.names_the_first_shortage_first();
-        asked.compares_places_by_cost();
-        *outcomes.entry(asked.answer.outcome).or_default() += 1;
+        decided.evicts_only_lower_priorities();
+        decided.evicts_gangs_whole();
+        decided.overfills_no_node();
+        decided.needs_every_victim();
+        decided.undoes_a_what_if();
+        violations += decided.reports_violated_budgets();
+        decided.lists_the_first_shortage_first();
+        decided.chooses_the_lowest_cost();
+        *outcomes.entry(decided.answer.outcome).or_default() += 1;
     }
     let preemptions = outcomes.get(&OutcomeName::Preempt).copied().unwrap_or_default();
     assert!(preemptions * 3 > SEEDS as usize, "most clusters are tight: {outcomes:?}");
@@ -81,8 +81,8 @@ fn properties_hold(options: &Options) {
     assert_eq!(outcomes.contains_key(&OutcomeName::Wait), options.terminating, "{outcomes:?}");
 }
 
-/// A question and what came of it.
-struct Asked {
+/// A question with its decision.
+struct Decided {
     seed: u64,
     objects: ObjectSet,
     loaded: Loaded,
@@ -92,7 +92,7 @@ struct Asked {
     answer: Answer,
 }
 
-impl Asked {
+impl Decided {
     fn new(seed: u64, text: &str) -> Self {
         let (spec, objects) = read(text);
         let mut loaded = load(&objects, OnInvalid::Test).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -103,7 +103,7 @@ impl Asked {
         Self { seed, objects, loaded, question, before, outcome, answer }
     }
 
-    /// Neither deciding nor explaining leaves a trace.
+    /// Neither deciding nor explaining changes the snapshot.
     fn changes_nothing(&mut self) {
         assert!(self.loaded.snapshot == self.before, "seed {}: deciding changed the snapshot", self.seed);
         let (decision, _) = self.question.decide_and_explain(&mut self.loaded);
@@ -111,12 +111,12 @@ impl Asked {
         assert!(self.loaded.snapshot == self.before, "seed {}: explaining changed the snapshot", self.seed);
     }
 
-    fn says_the_same_in_any_order(&self, case: &Case) {
+    fn does_not_depend_on_the_order_of_objects(&self, case: &Case) {
         let shuffled = Self::new(self.seed, &case.shuffled(self.seed).to_json());
         assert_eq!(shuffled.answer, self.answer, "seed {}: the order of the objects shows", self.seed);
     }
 
-    fn says_the_same_in_yaml(&self, case: &Case) {
+    fn decides_the_same_from_yaml(&self, case: &Case) {
         let again = Self::new(self.seed, &case.to_yaml());
         assert_eq!(again.answer, self.answer, "seed {}: YAML is not read as JSON is", self.seed);
     }
@@ -136,7 +136,7 @@ impl Asked {
         }
     }
 
-    fn takes_only_what_is_lower(&self) {
+    fn evicts_only_lower_priorities(&self) {
         let snapshot = &self.loaded.snapshot;
         let preemptor = match self.question.preemptor {
             PreemptorId::Pod(pod) => snapshot.pod(pod).priority,
@@ -150,8 +150,8 @@ impl Asked {
         }
     }
 
-    /// Read off the objects: of a group that yields whole, all pods that run are taken, or none.
-    fn takes_gangs_whole(&self) {
+    /// Checked on the objects: of a group with disruption mode `all`, all running pods are evicted, or none.
+    fn evicts_gangs_whole(&self) {
         let taken: Vec<&str> = self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect();
         let whole = self.objects.pod_groups.iter().map(|sourced| &sourced.object);
         for group in whole.filter(|group| group.spec.disruption_mode.as_ref().is_some_and(|mode| mode.all.is_some())) {
@@ -165,14 +165,15 @@ impl Asked {
         }
     }
 
-    /// Of what the preemptor asks for, no node that it lands on gives more than it has.
+    /// No node of the placement exceeds its capacity in a resource that the preemptor requests.
     fn overfills_no_node(&self) {
         let snapshot = &self.loaded.snapshot;
         let placement = self.placement();
         let requests = |pod: PodId| snapshot.requests(snapshot.pod(pod).shape);
         let gone: Vec<PodId> = self.victims().iter().flat_map(|&unit| snapshot.unit(unit).pods.clone()).collect();
         for &(_, node) in &placement {
-            let arrivals: Vec<PodId> = placement.iter().filter(|(_, at)| *at == node).map(|(pod, _)| *pod).collect();
+            let arrivals: Vec<PodId> =
+                placement.iter().filter(|(_, target)| *target == node).map(|(pod, _)| *pod).collect();
             for resource in snapshot.resource_ids().map(|resource| resource.index()) {
                 let arriving: i64 = arrivals.iter().map(|&pod| requests(pod)[resource]).sum();
                 if arriving == 0 {
@@ -188,8 +189,8 @@ impl Asked {
         }
     }
 
-    /// For a pod: where it lands, it would not fit if only some of the victims were gone.
-    fn takes_nobody_in_vain(&self) {
+    /// For a pod: it would not fit on its node without only some of the victims.
+    fn needs_every_victim(&self) {
         let (PreemptorId::Pod(pod), Outcome::Preempt(plan)) = (self.question.preemptor, &self.outcome) else {
             return;
         };
@@ -198,7 +199,7 @@ impl Asked {
             return;
         }
         for chosen in 0..(1_u32 << plan.victims.len()) - 1 {
-            let some = plan.victims.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
+            let some = plan.victims.iter().enumerate().filter(|(index, _)| chosen & (1 << index) != 0);
             let some: Vec<UnitId> = some.map(|(_, &unit)| unit).collect();
             assert!(
                 !self.fits_without(&some, pod, node),
@@ -209,21 +210,21 @@ impl Asked {
         }
     }
 
-    /// Whether the pod fits on the node of a cluster in which these units never were.
-    fn fits_without(&self, gone: &[UnitId], pod: PodId, node: NodeId) -> bool {
+    /// Whether the pod fits on the node in a cluster without these units.
+    fn fits_without(&self, removed: &[UnitId], pod: PodId, node: NodeId) -> bool {
         let names = &self.loaded.names;
-        let pods = gone.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods);
+        let pods = removed.iter().flat_map(|&unit| &self.loaded.snapshot.unit(unit).pods);
         let gone: Vec<&NamespacedName> = pods.map(|&pod| names.pod(pod)).collect();
         let mut objects = self.objects.clone();
         objects.pods.retain(|pod| !gone.contains(&&NamespacedName::from_meta(&pod.object.metadata)));
         let mut loaded = load(&objects, OnInvalid::Test).expect("the whole cluster loads, so a part of it does");
         let pod = loaded.names.pod_id(names.pod(pod)).expect("the preemptor is there");
         let plans = node_plans(&mut loaded.snapshot, &self.question.policy, pod, self.question.now);
-        plans.iter().any(|(at, plan)| *at == node && plan.victims.is_empty())
+        plans.iter().any(|(target, plan)| *target == node && plan.victims.is_empty())
     }
 
-    /// Pods that are moved at random are back where they were once the what-if is over, and at every mark.
-    fn can_be_taken_back(&mut self) {
+    /// After a what-if ends or returns to a mark, pods that were moved at random are where they were.
+    fn undoes_a_what_if(&mut self) {
         let mut rng = Rng::new(self.seed);
         let snapshot = &mut self.loaded.snapshot;
         let n_pods = self.objects.pods.iter().filter(|pod| !is_done(&pod.object)).count();
@@ -242,11 +243,11 @@ impl Asked {
     }
 }
 
-/// What the explanation says.
-impl Asked {
-    /// Read off the objects: for each budget that covers more of the victims than it allows, how many. One that is being deleted, or
-    /// that the budget lists as disrupted, is no new disruption. Returns how many there are.
-    fn reports_the_budgets_that_it_violates(&mut self) -> usize {
+/// Properties of the explanation.
+impl Decided {
+    /// Checked on the objects: the report lists each budget that covers more victims than it allows, with the number. A terminating pod, or one that the
+    /// budget lists as disrupted, is not a new disruption. Returns the number of violated budgets.
+    fn reports_violated_budgets(&mut self) -> usize {
         let taken: Vec<&str> = self.answer.victims.iter().filter_map(|victim| victim.pod.as_deref()).collect();
         let pods = self.objects.pods.iter().map(|sourced| &*sourced.object);
         let evicted: Vec<&ApiPod> = pods
@@ -286,10 +287,10 @@ impl Asked {
         self.question.decide_and_explain(&mut self.loaded).1
     }
 
-    /// Where resources are why, every one that is short is listed, in order: the decision found the first.
-    fn names_the_first_shortage_first(&mut self) {
+    /// If a resource is the reason, all resources that are short are listed in order; the first is the one that the decision found.
+    fn lists_the_first_shortage_first(&mut self) {
         let seed = self.seed;
-        let holds = |misfit: &FilterFailure, shortages: &[Shortage]| match *misfit {
+        let check = |failure: &FilterFailure, shortages: &[Shortage]| match *failure {
             FilterFailure::Resource { resource, short, beyond } => {
                 let first = shortages.first().map(|first| (first.resource, first.amount));
                 assert_eq!(first, Some((resource, short)), "seed {seed}");
@@ -297,33 +298,32 @@ impl Asked {
                 assert!(shortages.is_sorted_by_key(|shortage| shortage.resource), "seed {seed}");
                 assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}");
             }
-            // A port is why, and whatever is short beside it is listed as well.
+            // The reason is a port; resources that are also short are listed.
             FilterFailure::Ports => assert!(shortages.iter().all(|shortage| shortage.amount > 0), "seed {seed}"),
-            _ => assert!(shortages.is_empty(), "seed {seed}: {misfit:?}"),
+            _ => assert!(shortages.is_empty(), "seed {seed}: {failure:?}"),
         };
         let explanation = self.explanation();
         for reason in &explanation.victims {
-            holds(&reason.misfit, &reason.shortages);
+            check(&reason.misfit, &reason.shortages);
         }
         for NodeEntry { verdict, .. } in &explanation.nodes {
             if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
-                && let NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) = refusal
+                && let NodeRefusal::Misfit(failure) | NodeRefusal::NoCandidate(failure) = refusal
             {
-                holds(misfit, shortages);
+                check(failure, shortages);
             }
         }
         for DomainEntry { verdict, .. } in &explanation.domains {
             if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
                 verdict
             {
-                few.misfits.iter().for_each(|on| holds(&on.misfit, &on.shortages));
+                few.misfits.iter().for_each(|node| check(&node.misfit, &node.shortages));
             }
         }
     }
 
-    /// No place where the preemptor could land costs less than the chosen one, and it is called equal exactly if it costs the same and
-    /// comes later.
-    fn compares_places_by_cost(&mut self) {
+    /// No feasible node or domain costs less than the chosen one; it is reported as equal exactly if it has the same cost and comes later.
+    fn chooses_the_lowest_cost(&mut self) {
         let explanation = self.explanation();
         let Outcome::Preempt(chosen) = &self.outcome else { return };
         let nodes = explanation.nodes.iter().map(|entry| match &entry.verdict {
@@ -350,7 +350,7 @@ impl Asked {
     }
 }
 
-/// A selector that demands nothing selects nothing here, as in kube-scheduler's view of budgets.
+/// An empty selector selects no pod, as in kube-scheduler's handling of budgets.
 fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let (wanted, expressions) = (selector.match_labels.iter().flatten(), selector.match_expressions.iter().flatten());
     let demands = wanted.clone().count() + expressions.clone().count() > 0;

@@ -1,5 +1,5 @@
-//! What holds for every decision under YuniKorn's queues, over random trees. The laws are worked out again here, from the tree and the
-//! plan, without the engine's own.
+//! Properties of every decision under policy YuniKorn, on random queue trees. This test computes the laws itself, without the functions of the
+//! engine.
 
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::read::documents;
@@ -46,8 +46,8 @@ impl Case {
     }
 }
 
-/// A plan, seen from the tree.
-struct Seen<'l> {
+/// A plan with its queue tree.
+struct CheckedPlan<'l> {
     seed: u64,
     loaded: &'l Loaded,
     preemptor: PodId,
@@ -55,9 +55,9 @@ struct Seen<'l> {
     victims: Vec<PodId>,
 }
 
-impl<'l> Seen<'l> {
+impl<'l> CheckedPlan<'l> {
     fn new(seed: u64, loaded: &'l Loaded, preemptor: PodId, plan: &Plan) -> Self {
-        let own = loaded.snapshot.pod(preemptor).queue.expect("it is in a queue");
+        let own = loaded.snapshot.pod(preemptor).queue.expect("the pod is in a queue");
         let victims = plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods).copied().collect();
         Self { seed, loaded, preemptor, own, victims }
     }
@@ -67,27 +67,27 @@ impl<'l> Seen<'l> {
     }
 
     fn queue(&self, pod: PodId) -> QueueId {
-        self.loaded.snapshot.pod(pod).queue.expect("it is in a queue")
+        self.loaded.snapshot.pod(pod).queue.expect("the pod is in a queue")
     }
 
     fn is_on_path(&self, from: QueueId, queue: QueueId) -> bool {
         self.loaded.snapshot.queues().path(from).any(|id| id == queue)
     }
 
-    /// What the victims in and below the queue use.
+    /// The amount that the victims in the queue and its subtree use.
     fn freed(&self, queue: QueueId, resource: usize) -> i64 {
         let inside = self.victims.iter().filter(|&&victim| self.is_on_path(self.queue(victim), queue));
         inside.map(|&victim| self.requests(victim)[resource]).sum()
     }
 
-    /// No queue that lost a pod is below its guarantee in what the pod used, except those that the preemptor fills again.
+    /// No queue of a victim falls below its guarantee of the victim's resources, except for queues that also contain the preemptor.
     fn guarantees_hold(&self) {
         let queues = self.loaded.snapshot.queues();
         for &victim in &self.victims {
             for id in queues.path(self.queue(victim)).filter(|&id| !self.is_on_path(self.own, id)) {
-                for (at, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
+                for (index, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
                     let (guarantee, after) =
-                        (queues.get(id).guarantee[at], queues.staying(id, at) - self.freed(id, at));
+                        (queues.get(id).guarantee[index], queues.staying(id, index) - self.freed(id, index));
                     assert!(
                         guarantee == UNDEFINED || after >= guarantee,
                         "seed {}: {id:?} {after} < {guarantee}",
@@ -98,13 +98,13 @@ impl<'l> Seen<'l> {
         }
     }
 
-    /// All victims are below the first queue, from the preemptor's up, that is fenced, full or the root.
+    /// All victims are below the first queue on the preemptor's path that is fenced, full or the root.
     fn fence_holds(&self) {
         let queues = self.loaded.snapshot.queues();
         let full = |id: QueueId| {
-            self.requests(self.preemptor).iter().enumerate().any(|(at, want)| {
-                let ceiling = queues.path(id).map(|above| queues.get(above).limit[at]).min().unwrap_or(UNDEFINED);
-                *want > 0 && ceiling != UNDEFINED && queues.used(id)[at] + want > ceiling
+            self.requests(self.preemptor).iter().enumerate().any(|(index, want)| {
+                let limit = queues.path(id).map(|above| queues.get(above).limit[index]).min().unwrap_or(UNDEFINED);
+                *want > 0 && limit != UNDEFINED && queues.used(id)[index] + want > limit
             })
         };
         let root =
@@ -114,7 +114,7 @@ impl<'l> Seen<'l> {
         }
     }
 
-    fn nobody_takes_from_its_own(&self) {
+    fn victims_are_of_other_queues_and_applications(&self) {
         let pod = |pod: PodId| self.loaded.snapshot.pod(pod);
         for &victim in &self.victims {
             assert_ne!(self.queue(victim), self.own, "seed {}", self.seed);
@@ -122,17 +122,17 @@ impl<'l> Seen<'l> {
         }
     }
 
-    fn ceilings_hold(&self) {
+    fn limits_hold(&self) {
         let queues = self.loaded.snapshot.queues();
         for id in queues.path(self.own) {
-            for (at, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
-                let after = queues.used(id)[at] + want - self.freed(id, at);
-                assert!(after <= queues.get(id).limit[at], "seed {}: {id:?}", self.seed);
+            for (index, want) in self.requests(self.preemptor).iter().enumerate().filter(|(_, want)| **want > 0) {
+                let after = queues.used(id)[index] + want - self.freed(id, index);
+                assert!(after <= queues.get(id).limit[index], "seed {}: {id:?}", self.seed);
             }
         }
     }
 
-    fn victims_are_fair_game(&self) {
+    fn victims_are_no_daemons_and_not_terminating(&self) {
         for &victim in &self.victims {
             let pod = self.loaded.snapshot.pod(victim);
             assert!(!pod.daemon && pod.leaving.is_none(), "seed {}", self.seed);
@@ -141,19 +141,19 @@ impl<'l> Seen<'l> {
 }
 
 #[test]
-fn plans_keep_the_laws() {
+fn plans_follow_the_laws() {
     let mut plans = 0;
     for seed in SEEDS {
         let (mut loaded, question) = Case::new(seed).load();
         let Outcome::Preempt(plan) = question.decide(&mut loaded) else { continue };
-        let PreemptorId::Pod(preemptor) = question.preemptor else { panic!("only pods ask") };
-        let seen = Seen::new(seed, &loaded, preemptor, &plan);
-        seen.victims_are_fair_game();
-        seen.ceilings_hold();
+        let PreemptorId::Pod(preemptor) = question.preemptor else { panic!("only pods are preemptors") };
+        let plan = CheckedPlan::new(seed, &loaded, preemptor, &plan);
+        plan.victims_are_no_daemons_and_not_terminating();
+        plan.limits_hold();
         if !loaded.snapshot.pod(preemptor).daemon {
-            seen.guarantees_hold();
-            seen.fence_holds();
-            seen.nobody_takes_from_its_own();
+            plan.guarantees_hold();
+            plan.fence_holds();
+            plan.victims_are_of_other_queues_and_applications();
         }
         plans += 1;
     }
@@ -174,7 +174,7 @@ fn deciding_and_explaining_change_nothing() {
 }
 
 #[test]
-fn the_order_of_the_objects_plays_no_part() {
+fn decision_does_not_depend_on_the_order_of_objects() {
     for seed in SEEDS {
         let mut case = Case::new(seed);
         let (mut loaded, question) = case.load();
@@ -194,7 +194,7 @@ fn every_victim_has_a_reason() {
         include_str!("../../../conformance/yunikorn/daemonset-skips-terminating-pod.yaml"),
         include_str!("../../../conformance/yunikorn/daemonset-takes-opted-out-after-ordinary.yaml"),
     ];
-    let daemons = daemons.into_iter().enumerate().map(|(at, text)| Case::read(at as u64, text));
+    let daemons = daemons.into_iter().enumerate().map(|(index, text)| Case::read(index as u64, text));
     for case in SEEDS.map(Case::new).chain(daemons) {
         let (seed, (mut loaded, question)) = (case.seed, case.load());
         let (decision, explanation) = question.decide_and_explain(&mut loaded);
@@ -209,7 +209,7 @@ fn every_victim_has_a_reason() {
 }
 
 #[test]
-fn every_refusal_says_why() {
+fn every_refusal_has_a_reason() {
     for seed in SEEDS {
         let (mut loaded, question) = Case::new(seed).load();
         let report = report(&question, &mut loaded);

@@ -1,4 +1,4 @@
-//! Which crate may depend on which.
+//! The table of the crates and their permitted dependencies.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::tasks::{output, root};
 
-/// A crate by the name of its folder in `crates`, whether it is part of the product, and the crates it may depend on.
+/// A crate: its folder in `crates`, whether it is part of the product, and the crates it may depend on.
 pub struct Crate {
     pub folder: &'static str,
     pub shipped: bool,
     depends_on: &'static [&'static str],
 }
 
-/// The crates and their arrows. Dependencies of tests are free.
+/// All crates. Development dependencies are not restricted.
 pub const CRATES: [Crate; 12] = [
     shipped("api", &[]),
     shipped("engine", &[]),
@@ -34,7 +34,7 @@ const fn shipped(folder: &'static str, depends_on: &'static [&'static str]) -> C
     Crate { folder, shipped: true, depends_on }
 }
 
-/// A dependency that the table does not have, a crate that it does not have, and a crate that exists in the table only.
+/// Dependencies and crates that are missing in the table, and crates that exist only in the table.
 pub fn violations() -> Result<Vec<String>, String> {
     let found = dependencies()?;
     let mut violations = Vec::new();
@@ -43,8 +43,8 @@ pub fn violations() -> Result<Vec<String>, String> {
             violations.push(format!("crates/{folder} is not in the table of crates"));
             continue;
         };
-        for other in depends_on.iter().filter(|other| !entry.depends_on.contains(&other.as_str())) {
-            violations.push(format!("{folder} must not depend on {other}"));
+        for dependency in depends_on.iter().filter(|name| !entry.depends_on.contains(&name.as_str())) {
+            violations.push(format!("{folder} must not depend on {dependency}"));
         }
     }
     for entry in CRATES.iter().filter(|entry| !found.contains_key(entry.folder)) {
@@ -53,7 +53,7 @@ pub fn violations() -> Result<Vec<String>, String> {
     Ok(violations)
 }
 
-/// The crates of `crates`, each with the crates of the workspace that it depends on.
+/// The crates of the workspace that each crate depends on, by folder.
 fn dependencies() -> Result<BTreeMap<String, Vec<String>>, String> {
     #[derive(Deserialize)]
     struct Metadata {

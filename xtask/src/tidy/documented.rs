@@ -8,10 +8,10 @@ use super::files::{read, sources};
 
 const DOCUMENT: &str = "docs/laws.md";
 
-/// A crate, and an enum in it whose variants are documented.
+/// Crates and their enums whose variants are documented.
 const ENUMS: [(&str, &str); 2] = [("engine", "Law"), ("scheduler", "WaitReason")];
 
-/// Variants without a row, and enums that are not there.
+/// Variants without a row, and enums that do not exist.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     let documented = first_cells(&read(&root.join(DOCUMENT))?);
     let mut violations = Vec::new();
@@ -20,7 +20,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
         let mut variants = None;
         for file in sources(&source)? {
             let text = read(&file)?;
-            // Parsing every file takes longer than looking for the word.
+            // A search for the name is faster than parsing every file.
             if variants.is_none() && text.contains(&format!("enum {name}")) {
                 let tokens = text.parse().map_err(|error| format!("{}: {error}", file.display()))?;
                 variants = variants_of(tokens, name);

@@ -1,15 +1,15 @@
-//! The sources of the crates, and how long a file may be.
+//! Lists the source files of the crates, and limits the length of a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::crates::CRATES;
-use super::shown;
+use super::relative;
 
-/// A file that is longer holds a second idea.
-const MOST_LINES: usize = 600;
+/// A longer file has more than one purpose.
+const MAX_LINES: usize = 600;
 
-/// Files of shipped crates that are too long; their tests count.
+/// Files of shipped crates that are too long, counted with their tests.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     let mut violations = Vec::new();
     for folder in crate_folders(root)? {
@@ -18,8 +18,8 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
         }
         for file in sources(&folder.join("src"))? {
             let lines = read(&file)?.lines().count();
-            if lines > MOST_LINES {
-                violations.push(format!("{} has {lines} lines, more than {MOST_LINES}", shown(&file)));
+            if lines > MAX_LINES {
+                violations.push(format!("{} has {lines} lines, more than {MAX_LINES}", relative(&file)));
             }
         }
     }
@@ -46,11 +46,11 @@ pub fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// The text of a file.
 pub fn read(file: &Path) -> Result<String, String> {
-    fs::read_to_string(file).map_err(|error| format!("{}: {error}", shown(file)))
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", relative(file)))
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let problem = |error| format!("{}: {error}", shown(folder));
+    let problem = |error| format!("{}: {error}", relative(folder));
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(problem)? {
         paths.push(entry.map_err(problem)?.path());

@@ -1,7 +1,7 @@
 //! No cycles between the top-level modules of a crate.
 //!
 //! A module refers to another one by a path that begins with `crate` or `super`, in a `use` or inline. Paths are read from tokens, so
-//! comments and strings do not count, but paths in the arguments of macros do. What is compiled for tests only does not count.
+//! comments and strings do not count, but paths in the arguments of macros do. Code that is compiled only for tests does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::files::{crate_folders, read, sources};
-use super::shown;
+use super::relative;
 
 /// One violation for each group of modules that reach each other, in any crate.
 pub fn violations(root: &Path) -> Result<Vec<String>, String> {
@@ -23,10 +23,10 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
             if inside.starts_with("bin") || inside == Path::new("main.rs") && source.join("lib.rs").exists() {
                 continue;
             }
-            files.push((module_path(inside), shown(&file), read(&file)?));
+            files.push((module_path(inside), relative(&file), read(&file)?));
         }
         for cycle in cycles(&references(&files)?) {
-            violations.push(format!("{}: {cycle}", shown(&folder)));
+            violations.push(format!("{}: {cycle}", relative(&folder)));
         }
     }
     Ok(violations)
@@ -42,7 +42,7 @@ fn module_path(file: &Path) -> Vec<String> {
     path
 }
 
-/// Which top-level module refers to which, with one place for each: `file:line`.
+/// For each top-level module the modules it refers to, each with the `file:line` of one reference.
 type References = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The references between the top-level modules of a crate of these files: module path, name and text of each.
@@ -80,55 +80,55 @@ fn references(files: &[(Vec<String>, String, String)]) -> Result<References, Str
     Ok(references)
 }
 
-/// What one file refers to.
+/// The references of one file.
 #[derive(Default)]
 struct Scan {
-    /// The module that is being read: that of the file, or one inside it.
+    /// The module that is being read: the file's module or an inline one.
     module: Vec<String>,
-    /// Names in the root of the crate that are referred to, with the line.
+    /// The referenced names in the root of the crate, with the line.
     targets: Vec<(String, usize)>,
     /// In the root of the crate: names that a `use` brings in, with the first segment of their path.
     exports: Vec<(String, String)>,
-    /// Modules that are compiled for tests only.
+    /// Modules that are compiled only for tests.
     test_modules: Vec<Vec<String>>,
 }
 
 impl Scan {
     fn read(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        let mut at = 0;
+        let mut index = 0;
         let mut for_tests = false;
-        while at < tokens.len() {
-            let rest = &tokens[at..];
+        while index < tokens.len() {
+            let rest = &tokens[index..];
             if let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = rest
                 && hash.as_char() == '#'
                 && attribute.delimiter() == Delimiter::Bracket
             {
                 for_tests |= is_cfg_test(attribute.stream());
-                at += 2;
+                index += 2;
             } else if for_tests {
                 let length = item_length(rest);
                 if let Some(name) = module_declared(&rest[..length]) {
                     self.test_modules.push(self.child(&name));
                 }
                 for_tests = false;
-                at += length;
+                index += length;
             } else if let Some((name, body)) = inline_module(rest) {
                 self.module = self.child(&name);
                 self.read(body);
                 self.module.pop();
-                at += 3;
+                index += 3;
             } else if is_ident(rest, "use") && self.module.is_empty() {
                 let length = item_length(rest);
                 self.read_use(&rest[1..length], None);
-                at += length;
+                index += length;
             } else if let Some(length) = self.read_path(rest) {
-                at += length;
+                index += length;
             } else {
-                if let TokenTree::Group(group) = &tokens[at] {
+                if let TokenTree::Group(group) = &tokens[index] {
                     self.read(group.stream());
                 }
-                at += 1;
+                index += 1;
             }
         }
     }
@@ -139,8 +139,8 @@ impl Scan {
         path
     }
 
-    /// Reads a path that begins with `crate` or `super`, if there is one here, and returns how many tokens lead to its first segment
-    /// after those.
+    /// Reads a path that begins with `crate` or `super`, if there is one here, and returns the number of tokens before its first other
+    /// segment.
     fn read_path(&mut self, tokens: &[TokenTree]) -> Option<usize> {
         let start = tokens.first()?;
         let line = start.span().start().line;
@@ -149,20 +149,20 @@ impl Scan {
             "super" => self.module.len().checked_sub(1)?,
             _ => return None,
         };
-        let mut at = 1;
-        while is_path_separator(&tokens[at..]) && is_ident(&tokens[at + 2..], "super") {
+        let mut index = 1;
+        while is_path_separator(&tokens[index..]) && is_ident(&tokens[index + 2..], "super") {
             depth = depth.checked_sub(1)?;
-            at += 3;
+            index += 3;
         }
-        if !is_path_separator(&tokens[at..]) {
+        if !is_path_separator(&tokens[index..]) {
             return None;
         }
         if depth == 0 {
-            for name in first_segments(&tokens[at + 2..]) {
+            for name in first_segments(&tokens[index + 2..]) {
                 self.targets.push((name, line));
             }
         }
-        Some(at + 2)
+        Some(index + 2)
     }
 
     /// Reads a `use` in the root of the crate: which name comes from which first segment.
@@ -211,7 +211,7 @@ fn is_ident(tokens: &[TokenTree], name: &str) -> bool {
 }
 
 fn is_path_separator(tokens: &[TokenTree]) -> bool {
-    matches!(tokens, [TokenTree::Punct(one), TokenTree::Punct(two), ..] if one.as_char() == ':' && two.as_char() == ':')
+    matches!(tokens, [TokenTree::Punct(first), TokenTree::Punct(second), ..] if first.as_char() == ':' && second.as_char() == ':')
 }
 
 /// Whether an attribute is `cfg(test)`, perhaps with further conditions.
@@ -220,20 +220,20 @@ fn is_cfg_test(attribute: TokenStream) -> bool {
     text == "cfg(test)" || text.starts_with("cfg(all(test,")
 }
 
-/// How many tokens the item has that begins here: up to its semicolon or its body.
+/// The number of tokens of the item that begins here, up to its semicolon or body.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let end = tokens.iter().position(|token| match token {
         TokenTree::Punct(punct) => punct.as_char() == ';',
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace && !is_ident(tokens, "use"),
         _ => false,
     });
-    end.map_or(tokens.len(), |at| at + 1)
+    end.map_or(tokens.len(), |index| index + 1)
 }
 
 /// The name in `mod name`.
 fn module_declared(item: &[TokenTree]) -> Option<String> {
-    let at = item.iter().position(|token| matches!(token, TokenTree::Ident(ident) if ident == "mod"))?;
-    match item.get(at + 1)? {
+    let index = item.iter().position(|token| matches!(token, TokenTree::Ident(ident) if ident == "mod"))?;
+    match item.get(index + 1)? {
         TokenTree::Ident(name) => Some(name.to_string()),
         _ => None,
     }
@@ -255,17 +255,17 @@ fn inline_module(tokens: &[TokenTree]) -> Option<(String, TokenStream)> {
 fn cycles(references: &References) -> Vec<String> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         references.keys().map(|module| (module, reachable(references, module))).collect();
-    let mut left: BTreeSet<&String> = references.keys().collect();
+    let mut remaining: BTreeSet<&String> = references.keys().collect();
     let mut cycles = Vec::new();
-    while let Some(module) = left.pop_first() {
+    while let Some(module) = remaining.pop_first() {
         let same = |other: &&&String| {
             reached[module].contains(**other) && reached.get(**other).is_some_and(|back| back.contains(module))
         };
-        let mut group: Vec<&String> = left.iter().filter(same).copied().collect();
+        let mut group: Vec<&String> = remaining.iter().filter(same).copied().collect();
         if group.is_empty() {
             continue;
         }
-        left.retain(|other| !group.contains(other));
+        remaining.retain(|other| !group.contains(other));
         group.insert(0, module);
         let names: Vec<&str> = group.iter().map(|name| name.as_str()).collect();
         let mut text = format!("{} modules form a cycle: {}", group.len(), names.join(", "));
@@ -282,11 +282,11 @@ fn cycles(references: &References) -> Vec<String> {
 /// The modules that `module` refers to, directly or through others.
 fn reachable<'r>(references: &'r References, module: &'r String) -> BTreeSet<&'r String> {
     let mut reached = BTreeSet::new();
-    let mut open = vec![module];
-    while let Some(next) = open.pop() {
+    let mut to_visit = vec![module];
+    while let Some(next) = to_visit.pop() {
         for to in references.get(next).into_iter().flat_map(BTreeMap::keys) {
             if reached.insert(to) {
-                open.push(to);
+                to_visit.push(to);
             }
         }
     }
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_tests_are_no_references() {
+    fn test_files_are_no_references() {
         let files = [("a.rs", "#[cfg(test)]\nmod tests;"), ("a/tests.rs", "use crate::b;"), ("b.rs", "")];
         assert_eq!(edges(&files), <[&str; 0]>::default());
     }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_found_with_the_references_that_make_it() {
+    fn cycle_is_reported_with_its_references() {
         let files = [
             ("a.rs", "use crate::b::Item;"),
             ("b.rs", "\n\nuse crate::c::Item;"),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cycles_are_two() {
+    fn separate_cycles_are_reported_separately() {
         let files = [
             ("a.rs", "use crate::b;"),
             ("b.rs", "use crate::a; use crate::c;"),

@@ -1,37 +1,58 @@
 use kube::client::Body;
+use reprieve_api::kinds::{Kind, ObjectKey};
+use reprieve_api::meta::NamespacedName;
+use reprieve_scheduler::action::{ActionId, EventReason};
+use serde_json::json;
+use tokio::sync::mpsc::unbounded_channel;
 use tower::BoxError;
 
 use super::*;
+use crate::messages::EventObjectUids;
 
-/// Hands whose API server never answers, and their client.
-pub fn unanswered(max_in_flight: u32) -> (Client, Executor) {
-    let silence = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
-    let client = Client::new(tower::service_fn(silence), "default");
+/// An executor whose API server never answers.
+fn executor_without_answers(max_in_flight: u32) -> Executor {
+    let never = |_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, BoxError>>();
+    let client = Client::new(tower::service_fn(never), "default");
     let limits = json!({"maxInFlight": max_in_flight});
     let config = json!({"apiVersion": "reprieve.dev/v1alpha1", "kind": "Configuration", "clientLimits": limits});
     let config: Configuration = serde_json::from_value(config).expect("a configuration");
-    let hands = Executor::new(client.clone(), &config, "me", false, Arc::new(Metrics::new()));
-    (client, hands)
+    Executor::new(client, &config, "replica", false, Arc::new(Metrics::new()))
 }
 
-#[test]
-fn a_patch_has_only_what_differs() {
-    for (before, after, patch) in [
-        (json!({"a": 1}), json!({"a": 1}), None),
-        (json!({"a": 1, "b": {"c": 1, "d": 2}}), json!({"a": 1, "b": {"c": 3, "d": 2}}), Some(json!({"b": {"c": 3}}))),
-        (json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
-        (json!({"a": [1, 2]}), json!({"a": [1]}), Some(json!({"a": [1]}))),
-        (json!({}), json!({"a": {"b": 1}}), Some(json!({"a": {"b": 1}}))),
-    ] {
-        assert_eq!(difference(&before, &after), patch);
+#[tokio::test]
+async fn event_budget_is_one_while_more_than_half_of_the_requests_are_in_flight() {
+    for (max_in_flight, free, budget) in [(25, 25, 5), (25, 13, 5), (25, 12, 1), (1, 1, 1), (1, 0, 1), (100, 50, 20)] {
+        let executor = executor_without_answers(max_in_flight);
+        let _busy = executor.in_flight.acquire_many(max_in_flight - free).await.expect("enough permits");
+        assert_eq!(executor.event_budget().await, budget, "{free} of {max_in_flight} are free");
     }
 }
 
 #[tokio::test]
-async fn while_much_is_done_little_is_said() {
-    for (most, free, words) in [(25, 25, 5), (25, 13, 5), (25, 12, 1), (1, 1, 1), (1, 0, 1), (100, 50, 20)] {
-        let (_, hands) = unanswered(most);
-        let _busy = hands.in_flight.acquire_many(most - free).await.expect("so many");
-        assert_eq!(hands.words().await, words, "{free} of {most} are free");
+async fn events_above_the_limit_are_dropped() {
+    let executor = Arc::new(executor_without_answers(25));
+    let ((actions, receiver), results) = (unbounded_channel(), Arc::<EventQueue>::default());
+    let accepted = MAX_QUEUED_EVENTS as u64 + executor.event_budget().await as u64;
+    for id in 0..accepted + 3 {
+        let about = ObjectKey::new(Kind::Pod, NamespacedName::new("default", "a"));
+        let action = Action::EmitEvent { about, related: None, reason: EventReason::Scheduled, message: String::new() };
+        let dispatch = Dispatch { profile: 0, id: ActionId(id), action, uids: EventObjectUids::default() };
+        assert!(actions.send(dispatch).is_ok());
     }
+    drop(actions);
+    executor.run(receiver, Arc::clone(&results)).await;
+    tokio::select! {
+        biased;
+        () = results.flush_loop() => unreachable!("it never ends"),
+        () = tokio::task::yield_now() => {}
+    }
+    let messages = results.drain(Duration::ZERO).expect("the queue is open");
+    let dropped: Vec<u64> = messages
+        .iter()
+        .map(|message| match message {
+            Message::Done { action, result: Some(ActionResult::Unknown), .. } => action.0,
+            _ => panic!("only dropped events have a result"),
+        })
+        .collect();
+    assert_eq!(dropped, [accepted, accepted + 1, accepted + 2], "the first are in flight or queued");
 }

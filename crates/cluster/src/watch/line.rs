@@ -1,4 +1,4 @@
-//! A line of a watch: what happened to an object.
+//! Decodes a line of a watch.
 
 use kube::core::Status;
 use kube::core::watch::BookmarkMeta;
@@ -7,22 +7,21 @@ use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::list::version;
+use super::list::parse_version;
 use super::undecodable::{Identity, Undecodable};
 use crate::trim::ObjectTrimmer;
 
-/// What a line of a watch says.
+/// The content of a line.
 #[derive(Debug)]
-pub enum Told {
-    /// Something happened to an object.
+pub enum LineContent {
+    /// An object changed.
     Event(Event),
-    /// An object was changed, and cannot be decoded.
+    /// An object changed, and its new state cannot be decoded.
     Undecodable(Undecodable),
-    /// Nothing but a version, or not even that.
+    /// A bookmark or an empty line.
     Nothing,
 }
 
-/// A line: what happened, and to which object.
 #[derive(Deserialize)]
 struct WatchLine<'l> {
     #[serde(rename = "type")]
@@ -31,10 +30,15 @@ struct WatchLine<'l> {
     object: &'l RawValue,
 }
 
-/// What a line of a watch says, and as of which version.
-pub fn parse_line(kind: Kind, line: &[u8], slim: &mut ObjectTrimmer, at: &mut u64) -> Result<Told, kube::Error> {
+/// Decodes a line, and sets `version` to the version that it contains.
+pub fn parse_line(
+    kind: Kind,
+    line: &[u8],
+    trimmer: &mut ObjectTrimmer,
+    version: &mut u64,
+) -> Result<LineContent, kube::Error> {
     if line.trim_ascii().is_empty() {
-        return Ok(Told::Nothing);
+        return Ok(LineContent::Nothing);
     }
     let WatchLine { type_, object } =
         serde_json::from_slice(line).map_err(|error| match serde_json::from_slice(line) {
@@ -45,26 +49,26 @@ pub fn parse_line(kind: Kind, line: &[u8], slim: &mut ObjectTrimmer, at: &mut u6
     match type_ {
         "ADDED" | "MODIFIED" => match Object::from_json(kind, text) {
             Ok(object) => {
-                *at = object.version();
-                Ok(Told::Event(Event::Upserted(slim.trim(object))))
+                *version = object.version();
+                Ok(LineContent::Event(Event::Upserted(trimmer.trim(object))))
             }
             Err(error) => {
                 let Some(object) = read::<Identity>(text).ok().filter(Identity::has_name) else {
                     return Err(kube::Error::SerdeError(error));
                 };
-                *at = object.version();
-                Ok(Told::Undecodable(Undecodable::new(kind, &object, &error)))
+                *version = object.version();
+                Ok(LineContent::Undecodable(Undecodable::new(kind, &object, &error)))
             }
         },
         "DELETED" => {
             let object: Identity = read(text)?;
-            *at = object.version();
-            Ok(Told::Event(Event::Deleted { key: object.key(kind), version: object.version() }))
+            *version = object.version();
+            Ok(LineContent::Event(Event::Deleted { key: object.key(kind), version: object.version() }))
         }
         "BOOKMARK" => {
             let Bookmark { metadata } = read(text)?;
-            *at = version(&metadata.resource_version);
-            Ok(Told::Nothing)
+            *version = parse_version(&metadata.resource_version);
+            Ok(LineContent::Nothing)
         }
         _ => Err(kube::Error::Api(read(text)?)),
     }
@@ -74,7 +78,7 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, kube::Error> {
     serde_json::from_str(text).map_err(kube::Error::SerdeError)
 }
 
-/// How far the server is, though nothing happened.
+/// The current version of the API server, sent in the absence of changes.
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: BookmarkMeta,
@@ -85,28 +89,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_happened_or_why_no_more_is_said() {
-        let told = |line: &str| {
-            let mut at = 0;
-            let event = parse_line(Kind::Namespace, line.as_bytes(), &mut ObjectTrimmer::default(), &mut at);
-            let said = match event {
-                Ok(Told::Nothing) => "nothing".to_owned(),
-                Ok(Told::Event(Event::Upserted(object))) => format!("changed {}", object.key().name.name),
-                Ok(Told::Event(Event::Deleted { key, .. })) => format!("gone {}", key.name.name),
-                Ok(Told::Event(_)) => "something else".to_owned(),
-                Ok(Told::Undecodable(Undecodable { object, error, .. })) => format!("{object}: {error}"),
+    fn line_is_an_event_a_bookmark_or_an_error() {
+        let parsed = |line: &str| {
+            let mut version = 0;
+            let content = parse_line(Kind::Namespace, line.as_bytes(), &mut ObjectTrimmer::default(), &mut version);
+            let text = match content {
+                Ok(LineContent::Nothing) => "nothing".to_owned(),
+                Ok(LineContent::Event(Event::Upserted(object))) => format!("changed {}", object.key().name.name),
+                Ok(LineContent::Event(Event::Deleted { key, .. })) => format!("deleted {}", key.name.name),
+                Ok(LineContent::Event(_)) => "another event".to_owned(),
+                Ok(LineContent::Undecodable(Undecodable { object, error, .. })) => format!("{object}: {error}"),
                 Err(kube::Error::Api(status)) => format!("code {}", status.code),
                 Err(_) => "unreadable".to_owned(),
             };
-            (said, at)
+            (text, version)
         };
         const WRONG: &str = "Namespace a: invalid type: integer `7`, expected a sequence";
         let object = r#"{"metadata": {"name": "a", "resourceVersion": "7"}}"#;
         let wrong = r#"{"metadata": {"name": "a", "resourceVersion": "7"}, "spec": {"finalizers": 7}}"#;
-        for (line, said, at) in [
+        for (line, expected, version) in [
             (format!(r#"{{"type": "ADDED", "object": {object}}}"#), "changed a", 7),
             (format!(r#"{{"object": {object}, "type": "MODIFIED"}}"#), "changed a", 7),
-            (format!(r#"{{"type": "DELETED", "object": {object}}}"#), "gone a", 7),
+            (format!(r#"{{"type": "DELETED", "object": {object}}}"#), "deleted a", 7),
             (format!(r#"{{"type": "ADDED", "at": 1, "object": {object}}}"#), "changed a", 7),
             (r#"{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}"#.to_owned(), "nothing", 9),
             (r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410}}"#.to_owned(), "code 410", 0),
@@ -114,14 +118,14 @@ mod tests {
             (" \n".to_owned(), "nothing", 0),
             (format!(r#"{{"type": "ADDED", "object": {wrong}}}"#), WRONG, 7),
             (format!(r#"{{"object": {wrong}, "type": "MODIFIED"}}"#), WRONG, 7),
-            (format!(r#"{{"type": "DELETED", "object": {wrong}}}"#), "gone a", 7),
+            (format!(r#"{{"type": "DELETED", "object": {wrong}}}"#), "deleted a", 7),
             (r#"{"type": "ADDED", "object": 7}"#.to_owned(), "unreadable", 0),
             (r#"{"type": "ADDED"}"#.to_owned(), "unreadable", 0),
             (format!(r#"{{"object": {object}}}"#), "unreadable", 0),
             (format!(r#"{{"type": "ADDED", "object": {object}}}}}"#), "unreadable", 0),
             ("{}".to_owned(), "unreadable", 0),
         ] {
-            assert_eq!(told(&line), (said.to_owned(), at), "{line}");
+            assert_eq!(parsed(&line), (expected.to_owned(), version), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The objects of a kind as they are now, page by page.
+//! Reads single objects, and lists the objects of a kind page by page.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
@@ -13,12 +13,11 @@ use crate::error::{Error, has_code};
 use crate::resources::QUEUES;
 use crate::trim::ObjectTrimmer;
 
-/// How many objects are read at a time.
-const PAGE: u32 = 500;
-/// How many objects of a kind that cannot be decoded a warning names.
-const NAMED: usize = 10;
+const PAGE_SIZE: u32 = 500;
+/// The number of undecodable objects of a kind that get a warning of their own.
+const MAX_WARNINGS: usize = 10;
 
-/// One object, as the API has it.
+/// Reads one object.
 pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Result<Object, kube::Error> {
     let request = Request::new(kind.resource().path(Some(namespace)));
     let request = request.get(name, &Default::default()).map_err(kube::Error::BuildRequest)?;
@@ -26,7 +25,7 @@ pub async fn get(client: &Client, kind: Kind, namespace: &str, name: &str) -> Re
     Ok(ObjectTrimmer::default().trim(object))
 }
 
-/// A page of a list. Each object is understood and slimmed by itself: all of a page in full take many times as much.
+/// A page of a list. Its objects are decoded and trimmed one by one: a page of complete objects takes many times the memory.
 #[derive(Deserialize)]
 struct Page<'t> {
     metadata: ListMeta,
@@ -35,10 +34,10 @@ struct Page<'t> {
 }
 
 impl Page<'_> {
-    /// The objects, without those that cannot be decoded, which are added to `undecodable`.
-    fn objects(&self, kind: Kind, slim: &mut ObjectTrimmer, undecodable: &mut Vec<Undecodable>) -> Vec<Object> {
+    /// Decodes the objects; those that cannot be decoded go to `undecodable`.
+    fn objects(&self, kind: Kind, trimmer: &mut ObjectTrimmer, undecodable: &mut Vec<Undecodable>) -> Vec<Object> {
         let decode = |item: &&RawValue| match Object::from_json(kind, item.get()) {
-            Ok(object) => Some(slim.trim(object)),
+            Ok(object) => Some(trimmer.trim(object)),
             Err(error) => {
                 let identity: Identity = serde_json::from_str(item.get()).unwrap_or_default();
                 undecodable.push(Undecodable::new(kind, &identity, &error));
@@ -49,32 +48,32 @@ impl Page<'_> {
     }
 }
 
-/// A list that was read to its end.
+/// A complete list.
 pub struct Listed {
-    /// As of which version.
+    /// The version of the list, from which a watch continues.
     pub version: u64,
-    /// The objects that are left out.
+    /// The objects that cannot be decoded.
     pub undecodable: Vec<Undecodable>,
 }
 
-/// Reads all objects of a kind, page by page.
+/// Lists all objects of a kind, and passes each page to `take`.
 pub async fn list(
     client: &Client,
     kind: Kind,
-    slim: &mut ObjectTrimmer,
+    trimmer: &mut ObjectTrimmer,
     take: &mut (dyn FnMut(Vec<Object>) + Send),
 ) -> Result<Listed, kube::Error> {
     let path = Request::new(kind.resource().path(None));
     let mut undecodable = Vec::new();
-    let mut params = ListParams { limit: Some(PAGE), field_selector: selector(kind), ..ListParams::default() };
+    let mut params = ListParams { limit: Some(PAGE_SIZE), field_selector: selector(kind), ..ListParams::default() };
     loop {
         let request = path.list(&params).map_err(kube::Error::BuildRequest)?;
         let text = client.request_text(request).await?;
         let page: Page = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
-        take(page.objects(kind, slim, &mut undecodable));
+        take(page.objects(kind, trimmer, &mut undecodable));
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            let version = page.metadata.resource_version.as_deref().map_or(0, version);
+            let version = page.metadata.resource_version.as_deref().map_or(0, parse_version);
             return Ok(Listed { version, undecodable });
         }
     }
@@ -84,23 +83,23 @@ pub(super) fn selector(kind: Kind) -> Option<String> {
     (kind == Kind::ConfigMap).then(|| format!("metadata.name={QUEUES}"))
 }
 
-pub(super) fn version(text: &str) -> u64 {
+pub(super) fn parse_version(text: &str) -> u64 {
     text.parse().unwrap_or(0)
 }
 
-/// Whether the API has no such kind.
+/// Whether the API server does not know the kind.
 pub fn is_unknown_kind(error: &kube::Error) -> bool {
     has_code(error, 404)
 }
 
-/// Whether the scheduler goes on without the objects of a kind that it could not list: the API has no such kind, or the policy can do
-/// without a kind that may not be listed.
+/// Whether the scheduler continues without a kind after this error: the API server does not know the kind, or listing an optional kind is
+/// forbidden.
 pub fn is_dispensable(kind: Kind, error: &kube::Error) -> bool {
     is_unknown_kind(error) || (has_code(error, 403) && kind.resource().need != Need::Required)
 }
 
-/// All objects of these kinds, or why they cannot be read; and warnings about those that are left out. Kinds that the cluster does not
-/// know have none.
+/// Lists all objects of these kinds. Returns a warning for each object and each optional kind that cannot be read; a kind that the API server
+/// does not know has no objects.
 pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, Vec<String>), Error> {
     let lists = kinds.iter().map(|&kind| async move {
         let mut objects = Vec::new();
@@ -110,7 +109,7 @@ pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, V
             Err(error) if has_code(&error, 403) && kind.resource().need == Need::Completes => {
                 let plural = kind.resource().plural;
                 let warning = format!(
-                    "no right to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
+                    "no permission to list {plural}: what they add to submitted pods and to workloads is not counted; bind the \
                      ClusterRole reprieve-plan of deploy/manifests"
                 );
                 Ok((Vec::new(), vec![warning]))
@@ -122,17 +121,17 @@ pub async fn list_all(client: &Client, kinds: &[Kind]) -> Result<(Vec<Object>, V
     Ok((objects.into_iter().flatten().collect(), warnings.into_iter().flatten().collect()))
 }
 
-/// What is said about the objects of a kind that cannot be decoded.
+/// The warnings about undecodable objects of a kind.
 fn warnings(kind: Kind, undecodable: &[Undecodable]) -> Vec<String> {
-    let named = undecodable.iter().take(NAMED).map(|Undecodable { object, error, .. }| {
+    let named = undecodable.iter().take(MAX_WARNINGS).map(|Undecodable { object, error, .. }| {
         format!("{object} cannot be decoded and is left out: {error}; correct it, or delete it")
     });
-    let more = undecodable.len().saturating_sub(NAMED);
+    let more = undecodable.len().saturating_sub(MAX_WARNINGS);
     let rest = (more > 0).then(|| format!("{more} more {} cannot be decoded and are left out", kind.resource().plural));
     named.chain(rest).collect()
 }
 
-/// Whether the objects of a kind can be listed.
+/// Checks that the kind can be listed.
 pub async fn probe(client: &Client, kind: Kind) -> Result<(), kube::Error> {
     let params = ListParams { limit: Some(1), field_selector: selector(kind), ..ListParams::default() };
     let request = Request::new(kind.resource().path(None)).list(&params).map_err(kube::Error::BuildRequest)?;
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_read_and_slimmed() {
+    fn objects_of_a_page_are_trimmed() {
         let node = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}});
         for (items, expected) in [(json!([node]), 1), (json!([]), 0), (json!(null), 0)] {
             let (objects, undecodable) = read(items);
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_cannot_be_decoded_hides_no_other() {
+    fn undecodable_object_does_not_hide_others() {
         let wrong = json!({"metadata": {"name": "b", "resourceVersion": "7"}, "spec": {"unschedulable": "perhaps"}});
         let (objects, undecodable) =
             read(json!([{"metadata": {"name": "a"}}, wrong, "no object", {"metadata": {"name": "c"}}]));
@@ -177,16 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn of_many_objects_that_cannot_be_decoded_the_first_are_named() {
-        let (_, undecodable) = read(json!(vec![json!({"metadata": {"name": "a"}, "spec": 7}); NAMED + 5]));
+    fn only_the_first_undecodable_objects_are_named() {
+        let (_, undecodable) = read(json!(vec![json!({"metadata": {"name": "a"}, "spec": 7}); MAX_WARNINGS + 5]));
         let warnings = warnings(Kind::Node, &undecodable);
-        assert_eq!(warnings.len(), NAMED + 1);
-        assert_eq!(warnings[NAMED], "5 more nodes cannot be decoded and are left out");
+        assert_eq!(warnings.len(), MAX_WARNINGS + 1);
+        assert_eq!(warnings[MAX_WARNINGS], "5 more nodes cannot be decoded and are left out");
     }
 
     #[tokio::test]
-    async fn all_lists_are_read_to_their_end_and_every_object_left_out_is_named() {
-        let answer = |request: http::Request<Body>| {
+    async fn all_pages_are_read_and_every_undecodable_object_is_named() {
+        let respond = |request: http::Request<Body>| {
             let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
             let page = match path {
                 path if path.starts_with("/api/v1/nodes") => json!({"metadata": {}, "items": [node("n")]}),
@@ -198,7 +197,7 @@ mod tests {
             };
             async move { Ok::<_, BoxError>(http::Response::new(Body::from(page.to_string().into_bytes()))) }
         };
-        let client = Client::new(tower::service_fn(answer), "default");
+        let client = Client::new(tower::service_fn(respond), "default");
         let (objects, warnings) = list_all(&client, &[Kind::Node, Kind::Pod]).await.expect("lists");
         let names: Vec<String> = objects.iter().map(|object| object.key().to_string()).collect();
         assert_eq!(names, ["Node default/n", "Pod team/a", "Pod team/c"]);
@@ -214,7 +213,7 @@ mod tests {
         json!({"metadata": {"name": name, "namespace": "team"}, "spec": {"containers": containers}})
     }
 
-    /// The objects on a page of nodes, and those that are left out.
+    /// Decodes a page of nodes: the objects, and the undecodable ones.
     fn read(items: Value) -> (Vec<Object>, Vec<Undecodable>) {
         let text = json!({"metadata": {"resourceVersion": "7"}, "items": items}).to_string();
         let page: Page = serde_json::from_str(&text).expect("a page");

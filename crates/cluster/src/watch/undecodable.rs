@@ -1,4 +1,4 @@
-//! Objects that cannot be decoded. Each is left out by itself, so that it does not hide the other objects of its kind.
+//! Objects that cannot be decoded. Each is left out alone, so that it does not hide the other objects of its kind.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,34 @@ use reprieve_scheduler::event::Event;
 use serde::Deserialize;
 use tracing::warn;
 
-/// An object that cannot be decoded.
+/// An object that cannot be decoded, with the error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Undecodable {
     name: NamespacedName,
     version: String,
-    /// Kind, namespace and name, for people.
+    /// Kind, namespace and name, for messages.
     pub object: String,
-    /// What is wrong with it.
+    /// The decoding error, without a line and column: users do not see the response.
     pub error: String,
 }
 
 impl Undecodable {
-    /// An object of this kind, and why it cannot be decoded.
     pub fn new(kind: Kind, identity: &Identity, error: &serde_json::Error) -> Self {
         let Metadata { name, namespace, resource_version } = &identity.metadata;
-        let named = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-        let named = if name.is_empty() { "without a name".to_owned() } else { named };
-        // The text is the answer of the server, which nobody has before them: a line and a column in it help no one.
+        let display_name = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        let display_name = if name.is_empty() { "without a name".to_owned() } else { display_name };
         let error = error.to_string();
         let error = error.rfind(" at line ").map_or(error.as_str(), |end| &error[..end]);
         Self {
-            name: identity.full_name(),
+            name: identity.name(),
             version: resource_version.clone(),
-            object: format!("{} {named}", kind.resource().kind),
+            object: format!("{} {display_name}", kind.resource().kind),
             error: error.to_owned(),
         }
     }
 }
 
-/// Which object it is, which can be read whatever else is wrong with it.
+/// The identity of an object. It can be decoded even if the rest of the object cannot.
 #[derive(Default, Deserialize)]
 pub struct Identity {
     metadata: Metadata,
@@ -53,41 +51,39 @@ struct Metadata {
 }
 
 impl Identity {
-    /// Whether it has a name.
     pub fn has_name(&self) -> bool {
         !self.metadata.name.is_empty()
     }
 
-    /// As the key of an object of this kind.
     pub fn key(&self, kind: Kind) -> ObjectKey {
-        ObjectKey::new(kind, self.full_name())
+        ObjectKey::new(kind, self.name())
     }
 
-    /// The version of the object; 0 where it has none.
+    /// The version of the object; 0 if it has none.
     pub fn version(&self) -> u64 {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    fn full_name(&self) -> NamespacedName {
+    fn name(&self) -> NamespacedName {
         NamespacedName::new(&self.metadata.namespace, &self.metadata.name)
     }
 }
 
-/// The objects of a kind that are left out now. Each is logged once for each of its versions.
+/// The undecodable objects of a kind. Each version of an object is logged once.
 #[derive(Default)]
-pub struct LeftOut {
+pub struct UndecodableObjects {
     versions: BTreeMap<NamespacedName, String>,
     count: Gauge,
 }
 
-impl LeftOut {
-    /// None so far; `count` shows how many there are.
+impl UndecodableObjects {
+    /// Starts empty; `count` is the metric of the number of objects.
     pub fn new(count: Gauge) -> Self {
         Self { versions: BTreeMap::new(), count }
     }
 
-    /// A list of the kind has these, and no others.
-    pub fn listed(&mut self, found: Vec<Undecodable>) {
+    /// Replaces all objects after a list of the kind.
+    pub fn replace_all(&mut self, found: Vec<Undecodable>) {
         let known = std::mem::take(&mut self.versions);
         for object in found {
             self.add_to(object, &known);
@@ -95,15 +91,15 @@ impl LeftOut {
         self.publish();
     }
 
-    /// An object was changed, and the new version cannot be decoded.
+    /// Adds an object whose new version cannot be decoded.
     pub fn add(&mut self, object: Undecodable) {
         let known = self.versions.remove_entry(&object.name).into_iter().collect();
         self.add_to(object, &known);
         self.publish();
     }
 
-    /// What happened to an object was understood: it is no longer left out.
-    pub fn forget(&mut self, event: &Event) {
+    /// Removes an object whose new version can be decoded, or that is deleted.
+    pub fn remove(&mut self, event: &Event) {
         if self.versions.is_empty() {
             return;
         }
@@ -142,19 +138,19 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_counted_until_they_can_be_decoded_or_are_gone() {
+    fn objects_are_counted_until_they_can_be_decoded_or_are_deleted() {
         let count = Gauge::default();
-        let mut left_out = LeftOut::new(count.clone());
-        left_out.listed(vec![undecodable("a", "1"), undecodable("b", "1"), undecodable("c", "1")]);
+        let mut objects = UndecodableObjects::new(count.clone());
+        objects.replace_all(vec![undecodable("a", "1"), undecodable("b", "1"), undecodable("c", "1")]);
         assert_eq!(count.get(), 3);
-        left_out.add(undecodable("a", "2"));
+        objects.add(undecodable("a", "2"));
         assert_eq!(count.get(), 3, "the same object, in another version");
         let a = Object::from_json(Kind::Node, r#"{"metadata": {"name": "a"}}"#).expect("a node");
-        left_out.forget(&Event::Upserted(a));
+        objects.remove(&Event::Upserted(a));
         assert_eq!(count.get(), 2);
-        left_out.forget(&Event::Deleted { key: ObjectKey::new(Kind::Node, NamespacedName::new("", "b")), version: 3 });
+        objects.remove(&Event::Deleted { key: ObjectKey::new(Kind::Node, NamespacedName::new("", "b")), version: 3 });
         assert_eq!(count.get(), 1);
-        left_out.listed(Vec::new());
+        objects.replace_all(Vec::new());
         assert_eq!(count.get(), 0);
     }
 }

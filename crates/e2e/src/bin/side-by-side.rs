@@ -1,5 +1,5 @@
-//! kube-scheduler and `reprieve run` in turn on the same control plane with the same pods: how fast each preempts, whom it evicts, and
-//! what it takes of the machine. `cargo xtask e2e --bench` runs it.
+//! Compares kube-scheduler and `reprieve run` on the same control plane with the same pods: time, victims, CPU time and memory.
+//! `cargo xtask e2e --bench` runs it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,34 +13,34 @@ use reprieve_e2e::fixtures::{CLASSES, Fixture, group, is_bound};
 use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, peak_megabytes};
 use tokio::task::JoinSet;
 
-/// How long nobody is bound before somebody is taken for forgotten. kube-scheduler at times forgets a pod for five minutes.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a shape is tried: a run in which somebody was forgotten says nothing about the others.
-const ATTEMPTS: usize = 4;
-/// How long a scheduler may go on about it, once all are bound, with its processor time counted: events may be late.
-const AFTERMATH: Duration = Duration::from_secs(5);
+/// A run is incomplete if no pod is bound for this time. kube-scheduler sometimes leaves a pod pending for five minutes.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// An incomplete run is repeated this often.
+const MAX_ATTEMPTS: usize = 4;
+/// The CPU time is counted until this long after the last binding, because a scheduler may send events late.
+const SETTLE_TIME: Duration = Duration::from_secs(5);
 
-/// What is preempted, and by whom.
+/// A benchmark: the victims and the preemptors.
 struct Shape {
     name: &'static str,
     nodes: usize,
-    /// How often it is measured: what is over in a moment more often, as no two such moments are the same.
+    /// The number of runs; short runs are repeated because they differ more.
     times: usize,
-    /// Pods that are there: name, group, cpu in thousandths, node.
+    /// The running pods: name, group, thousandths of a CPU, node.
     victims: Vec<(String, Option<String>, u32, usize)>,
-    /// Pods that come: name, group, cpu in thousandths.
+    /// The preemptors: name, group, thousandths of a CPU.
     preemptors: Vec<(String, Option<String>, u32)>,
 }
 
-/// What came of it.
+/// The result of a run.
 struct Outcome {
     seconds: f64,
-    /// From creation to bound, of the one in the middle.
+    /// The median time from creation to binding.
     median: f64,
     victims: usize,
     cpu_seconds: f64,
     megabytes: f64,
-    /// The share of the machine's processor time, until all were bound, that the API server and its store used.
+    /// The share of the machine's CPU time that the API server and etcd used until all pods were bound.
     api_server: f64,
 }
 
@@ -56,10 +56,10 @@ async fn main() {
         let mut measured = schedulers.map(|_| Vec::new());
         for _ in 0..shape.times {
             for (scheduler, measured) in schedulers.iter().zip(&mut measured) {
-                measured.push(measure_whole(&shape, scheduler).await);
+                measured.push(measure_complete(&shape, scheduler).await);
             }
         }
-        let outcomes = measured.map(|outcomes| middle(&outcomes));
+        let outcomes = measured.map(|outcomes| median_of(&outcomes));
         for (scheduler, outcome) in schedulers.iter().zip(&outcomes) {
             let Outcome { seconds, median, victims, cpu_seconds, megabytes, api_server } = outcome;
             println!(
@@ -79,59 +79,59 @@ async fn main() {
     }
 }
 
-/// Each figure is the one in the middle, but for the victims: the most count.
-fn middle(outcomes: &[Outcome]) -> Outcome {
-    let middle = |figure: fn(&Outcome) -> f64| {
+/// The median of each figure, but the maximum of the victims.
+fn median_of(outcomes: &[Outcome]) -> Outcome {
+    let median = |figure: fn(&Outcome) -> f64| {
         let mut figures: Vec<f64> = outcomes.iter().map(figure).collect();
         figures.sort_by(f64::total_cmp);
         figures[figures.len() / 2]
     };
     Outcome {
-        seconds: middle(|outcome| outcome.seconds),
-        median: middle(|outcome| outcome.median),
+        seconds: median(|outcome| outcome.seconds),
+        median: median(|outcome| outcome.median),
         victims: outcomes.iter().map(|outcome| outcome.victims).max().unwrap_or_default(),
-        cpu_seconds: middle(|outcome| outcome.cpu_seconds),
-        megabytes: middle(|outcome| outcome.megabytes),
-        api_server: middle(|outcome| outcome.api_server),
+        cpu_seconds: median(|outcome| outcome.cpu_seconds),
+        megabytes: median(|outcome| outcome.megabytes),
+        api_server: median(|outcome| outcome.api_server),
     }
 }
 
-/// As many preemptors as nodes; each node is full of four pods, three of which have to go. This is a shape of Kubernetes' own benchmark of
-/// its scheduler, in which pods have no labels, victims have no time to end, and neither kubelets nor controllers run.
+/// One preemptor per node; each node is full of four pods, three of which must be evicted. This is a benchmark of kube-scheduler itself, in which
+/// pods have no labels, victims have no grace period, and neither kubelets nor controllers run.
 fn basic(nodes: usize) -> Shape {
     Shape {
         name: if nodes == 500 { "PreemptionBasic, 500 nodes" } else { "PreemptionBasic, 1000 nodes" },
         nodes,
         times: 1,
-        victims: (0..4 * nodes).map(|at| (format!("low-{at}"), None, 900, at % nodes)).collect(),
-        preemptors: (0..nodes).map(|at| (format!("high-{at}"), None, 3000)).collect(),
+        victims: (0..4 * nodes).map(|index| (format!("low-{index}"), None, 900, index % nodes)).collect(),
+        preemptors: (0..nodes).map(|index| (format!("high-{index}"), None, 3000)).collect(),
     }
 }
 
-/// A gang of 100 against so many gangs on 100 nodes.
+/// A gang of 100 against `count` gangs on 100 nodes.
 fn gangs(count: usize) -> Shape {
     Shape {
         name: if count == 5 { "gang of 100 against 5 gangs" } else { "gang of 100 against 50 gangs" },
         nodes: 100,
         times: 5,
         victims: (0..100)
-            .map(|at| (format!("low-{at}"), Some(format!("gang-{}", at * count / 100)), 4000, at))
+            .map(|index| (format!("low-{index}"), Some(format!("gang-{}", index * count / 100)), 4000, index))
             .collect(),
-        preemptors: (0..100).map(|at| (format!("high-{at}"), Some("urgent".to_owned()), 4000)).collect(),
+        preemptors: (0..100).map(|index| (format!("high-{index}"), Some("urgent".to_owned()), 4000)).collect(),
     }
 }
 
-async fn measure_whole(shape: &Shape, scheduler: &str) -> Outcome {
-    for _ in 0..ATTEMPTS {
+async fn measure_complete(shape: &Shape, scheduler: &str) -> Outcome {
+    for _ in 0..MAX_ATTEMPTS {
         match measure(shape, scheduler).await {
             Ok(outcome) => return outcome,
-            Err(Forgotten(pods)) => println!("  {scheduler:14} leaves {pods} waiting; once more"),
+            Err(Incomplete(pods)) => println!("  {scheduler:14} leaves {pods} pods pending; repeating the run"),
         }
     }
-    panic!("{scheduler} forgets somebody each time");
+    panic!("{scheduler} leaves pods pending in every run");
 }
 
-async fn measure(shape: &Shape, scheduler: &str) -> Result<Outcome, Forgotten> {
+async fn measure(shape: &Shape, scheduler: &str) -> Result<Outcome, Incomplete> {
     let mut cluster = ControlPlane::start(&format!("side-by-side-{scheduler}")).await;
     cluster.create_nodes("node", shape.nodes, &[("cpu", "4"), ("memory", "32Gi")]).await;
     cluster.stop_controllers();
@@ -142,8 +142,8 @@ async fn measure(shape: &Shape, scheduler: &str) -> Result<Outcome, Forgotten> {
     };
     cluster.create_pods("default", shape.victims.iter().map(victim).collect()).await;
     let pods: Api<Pod> = Api::default_namespaced(cluster.client().clone());
-    let mut following = JoinSet::new();
-    let seen = follow(&pods, &mut following);
+    let mut watch_tasks = JoinSet::new();
+    let times = follow(&pods, &mut watch_tasks);
     let process = start(&cluster, scheduler);
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (cpu, api_server) = (cpu_seconds(process.id()), cluster.cpu_seconds());
@@ -153,38 +153,38 @@ async fn measure(shape: &Shape, scheduler: &str) -> Result<Outcome, Forgotten> {
     };
     cluster.create_pods("default", shape.preemptors.iter().map(preemptor).collect()).await;
     let all = shape.victims.len() + shape.preemptors.len();
-    until_bound(&seen, all).await?;
+    until_bound(&times, all).await?;
     let api_server = cluster.cpu_seconds() - api_server;
-    tokio::time::sleep(AFTERMATH).await;
-    let left = all - pods.list(&ListParams::default()).await.expect("the pods can be listed").items.len();
-    let seen = seen.lock().unwrap();
-    let end = seen.bound.values().max().expect("somebody was bound");
+    tokio::time::sleep(SETTLE_TIME).await;
+    let evicted = all - pods.list(&ListParams::default()).await.expect("the pods can be listed").items.len();
+    let times = times.lock().unwrap();
+    let end = times.bound.values().max().expect("a pod was bound");
     let seconds = end.duration_since(began).as_secs_f64();
-    let mut waits: Vec<f64> = shape.preemptors.iter().map(|(name, ..)| seen.wait(name)).collect();
+    let mut waits: Vec<f64> = shape.preemptors.iter().map(|(name, ..)| times.wait(name)).collect();
     waits.sort_by(f64::total_cmp);
     let machine = seconds * std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
     Ok(Outcome {
         seconds,
         median: waits[waits.len() / 2],
-        victims: left,
+        victims: evicted,
         cpu_seconds: cpu_seconds(process.id()) - cpu,
         megabytes: peak_megabytes(process.id()),
         api_server: api_server / machine,
     })
 }
 
-/// So many pods were not bound, though nothing was in their way.
-struct Forgotten(usize);
+/// The number of pods that were not bound although they fit.
+struct Incomplete(usize);
 
-/// What was seen of pods, and when.
+/// The times at which the watch showed pods.
 #[derive(Default)]
-struct Seen {
+struct PodTimes {
     created: BTreeMap<String, Instant>,
     bound: BTreeMap<String, Instant>,
 }
 
-impl Seen {
-    fn see(&mut self, pod: &Pod) {
+impl PodTimes {
+    fn record(&mut self, pod: &Pod) {
         let (name, now) = (pod.metadata.name.clone().unwrap_or_default(), Instant::now());
         self.created.entry(name.clone()).or_insert(now);
         if is_bound(pod) {
@@ -197,39 +197,39 @@ impl Seen {
     }
 }
 
-/// Watches the pods from now on, for as long as the tasks are kept. The server ends a watch now and then: all are listed anew then.
-fn follow(pods: &Api<Pod>, tasks: &mut JoinSet<()>) -> Arc<Mutex<Seen>> {
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let (pods, told) = (pods.clone(), Arc::clone(&seen));
+/// Watches the pods until the task is dropped. When the API server ends a watch, the pods are listed again.
+fn follow(pods: &Api<Pod>, tasks: &mut JoinSet<()>) -> Arc<Mutex<PodTimes>> {
+    let times = Arc::new(Mutex::new(PodTimes::default()));
+    let (pods, recorded) = (pods.clone(), Arc::clone(&times));
     tasks.spawn(async move {
         loop {
             let Ok(list) = pods.list(&ListParams::default()).await else { continue };
-            list.iter().for_each(|pod| told.lock().unwrap().see(pod));
+            list.iter().for_each(|pod| recorded.lock().unwrap().record(pod));
             let version = list.metadata.resource_version.unwrap_or_default();
             let Ok(events) = pods.watch(&WatchParams::default(), &version).await else { continue };
             let mut events = events.boxed();
             while let Ok(Some(WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod))) =
                 events.try_next().await
             {
-                told.lock().unwrap().see(&pod);
+                recorded.lock().unwrap().record(&pod);
             }
         }
     });
-    seen
+    times
 }
 
-async fn until_bound(seen: &Mutex<Seen>, all: usize) -> Result<(), Forgotten> {
+async fn until_bound(times: &Mutex<PodTimes>, all: usize) -> Result<(), Incomplete> {
     let mut last = (0, Instant::now());
     loop {
-        let bound = seen.lock().unwrap().bound.len();
+        let bound = times.lock().unwrap().bound.len();
         if bound == all {
             return Ok(());
         }
         if bound > last.0 {
             last = (bound, Instant::now());
         }
-        if last.1.elapsed() > PATIENCE {
-            return Err(Forgotten(all - bound));
+        if last.1.elapsed() > MAX_WAIT {
+            return Err(Incomplete(all - bound));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -247,8 +247,8 @@ fn groups(shape: &Shape) -> String {
 }
 
 fn pod(name: &str, group: Option<&str>, class: &str, cpu: u32, scheduler: &str) -> Fixture {
-    let name_of_scheduler = if scheduler == "reprieve" { "reprieve" } else { "default-scheduler" };
-    let pod = Fixture::pod(name, class, 0).cpu(cpu).scheduler(name_of_scheduler).leaves_at_once();
+    let scheduler_name = if scheduler == "reprieve" { "reprieve" } else { "default-scheduler" };
+    let pod = Fixture::pod(name, class, 0).cpu(cpu).scheduler(scheduler_name).terminates_at_once();
     match group {
         Some(group) => pod.of_group(group),
         None => pod.unlabelled(),

@@ -1,5 +1,5 @@
-//! Arrivals and preemptions for some minutes, while the replica that schedules is killed every minute; then everything is checked that
-//! must hold of what the API has in the end. `cargo xtask e2e --soak [MINUTES]` runs it.
+//! Soak test: gangs arrive, preempt each other and end for some minutes, while the leader is killed every minute; then the final objects in
+//! the API are checked. `cargo xtask e2e --soak [MINUTES]` runs it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use reprieve_e2e::{ControlPlane, Process, User, cpu_seconds, eventually, peak_me
 const NODES: usize = 24;
 const GPUS: u32 = 8;
 const ELECTION: &str = "leaderElection: {namespace: default, leaseSeconds: 4}\n";
-/// How often the one that schedules is killed.
-const KILLED_EVERY: Duration = Duration::from_secs(60);
+/// The interval at which the leader is killed.
+const KILL_INTERVAL: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() {
@@ -26,54 +26,54 @@ async fn main() {
     cluster.create_nodes("node", NODES, &[("nvidia.com/gpu", &GPUS.to_string())]).await;
     cluster.apply(CLASSES).await;
     let mut replicas = Replicas::start(&cluster);
-    let (began, mut chance, mut gangs) = (Instant::now(), Chance(7), GangSet::new());
+    let (began, mut rng, mut gangs) = (Instant::now(), Rng(7), GangSet::new());
     let mut ends: BTreeMap<String, Instant> = BTreeMap::new();
     while began.elapsed().as_secs() < minutes * 60 {
         let name = format!("gang-{}", gangs.len());
-        let (class, priority) = if chance.below(3) == 0 { ("high", 1000) } else { ("low", 100) };
-        let gang = Gang { priority, size: 1 + chance.below(6) as usize };
+        let (class, priority) = if rng.up_to(3) == 0 { ("high", 1000) } else { ("low", 100) };
+        let gang = Gang { priority, size: 1 + rng.up_to(6) as usize };
         cluster.create_gang(&name, class, gang.size, GPUS).await;
-        ends.insert(name.clone(), Instant::now() + Duration::from_secs(10 + chance.below(30)));
+        ends.insert(name.clone(), Instant::now() + Duration::from_secs(10 + rng.up_to(30)));
         gangs.insert(name, gang);
         let over: Vec<String> =
-            ends.iter().filter(|(_, at)| **at < Instant::now()).map(|(gang, _)| gang.clone()).collect();
+            ends.iter().filter(|(_, end)| **end < Instant::now()).map(|(gang, _)| gang.clone()).collect();
         for gang in over {
             ends.remove(&gang);
             remove(&cluster, &gang).await;
         }
-        if replicas.last_kill.elapsed() > KILLED_EVERY {
-            let takes = replicas.kill_leader(&cluster);
+        if replicas.last_kill.elapsed() > KILL_INTERVAL {
+            let usage = replicas.kill_leader(&cluster);
             println!(
-                "{:4} s: {} gangs so far, {} leaders killed; {takes}",
+                "{:4} s: {} gangs so far, {} leaders killed; {usage}",
                 began.elapsed().as_secs(),
                 gangs.len(),
                 replicas.kills
             );
         }
-        tokio::time::sleep(Duration::from_millis(500 + chance.below(1500))).await;
+        tokio::time::sleep(Duration::from_millis(500 + rng.up_to(1500))).await;
     }
-    let pods = rest(&cluster).await;
+    let pods = settled_pods(&cluster).await;
     replicas.stop().await;
     let events: Vec<Event> = list(&cluster).await;
     let mut problems = final_state::problems(&pods, &events, &gangs);
-    for gang in final_state::waiting(&pods) {
-        problems.extend(fits(&cluster, gang).await);
+    for gang in final_state::pending(&pods) {
+        problems.extend(unexpected_plan(&cluster, gang).await);
     }
     println!(
-        "{} gangs, {} leaders killed, {} pods yielded, {} gangs wait, {} problems",
+        "{} gangs, {} leaders killed, {} pods preempted, {} gangs pending, {} problems",
         gangs.len(),
         replicas.kills,
         final_state::preemptions(&events).count(),
-        final_state::waiting(&pods).len(),
+        final_state::pending(&pods).len(),
         problems.len()
     );
     for problem in &problems {
         println!("  {problem}");
     }
-    assert!(problems.is_empty(), "what must hold in the end does not");
+    assert!(problems.is_empty(), "the final state has problems");
 }
 
-/// Two replicas: one schedules, the other stands by.
+/// Two replicas: the leader and a follower.
 struct Replicas {
     both: Vec<Process>,
     kills: usize,
@@ -82,45 +82,45 @@ struct Replicas {
 
 impl Replicas {
     fn start(cluster: &ControlPlane) -> Self {
-        let both = (0..2).map(|at| replica(cluster, at)).collect();
+        let both = (0..2).map(|index| replica(cluster, index)).collect();
         Self { both, kills: 0, last_kill: Instant::now() }
     }
 
-    /// Kills the one that schedules, starts another in its place, and says what it took of the machine.
+    /// Kills the leader, starts another replica, and returns the CPU time and memory of the leader.
     fn kill_leader(&mut self, cluster: &ControlPlane) -> String {
         self.check();
-        let at = self.both.iter().position(leads).expect("one of them schedules");
-        let fresh = replica(cluster, 2 + self.kills);
-        let leader = std::mem::replace(&mut self.both[at], fresh);
-        let takes =
-            format!("it took {:.1} s of cpu and {:.0} MB", cpu_seconds(leader.id()), peak_megabytes(leader.id()));
+        let index = self.both.iter().position(leads).expect("one of them is the leader");
+        let new_replica = replica(cluster, 2 + self.kills);
+        let leader = std::mem::replace(&mut self.both[index], new_replica);
+        let usage =
+            format!("it used {:.1} s of CPU time and {:.0} MB", cpu_seconds(leader.id()), peak_megabytes(leader.id()));
         leader.kill();
         (self.last_kill, self.kills) = (Instant::now(), self.kills + 1);
-        takes
+        usage
     }
 
-    /// None has ended by itself; each ends in order when it is asked to.
+    /// Stops both replicas, and panics if one has ended before or fails.
     async fn stop(&mut self) {
         self.check();
-        self.both.sort_by_key(leads); // the one that stands by first, so that it does not take over
+        self.both.sort_by_key(leads); // the follower first, so that it does not take over
         for replica in self.both.drain(..) {
             let status = replica.stop().await;
-            assert!(status.success(), "a replica that was asked to stop ended with {status}");
+            assert!(status.success(), "a stopped replica ended with {status}");
         }
     }
 
-    /// None has ended by itself.
+    /// Panics if a replica has ended.
     fn check(&mut self) {
         self.both.iter_mut().for_each(Process::check);
     }
 }
 
 fn leads(replica: &Process) -> bool {
-    replica.log().contains("this replica schedules")
+    replica.log().contains("this replica is the leader")
 }
 
-fn replica(cluster: &ControlPlane, at: usize) -> Process {
-    cluster.run(&format!("replica-{at}"), User::Admin, "Kubernetes", ELECTION)
+fn replica(cluster: &ControlPlane, number: usize) -> Process {
+    cluster.run(&format!("replica-{number}"), User::Admin, "Kubernetes", ELECTION)
 }
 
 async fn remove(cluster: &ControlPlane, gang: &str) {
@@ -131,8 +131,8 @@ async fn remove(cluster: &ControlPlane, gang: &str) {
     groups.delete(gang, &DeleteParams::default()).await.expect("a group can be deleted");
 }
 
-/// Waits until nothing has changed for ten seconds.
-async fn rest(cluster: &ControlPlane) -> Vec<Pod> {
+/// Waits until no pod has changed for ten seconds, and returns the pods.
+async fn settled_pods(cluster: &ControlPlane) -> Vec<Pod> {
     let versions = |pods: &[Pod]| pods.iter().map(|pod| pod.metadata.resource_version.clone()).collect::<Vec<_>>();
     let mut before: (Vec<Pod>, Instant) = (Vec::new(), Instant::now());
     for _ in 0..300 {
@@ -144,7 +144,7 @@ async fn rest(cluster: &ControlPlane) -> Vec<Pod> {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    panic!("it does not come to rest");
+    panic!("pods still change after five minutes");
 }
 
 async fn list<K>(cluster: &ControlPlane) -> Vec<K>
@@ -155,24 +155,24 @@ where
         + serde::de::DeserializeOwned,
 {
     let api: Api<K> = Api::default_namespaced(cluster.client().clone());
-    eventually("they can be listed", async || Some(api.list(&ListParams::default()).await.ok()?.items)).await
+    eventually("the objects can be listed", async || Some(api.list(&ListParams::default()).await.ok()?.items)).await
 }
 
-/// Whoever waits neither fits nor may preempt: somebody else who is asked about the same cluster says so, too.
-async fn fits(cluster: &ControlPlane, gang: &str) -> Option<String> {
-    let mut asked =
+/// A problem if `reprieve plan` finds a plan for a pending gang.
+async fn unexpected_plan(cluster: &ControlPlane, gang: &str) -> Option<String> {
+    let mut plan =
         cluster.reprieve(&format!("plan-{gang}"), User::Admin, &["plan", "--for", &format!("podgroup/{gang}")]);
-    // 3 waits, 4 cannot be scheduled.
-    let waits = matches!(asked.wait().await.code(), Some(3 | 4));
-    (!waits).then(|| format!("rest: {gang} waits, but {}", asked.log()))
+    // Exit status 3: waits, 4: unschedulable.
+    let waits = matches!(plan.wait().await.code(), Some(3 | 4));
+    (!waits).then(|| format!("settled: {gang} is pending, but {}", plan.log()))
 }
 
-/// The same numbers each time.
-struct Chance(u64);
+/// Random numbers, the same in each run.
+struct Rng(u64);
 
-impl Chance {
-    fn below(&mut self, most: u64) -> u64 {
+impl Rng {
+    fn up_to(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
+        (self.0 >> 33) % end
     }
 }

@@ -1,5 +1,5 @@
-//! Times every decision and prints a line for each: name, what is measured, goal, median, fastest, and the figure of kube-scheduler or Kueue
-//! with a note, separated by tabs, times in nanoseconds. `cargo xtask bench` makes a table of it.
+//! Times every decision and prints one line for each: name, kind, goal, median, fastest, and the time of kube-scheduler or Kueue with a note,
+//! separated by tabs, times in nanoseconds. `cargo xtask bench` prints them as a table.
 //!
 //!     figures [--quick] [NAME...]
 
@@ -19,48 +19,48 @@ fn main() {
     let (flags, names): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let quick = flags.iter().any(|flag| flag == "--quick");
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    let patience = Duration::from_millis(if quick { 200 } else { 3000 });
+    let time_limit = Duration::from_millis(if quick { 200 } else { 3000 });
     for benchmark in DECISIONS.iter().filter(|benchmark| is_wanted(benchmark.name)) {
-        decision(benchmark, patience);
+        decision(benchmark, time_limit);
     }
     for benchmark in CYCLES.iter().filter(|benchmark| is_wanted(benchmark.name)) {
-        cycle(benchmark, patience);
+        cycle(benchmark, time_limit);
     }
     if is_wanted("growth") {
-        compared(GROWTH, GROWTH_GOAL, patience);
+        compared(GROWTH, GROWTH_GOAL, time_limit);
     }
     if is_wanted("trees") {
-        TREES.iter().for_each(|pair| compared(pair, TREE_GOAL, patience));
+        TREES.iter().for_each(|pair| compared(pair, TREE_GOAL, time_limit));
     }
     if is_wanted("load") {
         loading(if quick { 1 } else { 5 });
     }
 }
 
-fn decision(benchmark: &Benchmark, patience: Duration) {
+fn decision(benchmark: &Benchmark, time_limit: Duration) {
     let scenario = (benchmark.build)();
     let (mut loaded, question) = scenario.load();
     scenario.check(&mut loaded, &question);
-    let times = Times::of(repeated(patience, || question.decide(&mut loaded)));
+    let times = Times::of(repeated(time_limit, || question.decide(&mut loaded)));
     let peer = benchmark.peer.map(|peer| (peer.median, peer.note));
     line(benchmark.name, "decision", benchmark.goal, &times, peer);
     if EXPLAINED.contains(&benchmark.name) {
-        let times = Times::of(repeated(patience, || question.decide_and_explain(&mut loaded)));
+        let times = Times::of(repeated(time_limit, || question.decide_and_explain(&mut loaded)));
         line(&format!("explain-{}", benchmark.name), "time", None, &times, None);
     }
 }
 
-fn cycle(benchmark: &Benchmark, patience: Duration) {
+fn cycle(benchmark: &Benchmark, time_limit: Duration) {
     let scenario = (benchmark.build)();
     let (loaded, question) = scenario.load();
     scenario.check_cycle(&loaded, &question);
-    let times = Times::of(repeated(patience, || scenario.cycle(&loaded, &question)));
+    let times = Times::of(repeated(time_limit, || scenario.cycle(&loaded, &question)));
     line(benchmark.name, "time", benchmark.goal, &times, None);
 }
 
-/// Each is timed in turn, several times over, so that a noisy moment does not fall on one of them alone; `goal` is by how much each may
-/// take longer than the one before it.
-fn compared(benchmarks: &[Benchmark], goal: f64, patience: Duration) {
+/// Times the benchmarks alternately in several rounds, so that a disturbance does not affect only one of them. `goal` is the maximum ratio of each
+/// time to the one before it.
+fn compared(benchmarks: &[Benchmark], goal: f64, time_limit: Duration) {
     const ROUNDS: usize = 5;
     let mut asked: Vec<(Loaded, Question)> = benchmarks
         .iter()
@@ -74,7 +74,7 @@ fn compared(benchmarks: &[Benchmark], goal: f64, patience: Duration) {
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); asked.len()];
     for _ in 0..ROUNDS {
         for ((loaded, question), times) in asked.iter_mut().zip(&mut times) {
-            times.extend(repeated(patience / ROUNDS as u32, || question.decide(loaded)));
+            times.extend(repeated(time_limit / ROUNDS as u32, || question.decide(loaded)));
         }
     }
     let times: Vec<Times> = times.into_iter().map(Times::of).collect();
@@ -96,12 +96,12 @@ fn loading(times: usize) {
     for (name, goal, text) in texts {
         line(name, "time", Some(goal), &load_times(&scenario, times, || load_text(&text)), None);
     }
-    // How much of it is not reading text.
+    // The part that is not parsing.
     let load = || load(&scenario.objects, OnInvalid::Test).expect("the scenario's objects are sound");
     line("load-objects-5000x20", "time", None, &load_times(&scenario, times, load), None);
 }
 
-/// What is loaded is checked after the watch stops.
+/// The loaded objects are checked after the clock stops.
 fn load_times(scenario: &Scenario, times: usize, load: impl Fn() -> Loaded) -> Times {
     let time = |_| {
         let watch = Watch::start();
@@ -122,12 +122,12 @@ fn load_text(text: &str) -> Loaded {
     load(&objects, OnInvalid::Test).expect("the scenario's objects are sound")
 }
 
-/// As many runs as fit into `patience`, and at least five. What a run returns is dropped after the clock stops.
-fn repeated<T>(patience: Duration, mut run: impl FnMut() -> T) -> Vec<Duration> {
+/// Runs as often as `time_limit` permits, and at least five times. The result of a run is dropped after the clock stops.
+fn repeated<T>(time_limit: Duration, mut run: impl FnMut() -> T) -> Vec<Duration> {
     black_box(run());
     let began = Instant::now();
     let mut times = Vec::new();
-    while times.len() < 5 || began.elapsed() < patience {
+    while times.len() < 5 || began.elapsed() < time_limit {
         let start = Instant::now();
         let result = black_box(run());
         times.push(start.elapsed());
@@ -136,8 +136,8 @@ fn repeated<T>(patience: Duration, mut run: impl FnMut() -> T) -> Vec<Duration> 
     times
 }
 
-/// Measures what takes seconds. Other programs cannot be kept off the processor that long, so their part is left out where the
-/// system tells how long this thread was on it.
+/// A clock for runs of several seconds. It counts only the CPU time of this thread where the system reports it, because other programs may run
+/// meanwhile.
 struct Watch {
     start: Instant,
     on_processor: Option<Duration>,
@@ -159,7 +159,7 @@ fn time_on_processor() -> Option<Duration> {
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
-/// What came of several runs. Where the fastest is far from the median, the machine was busy with something else.
+/// The results of several runs. If the fastest is far from the median, other programs disturbed the measurement.
 struct Times {
     median: Duration,
     fastest: Duration,

@@ -1,4 +1,4 @@
-//! Decides one question several times and does nothing else that counts, for tools that count instructions or take samples:
+//! Decides one question several times, for tools that count instructions or take samples:
 //!
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*repeat::measured*' repeat NAME TIMES
@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-/// Never inlined, so that it can be told apart from what surrounds it.
+/// Never inlined, so that tools can select this function.
 #[inline(never)]
 fn measured(loaded: &mut Loaded, question: &Question) -> Outcome {
     question.decide(loaded)

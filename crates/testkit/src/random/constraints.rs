@@ -1,54 +1,54 @@
-//! What pods mind: nodes, taints, ports, and each other.
+//! Scheduling constraints of pods: node selectors, tolerations, ports, affinity and spread.
 
 use serde_json::{Value, json};
 
-use super::Maker;
+use super::Builder;
 use super::pods::Template;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-impl Maker {
-    /// The wishes of a pod that runs: of these, only ports and anti-affinity stand in a preemptor's way.
+impl Builder {
+    /// Constraints of a running pod. Of these, only ports and anti-affinity affect a preemptor.
     pub(super) fn add_few_constraints(&mut self, template: &mut Template) {
         if self.features.ports && self.rng.chance(30) {
-            self.wish_port(template);
+            self.add_port(template);
         }
         if self.features.affinity {
             if self.rng.chance(30) {
-                self.wish_apart(&mut template.spec);
+                self.add_anti_affinity(&mut template.spec);
             }
             if self.rng.chance(5) {
-                self.wish_together(&mut template.spec);
+                self.add_affinity(&mut template.spec);
             }
         }
         if self.features.spread && self.rng.chance(10) {
-            self.wish_spread(template);
+            self.add_spread(template);
         }
     }
 
-    /// The wishes of the preemptor.
+    /// Constraints of the preemptor.
     pub(super) fn add_many_constraints(&mut self, template: &mut Template) {
         if self.features.ports && self.rng.chance(75) {
-            self.wish_port(template);
+            self.add_port(template);
         }
         if self.features.affinity {
             if self.rng.chance(50) {
-                self.wish_apart(&mut template.spec);
+                self.add_anti_affinity(&mut template.spec);
             }
             if self.rng.chance(30) {
-                self.wish_together(&mut template.spec);
+                self.add_affinity(&mut template.spec);
             }
         }
         if self.features.spread && self.rng.chance(80) {
-            self.wish_spread(template);
+            self.add_spread(template);
         }
         if self.features.taints {
-            self.wish_nodes(&mut template.spec);
+            self.add_node_constraints(&mut template.spec);
         }
     }
 
-    fn wish_port(&mut self, template: &mut Template) {
+    fn add_port(&mut self, template: &mut Template) {
         let number = *self.rng.pick(&[80, 80, 443]);
         let protocol = if self.rng.chance(25) { *self.rng.pick(&["TCP", "UDP"]) } else { "" };
         let address = if self.rng.chance(30) { *self.rng.pick(&["0.0.0.0", "10.0.0.1", "10.0.0.2"]) } else { "" };
@@ -68,12 +68,12 @@ impl Maker {
         template.port = Some((number, if protocol.is_empty() { "TCP" } else { protocol }, address));
     }
 
-    fn wish_apart(&mut self, spec: &mut Value) {
+    fn add_anti_affinity(&mut self, spec: &mut Value) {
         let terms: Vec<Value> = (0..self.rng.within(1, 2)).map(|_| self.term()).collect();
         spec["affinity"]["podAntiAffinity"] = json!({ REQUIRED: terms });
     }
 
-    fn wish_together(&mut self, spec: &mut Value) {
+    fn add_affinity(&mut self, spec: &mut Value) {
         let n_terms = if self.rng.chance(20) { 2 } else { 1 };
         let terms: Vec<Value> = (0..n_terms).map(|_| self.term()).collect();
         spec["affinity"]["podAffinity"] = json!({ REQUIRED: terms });
@@ -95,7 +95,7 @@ impl Maker {
         term
     }
 
-    /// Mostly a selector of a few pods; sometimes one of all, and sometimes none.
+    /// A selector, usually of a few pods, sometimes of all pods; sometimes none.
     pub(super) fn selector(&mut self) -> Option<Value> {
         let app = *self.rng.pick(&["a", "b", "c"]);
         match self.rng.up_to(20) {
@@ -115,11 +115,11 @@ impl Maker {
         if self.rng.chance(60) { HOSTNAME } else { ZONE }
     }
 
-    fn wish_spread(&mut self, template: &mut Template) {
+    fn add_spread(&mut self, template: &mut Template) {
         let n_constraints = if self.rng.chance(25) { 2 } else { 1 };
         let mut constraints = Vec::new();
-        for at in 0..n_constraints {
-            let topology = if n_constraints == 1 { self.topology() } else { [HOSTNAME, ZONE][at] };
+        for index in 0..n_constraints {
+            let topology = if n_constraints == 1 { self.topology() } else { [HOSTNAME, ZONE][index] };
             let unmet = if self.rng.chance(92) { "DoNotSchedule" } else { "ScheduleAnyway" };
             let skew = *self.rng.pick(&[1, 1, 1, 2]);
             let mut constraint = json!({ "maxSkew": skew, "topologyKey": topology, "whenUnsatisfiable": unmet });
@@ -147,7 +147,7 @@ impl Maker {
         template.spec["topologySpreadConstraints"] = json!(constraints);
     }
 
-    fn wish_nodes(&mut self, spec: &mut Value) {
+    fn add_node_constraints(&mut self, spec: &mut Value) {
         if self.rng.chance(40) {
             let tolerations = [
                 json!({ "operator": "Exists" }),

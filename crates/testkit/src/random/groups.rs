@@ -1,11 +1,11 @@
-//! Groups of pods: those that run, and one that asks.
+//! Groups of pods: running groups, and a group as the preemptor.
 
 use serde_json::{Value, json};
 
-use super::Maker;
+use super::Builder;
 
-impl Maker {
-    /// Groups that run, some of which yield whole.
+impl Builder {
+    /// Adds running groups, some of which are evicted whole.
     pub(super) fn gangs(&mut self) {
         for name in ["gang-a", "gang-b", "gang-c"].into_iter().take(self.rng.within(1, 3)) {
             let template = self.template();
@@ -46,12 +46,12 @@ impl Maker {
         group
     }
 
-    /// A group that asks; some of its members may run already.
+    /// Adds a group as the preemptor; some of its members may already run.
     pub(super) fn urgent_gang(&mut self) -> &'static str {
         let n_members = self.rng.within(2, 5);
         let share = *self.rng.pick(&[1, 2, 2, 3]);
-        let asks = self.urgent_asks(share);
-        let mut template = self.template_of(asks);
+        let requested = self.urgent_requests(share);
+        let mut template = self.template_of(requested);
         self.add_many_constraints(&mut template);
         let needed = if self.rng.chance(70) { n_members } else { self.rng.within(1, n_members) };
         let policy =
@@ -74,21 +74,21 @@ impl Maker {
         }
         self.objects.push(group);
         let n_running = if self.rng.chance(12) { 1 } else { 0 };
-        for at in 0..n_members {
-            if at == 1 && self.rng.chance(20) {
-                let asks = self.urgent_asks(share);
-                template.spec["containers"] = self.template_of(asks).spec["containers"].clone();
-                template.asks = asks;
+        for index in 0..n_members {
+            if index == 1 && self.rng.chance(20) {
+                let requested = self.urgent_requests(share);
+                template.spec["containers"] = self.template_of(requested).spec["containers"].clone();
+                template.requested = requested;
                 template.port = None;
             }
-            let mut pod = self.pod(&format!("urgent-{}", at + 1), &template, self.priority);
+            let mut pod = self.pod(&format!("urgent-{}", index + 1), &template, self.priority);
             pod["spec"]["schedulingGroup"] = json!({ "podGroupName": "urgent" });
             if never {
                 pod["spec"]["preemptionPolicy"] = json!("Never");
             }
-            let lends = |node: &usize| template.port.is_none_or(|port| self.nodes[*node].lends(port));
-            match (0..self.nodes.len()).find(lends) {
-                Some(node) if at < n_running => self.bind(&mut pod, node, &template),
+            let has_port_free = |node: &usize| template.port.is_none_or(|port| self.nodes[*node].has_port_free(port));
+            match (0..self.nodes.len()).find(has_port_free) {
+                Some(node) if index < n_running => self.bind(&mut pod, node, &template),
                 _ => self.nominate(&mut pod, 60),
             }
             self.objects.push(pod);

@@ -1,10 +1,10 @@
-//! Nodes, and how much room is left on them.
+//! Nodes and their free capacity.
 
 use serde_json::json;
 
-use super::Maker;
+use super::Builder;
 
-/// What a pod asks for, or a node has: cpu in halves, memory in halves of a Gi, devices, and pods.
+/// The requests of a pod or the capacity of a node: halves of a CPU, halves of a GiB of memory, devices, and pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amounts {
     pub cpu: usize,
@@ -28,21 +28,21 @@ impl Amounts {
     }
 }
 
-/// A port of the node: number, protocol, address.
+/// A host port: number, protocol, address.
 pub(super) type Port = (u16, &'static str, &'static str);
 
-/// A node as the maker remembers it.
+/// A node, as the builder tracks it.
 pub(super) struct Node {
     pub name: String,
     pub has: Amounts,
     pub free: Amounts,
-    /// The ports that are taken.
+    /// The host ports in use.
     pub ports: Vec<Port>,
 }
 
 impl Node {
-    /// Whether no pod here has the port, so that another may.
-    pub fn lends(&self, (number, protocol, address): Port) -> bool {
+    /// Whether the host port is free.
+    pub fn has_port_free(&self, (number, protocol, address): Port) -> bool {
         let everywhere = |address: &str| address.is_empty() || address == "0.0.0.0";
         let clashes = |taken: &Port| {
             let same_address = taken.2 == address || everywhere(taken.2) || everywhere(address);
@@ -52,13 +52,13 @@ impl Node {
     }
 }
 
-impl Maker {
+impl Builder {
     pub(super) fn nodes(&mut self) {
         let n_nodes = self.rng.within(2, 6);
         let few_pods = self.rng.chance(12);
         let devices = self.rng.chance(25);
-        for at in 0..n_nodes {
-            let name = format!("node-{}", at + 1);
+        for index in 0..n_nodes {
+            let name = format!("node-{}", index + 1);
             let has = Amounts {
                 cpu: *self.rng.pick(&[4, 4, 6, 8]),
                 memory: *self.rng.pick(&[4, 8, 8]),
@@ -109,7 +109,7 @@ impl Maker {
         node
     }
 
-    /// Halves of a cpu, in one of the forms that Kubernetes reads.
+    /// Halves of a CPU, in one of the notations of Kubernetes.
     pub(super) fn cpu(&mut self, halves: usize) -> String {
         if halves.is_multiple_of(2) && self.rng.chance(70) {
             (halves / 2).to_string()
@@ -120,7 +120,7 @@ impl Maker {
         }
     }
 
-    /// Halves of a Gi, in one of the forms that Kubernetes reads.
+    /// Halves of a GiB, in one of the notations of Kubernetes.
     pub(super) fn memory(&mut self, halves: usize) -> String {
         if halves.is_multiple_of(2) && self.rng.chance(80) {
             format!("{}Gi", halves / 2)

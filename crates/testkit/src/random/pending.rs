@@ -1,12 +1,12 @@
-//! Pods that wait: the preemptor, and others that hold a nomination.
+//! Pending pods: the preemptor, and other pods with a nomination.
 
 use serde_json::{Value, json};
 
-use super::Maker;
+use super::Builder;
 use super::nodes::Amounts;
 
-impl Maker {
-    /// Who asks, and as what.
+impl Builder {
+    /// Adds the preemptor and returns the reference to it.
     pub(super) fn preemptor(&mut self) -> Value {
         let (kind, namespace, name) = if self.features.gang_preemptor {
             ("PodGroup", self.urgent_gang(), "urgent")
@@ -18,10 +18,10 @@ impl Maker {
         json!({ "kind": kind, "namespace": namespace, "name": name })
     }
 
-    /// A pod that mostly fits nowhere as things are, and mostly would on an empty node.
+    /// A pod that usually fits on no node now, and usually would fit on an empty one.
     fn urgent_pod(&mut self) -> &'static str {
-        let asks = self.urgent_asks(1);
-        let mut template = self.template_of(asks);
+        let requested = self.urgent_requests(1);
+        let mut template = self.template_of(requested);
         self.add_many_constraints(&mut template);
         let mut pod = self.pod("urgent", &template, self.priority);
         if self.rng.chance(2) {
@@ -32,8 +32,8 @@ impl Maker {
         template.namespace
     }
 
-    /// More than is free anywhere, `share` pods to an empty node.
-    pub(super) fn urgent_asks(&mut self, share: usize) -> Amounts {
+    /// Requests above the free capacity of every node, such that `share` pods fit on an empty node.
+    pub(super) fn urgent_requests(&mut self, share: usize) -> Amounts {
         let most_free = self.nodes.iter().map(|node| node.free.cpu).max().unwrap_or_default();
         let mut host = self.nodes[self.rng.up_to(self.nodes.len())].has;
         if host.cpu <= most_free && self.rng.chance(80) {
@@ -49,9 +49,9 @@ impl Maker {
         }
     }
 
-    /// A pod that runs and wants more than it has.
+    /// A running pod that requests more than it is allocated.
     fn growing_pod(&mut self) -> &'static str {
-        let Some(node) = (0..self.nodes.len()).max_by_key(|&at| (self.nodes[at].has.cpu, at)) else {
+        let Some(node) = (0..self.nodes.len()).max_by_key(|&index| (self.nodes[index].has.cpu, index)) else {
             unreachable!("there are at least two nodes")
         };
         let has = Amounts { cpu: 1, memory: 1, devices: 0, pods: 1 };
@@ -82,7 +82,7 @@ impl Maker {
         namespace
     }
 
-    /// Notes the preemptor's earlier nomination on a pod of it, in so many cases of a hundred.
+    /// Writes the preemptor's earlier nomination to one of its pods, with a probability of `percent`.
     pub(super) fn nominate(&mut self, pod: &mut Value, percent: u64) {
         if let Some(node) = self.nominated
             && self.rng.chance(percent)
@@ -91,13 +91,13 @@ impl Maker {
         }
     }
 
-    /// Others that wait, most of them for a node that was cleared for them.
+    /// Adds other pending pods, most of them with a nomination.
     pub(super) fn nominees(&mut self) {
-        for at in 0..self.rng.within(0, 3) {
+        for index in 0..self.rng.within(0, 3) {
             let template = self.template();
             let lower = *self.rng.pick(&self.levels);
             let priority = *self.rng.pick(&[self.priority, self.priority + 10, self.priority - 1, lower]);
-            let mut pod = self.pod(&format!("waiting-{}", at + 1), &template, priority);
+            let mut pod = self.pod(&format!("waiting-{}", index + 1), &template, priority);
             if self.rng.chance(85) {
                 pod["status"]["nominatedNodeName"] = json!(self.nodes[self.rng.up_to(self.nodes.len())].name);
             }

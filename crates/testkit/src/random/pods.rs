@@ -1,21 +1,21 @@
-//! Pods: what they ask for, who they are, and how long they have run.
+//! Pods: their resources, labels, priority classes and start times.
 
 use serde_json::{Value, json};
 
-use super::Maker;
+use super::Builder;
 use super::nodes::{Amounts, Port};
 
-/// What pods made from one template share.
+/// The common part of equal pods.
 pub(super) struct Template {
-    pub asks: Amounts,
+    pub requested: Amounts,
     pub namespace: &'static str,
     pub labels: Value,
     pub port: Option<Port>,
     pub spec: Value,
 }
 
-impl Maker {
-    /// Priority classes: one for each level, and with some luck a default.
+impl Builder {
+    /// Adds a priority class for each level; sometimes one is the global default.
     pub(super) fn classes(&mut self) {
         for level in self.levels.clone() {
             let mut class = json!({
@@ -58,7 +58,7 @@ impl Maker {
         }
     }
 
-    /// Lone pods, until they are enough or nothing fits any more.
+    /// Adds running pods without a group, until there are enough or no more fit.
     pub(super) fn running(&mut self) {
         let most = if self.rng.chance(20) { 8 } else { 17 };
         let wanted = self.rng.within(2 * self.nodes.len(), most.max(3 * self.nodes.len())).min(17);
@@ -88,30 +88,31 @@ impl Maker {
         }
     }
 
-    /// A node with room; once in a while one without. No port is given twice: kube-scheduler loses count of those.
+    /// A node with free capacity, rarely one without. No host port is used twice on a node: kube-scheduler counts such ports wrongly.
     pub(super) fn room_for(&mut self, template: &Template) -> Option<usize> {
         let n_nodes = self.nodes.len();
         let (first, overcommits) = (self.rng.up_to(n_nodes), self.rng.chance(2));
-        let has_room = |&at: &usize| {
-            let node = &self.nodes[at];
-            (overcommits || template.asks.fits_in(node.free)) && template.port.is_none_or(|port| node.lends(port))
+        let has_room = |&index: &usize| {
+            let node = &self.nodes[index];
+            (overcommits || template.requested.fits_in(node.free))
+                && template.port.is_none_or(|port| node.has_port_free(port))
         };
-        (first..first + n_nodes).map(|at| at % n_nodes).find(has_room)
+        (first..first + n_nodes).map(|index| index % n_nodes).find(has_room)
     }
 
     pub(super) fn template(&mut self) -> Template {
-        let asks = Amounts {
+        let requested = Amounts {
             cpu: *self.rng.pick(&[0, 1, 1, 2, 2, 2, 3, 4]),
             memory: *self.rng.pick(&[0, 0, 1, 1, 2, 3]),
             devices: usize::from(self.nodes.iter().any(|node| node.has.devices > 0) && self.rng.chance(30)),
             pods: 1,
         };
-        let mut template = self.template_of(asks);
+        let mut template = self.template_of(requested);
         self.add_few_constraints(&mut template);
         template
     }
 
-    pub(super) fn template_of(&mut self, asks: Amounts) -> Template {
+    pub(super) fn template_of(&mut self, requested: Amounts) -> Template {
         let mut labels = json!({});
         if self.rng.chance(88) {
             labels["app"] = json!(self.rng.pick(&["a", "b", "c"]));
@@ -119,19 +120,19 @@ impl Maker {
         if self.rng.chance(30) {
             labels["track"] = json!(self.rng.pick(&["stable", "canary"]));
         }
-        let spec = self.containers(asks);
-        Template { asks, namespace: self.namespace(), labels, port: None, spec }
+        let spec = self.containers(requested);
+        Template { requested, namespace: self.namespace(), labels, port: None, spec }
     }
 
-    /// Containers that together ask for these amounts.
-    fn containers(&mut self, asks: Amounts) -> Value {
-        let whole = self.requests(asks);
+    /// Containers that together request these amounts.
+    fn containers(&mut self, requested: Amounts) -> Value {
+        let whole = self.requests(requested);
         let one = |name: &str, requests: Value| json!({ "name": name, "resources": { "requests": requests } });
-        let Amounts { cpu, memory, devices, .. } = asks;
+        let Amounts { cpu, memory, devices, .. } = requested;
         let half = Amounts { cpu: cpu / 2, memory: memory / 2, devices, pods: 0 };
         match self.rng.up_to(24) {
             0 => {
-                let (first, second) = (self.requests(half), self.requests(asks.minus(half)));
+                let (first, second) = (self.requests(half), self.requests(requested.minus(half)));
                 json!({ "containers": [one("c", first), one("d", second)] })
             }
             1 => {
@@ -139,14 +140,14 @@ impl Maker {
                 json!({ "containers": [one("c", running)], "initContainers": [one("init", whole)] })
             }
             2 => {
-                let (sidecar, running) = (self.requests(half), self.requests(asks.minus(half)));
+                let (sidecar, running) = (self.requests(half), self.requests(requested.minus(half)));
                 let mut sidecar = one("sidecar", sidecar);
                 sidecar["restartPolicy"] = json!("Always");
                 json!({ "containers": [one("c", running)], "initContainers": [sidecar] })
             }
             3 => {
                 let half = Amounts { devices: 0, ..half };
-                let (overhead, running) = (self.requests(half), self.requests(asks.minus(half)));
+                let (overhead, running) = (self.requests(half), self.requests(requested.minus(half)));
                 json!({ "containers": [one("c", running)], "overhead": overhead })
             }
             4 if devices == 0 => {
@@ -154,23 +155,23 @@ impl Maker {
                 json!({ "containers": [one("c", running)], "resources": { "requests": whole } })
             }
             5 if devices == 0 && memory == 0 => {
-                let third = json!({ "cpu": format!("{}u", cpu * 500_000 / 3) }); // no whole number of thousandths
+                let third = json!({ "cpu": format!("{}u", cpu * 500_000 / 3) }); // not a multiple of a thousandth
                 json!({ "containers": [one("c", third.clone()), one("d", third.clone()), one("e", third)] })
             }
             _ => json!({ "containers": [one("c", whole)] }),
         }
     }
 
-    pub(super) fn requests(&mut self, asks: Amounts) -> Value {
+    pub(super) fn requests(&mut self, requested: Amounts) -> Value {
         let mut requests = json!({});
-        if asks.cpu > 0 {
-            requests["cpu"] = json!(self.cpu(asks.cpu));
+        if requested.cpu > 0 {
+            requests["cpu"] = json!(self.cpu(requested.cpu));
         }
-        if asks.memory > 0 {
-            requests["memory"] = json!(self.memory(asks.memory));
+        if requested.memory > 0 {
+            requests["memory"] = json!(self.memory(requested.memory));
         }
-        if asks.devices > 0 {
-            requests["example.com/device"] = json!(asks.devices.to_string());
+        if requested.devices > 0 {
+            requests["example.com/device"] = json!(requested.devices.to_string());
         }
         requests
     }
@@ -207,10 +208,10 @@ impl Maker {
         pod
     }
 
-    /// Lets a pod run on the node.
+    /// Binds a pod to the node and marks it as running.
     pub(super) fn bind(&mut self, pod: &mut Value, node: usize, template: &Template) {
         self.n_pods += 1;
-        self.nodes[node].free = self.nodes[node].free.minus(template.asks);
+        self.nodes[node].free = self.nodes[node].free.minus(template.requested);
         self.nodes[node].ports.extend(template.port);
         pod["spec"]["nodeName"] = json!(self.nodes[node].name);
         let started = self.rng.within(60, 3_500);
@@ -240,7 +241,7 @@ impl Maker {
             }
         }
         if self.features.resize && self.rng.chance(25) {
-            self.resize(pod, template.asks, &mut conditions);
+            self.resize(pod, template.requested, &mut conditions);
         }
         if !conditions.is_empty() {
             pod["status"]["conditions"] = json!(conditions);
@@ -248,11 +249,11 @@ impl Maker {
     }
 }
 
-impl Maker {
-    /// Has the pod been given something else than it asks for.
-    fn resize(&mut self, pod: &mut Value, asks: Amounts, conditions: &mut Vec<Value>) {
-        let mut other = |most: usize| Amounts { cpu: self.rng.up_to(most + 2), memory: self.rng.up_to(3), ..asks };
-        let (allocated, actual) = (other(asks.cpu), other(asks.cpu));
+impl Builder {
+    /// Sets allocated resources that differ from the requests.
+    fn resize(&mut self, pod: &mut Value, requested: Amounts, conditions: &mut Vec<Value>) {
+        let mut other = |most: usize| Amounts { cpu: self.rng.up_to(most + 2), memory: self.rng.up_to(3), ..requested };
+        let (allocated, actual) = (other(requested.cpu), other(requested.cpu));
         let mut status = json!({ "name": "c" });
         if self.rng.chance(80) {
             status["allocatedResources"] = self.requests(allocated);
@@ -276,7 +277,7 @@ fn class_name(level: i32) -> String {
     if level < 0 { format!("minus-{}", level.unsigned_abs()) } else { format!("level-{level}") }
 }
 
-/// So many seconds past midnight; the question is asked at one o'clock.
+/// The time this many seconds after midnight. The question is asked at 01:00.
 fn clock(seconds: usize) -> String {
     format!("2026-01-01T00:{:02}:{:02}Z", seconds / 60, seconds % 60)
 }

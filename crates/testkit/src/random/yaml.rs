@@ -1,10 +1,10 @@
-//! A document as people write cases: a line for each field of the object, and everything below it in flow style.
+//! Writes an object in the style of the conformance cases: one line per top-level field, and nested values in flow style.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// The text of an object.
+/// The YAML document of an object.
 pub(crate) fn document(object: &Value) -> String {
     let fields = object.as_object().expect("an object has fields");
     let mut text = String::new();
@@ -27,8 +27,8 @@ fn flow(text: &mut String, value: &Value) {
     match value {
         Value::Object(fields) => {
             text.push('{');
-            for (at, (key, value)) in fields.iter().enumerate() {
-                text.push_str(if at == 0 { "" } else { ", " });
+            for (index, (key, value)) in fields.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { ", " });
                 scalar(text, key);
                 text.push_str(": ");
                 flow(text, value);
@@ -37,8 +37,8 @@ fn flow(text: &mut String, value: &Value) {
         }
         Value::Array(items) => {
             text.push('[');
-            for (at, item) in items.iter().enumerate() {
-                text.push_str(if at == 0 { "" } else { ", " });
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { ", " });
                 flow(text, item);
             }
             text.push(']');
@@ -50,7 +50,7 @@ fn flow(text: &mut String, value: &Value) {
     }
 }
 
-/// Quoted, unless no reader of YAML could take it for anything but a string.
+/// Writes a string, in quotes unless every YAML parser reads it as a string.
 fn scalar(text: &mut String, string: &str) {
     const RESERVED: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_plain = string.starts_with(|first: char| first.is_ascii_alphabetic())

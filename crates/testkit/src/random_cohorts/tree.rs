@@ -1,47 +1,47 @@
-//! Cohorts and queues with what they have of their own, what they lend and borrow, and whom they may preempt.
+//! Cohorts and queues with quota, limits for lending and borrowing, and preemption policies.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{KUEUE, Kind, Rng, Supply, written};
+use super::{KUEUE, Kind, Rng, Supply, quantity};
 
 /// Cohorts, and the queues below them.
 pub(super) struct Tree {
     pub queues: Vec<Queue>,
-    /// What all have together, by flavor and resource.
+    /// The total quota by flavor and resource.
     pub total: BTreeMap<(usize, &'static str), i64>,
     pub objects: Vec<Value>,
 }
 
 pub(super) struct Queue {
     pub name: String,
-    /// By resource group: the flavors that it has quota of, in its order.
+    /// By resource group: the flavors with quota, in the queue's order.
     pub flavors: Vec<Vec<usize>>,
 }
 
 impl Tree {
-    pub fn new(rng: &mut Rng, sort: Kind, supply: &Supply) -> Self {
+    pub fn new(rng: &mut Rng, kind: Kind, supply: &Supply) -> Self {
         let mut tree = Self { queues: Vec::new(), total: BTreeMap::new(), objects: Vec::new() };
-        let cohorts = tree.cohorts(rng, sort, supply);
-        for at in 0..*rng.pick(&[1, 2, 2, 3, 3, 4, 5]) {
+        let cohorts = tree.cohorts(rng, kind, supply);
+        for index in 0..*rng.pick(&[1, 2, 2, 3, 3, 4, 5]) {
             let cohort = (!rng.chance(7)).then(|| rng.pick(&cohorts).clone());
-            tree.queue(rng, sort, supply, at, cohort);
+            tree.queue(rng, kind, supply, index, cohort);
         }
         tree
     }
 
-    fn cohorts(&mut self, rng: &mut Rng, sort: Kind, supply: &Supply) -> Vec<String> {
+    fn cohorts(&mut self, rng: &mut Rng, kind: Kind, supply: &Supply) -> Vec<String> {
         let mut names = vec!["root".to_owned()];
         let mut parents: Vec<Option<String>> = vec![None];
-        let below = match sort {
+        let below = match kind {
             Kind::Flat => 0,
             Kind::Tree => *rng.pick(&[1, 2, 3, 4]),
             Kind::Fair => *rng.pick(&[0, 0, 1, 2, 3]),
         };
-        for at in 0..below {
+        for index in 0..below {
             let parent = rng.pick(&names).clone();
-            names.push(format!("cohort-{at}"));
+            names.push(format!("cohort-{index}"));
             parents.push(Some(parent));
         }
         if rng.chance(6) {
@@ -49,7 +49,7 @@ impl Tree {
             parents.push(None);
         }
         for (name, parent) in names.iter().zip(parents) {
-            // A root exists merely by being named.
+            // A root cohort exists implicitly if a queue names it.
             if parent.is_none() && rng.chance(60) {
                 continue;
             }
@@ -61,18 +61,18 @@ impl Tree {
             if let Some(parent) = parent {
                 spec["parentName"] = parent.into();
             }
-            weigh(rng, sort, &mut spec);
+            weigh(rng, kind, &mut spec);
             self.objects.push(json!({"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": spec}));
         }
         names
     }
 
-    fn queue(&mut self, rng: &mut Rng, sort: Kind, supply: &Supply, at: usize, cohort: Option<String>) {
-        let name = format!("queue-{at}");
+    fn queue(&mut self, rng: &mut Rng, kind: Kind, supply: &Supply, index: usize, cohort: Option<String>) {
+        let name = format!("queue-{index}");
         let mut flavors = Vec::new();
-        for (at, group) in supply.groups.iter().enumerate() {
+        for (index, group) in supply.groups.iter().enumerate() {
             let mut own: Vec<usize> = group.flavors.iter().copied().filter(|_| rng.chance(88)).collect();
-            if own.is_empty() && (at == 0 || rng.chance(80)) {
+            if own.is_empty() && (index == 0 || rng.chance(80)) {
                 own.push(group.flavors[0]);
             }
             if rng.chance(20) {
@@ -80,7 +80,7 @@ impl Tree {
             }
             flavors.push(own);
         }
-        let mut spec = json!({"namespaceSelector": {}, "preemption": preemption(rng, sort)});
+        let mut spec = json!({"namespaceSelector": {}, "preemption": preemption(rng, kind)});
         spec["resourceGroups"] = self.quota(rng, supply, &flavors, cohort.is_some());
         if let Some(cohort) = cohort {
             spec["cohortName"] = cohort.into();
@@ -88,7 +88,7 @@ impl Tree {
         if rng.chance(50) {
             spec["flavorFungibility"] = fungibility(rng);
         }
-        weigh(rng, sort, &mut spec);
+        weigh(rng, kind, &mut spec);
         self.objects
             .push(json!({"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": &name}, "spec": spec}));
         let local = json!({"name": format!("to-{name}"), "namespace": "default"});
@@ -107,12 +107,12 @@ impl Tree {
                 for &resource in &group.resources {
                     let nominal = *rng.pick(&[0, 0, 3, 4, 6, 8, 10]);
                     *self.total.entry((flavor, resource)).or_default() += nominal;
-                    let mut quota = json!({"name": resource, "nominalQuota": written(resource, nominal)});
+                    let mut quota = json!({"name": resource, "nominalQuota": quantity(resource, nominal)});
                     if in_cohort && rng.chance(25) {
-                        quota["borrowingLimit"] = written(resource, *rng.pick(&[0, 1, 2, 4, 8])).into();
+                        quota["borrowingLimit"] = quantity(resource, *rng.pick(&[0, 1, 2, 4, 8])).into();
                     }
                     if in_cohort && rng.chance(25) {
-                        quota["lendingLimit"] = written(resource, nominal.min(*rng.pick(&[0, 1, 2, 4]))).into();
+                        quota["lendingLimit"] = quantity(resource, nominal.min(*rng.pick(&[0, 1, 2, 4]))).into();
                     }
                     quotas.push(quota);
                 }
@@ -124,13 +124,13 @@ impl Tree {
     }
 }
 
-fn weigh(rng: &mut Rng, sort: Kind, spec: &mut Value) {
-    if sort == Kind::Fair && rng.chance(40) {
+fn weigh(rng: &mut Rng, kind: Kind, spec: &mut Value) {
+    if kind == Kind::Fair && rng.chance(40) {
         spec["fairSharing"] = json!({"weight": *rng.pick(&["1", "2", "2", "4", "500m", "0.25", "0", "3"])});
     }
 }
 
-fn preemption(rng: &mut Rng, sort: Kind) -> Value {
+fn preemption(rng: &mut Rng, kind: Kind) -> Value {
     let mut spec = json!({});
     if rng.chance(80) {
         let policy = *rng.pick(&["Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority"]);
@@ -139,7 +139,7 @@ fn preemption(rng: &mut Rng, sort: Kind) -> Value {
     if rng.chance(90) {
         let policy = *rng.pick(&["Never", "LowerPriority", "LowerPriority", "Any", "Any"]);
         spec["reclaimWithinCohort"] = policy.into();
-        if policy != "Never" && sort != Kind::Fair && rng.chance(45) {
+        if policy != "Never" && kind != Kind::Fair && rng.chance(45) {
             spec["borrowWithinCohort"] = json!({"policy": "LowerPriority"});
             if rng.chance(55) {
                 spec["borrowWithinCohort"]["maxPriorityThreshold"] = (*rng.pick(&[-1, 0, 1, 2])).into();
@@ -150,7 +150,7 @@ fn preemption(rng: &mut Rng, sort: Kind) -> Value {
 }
 
 fn fungibility(rng: &mut Rng) -> Value {
-    // Kueue accepts the preference only where both try the next flavor.
+    // Kueue accepts a preference only if both fields are TryNextFlavor.
     if rng.chance(10) {
         let preference = *rng.pick(&["BorrowingOverPreemption", "PreemptionOverBorrowing"]);
         return json!({"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor", "preference": preference});

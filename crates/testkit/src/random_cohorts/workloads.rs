@@ -1,11 +1,11 @@
-//! Workloads that hold quota, until most of it is used, and the one that asks.
+//! Admitted workloads that use most of the quota, and the preempting workload.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::tree::{Queue, Tree};
-use super::{KUEUE, Rng, Supply, written};
+use super::{KUEUE, Rng, Supply, quantity};
 
 pub(super) struct Workloads<'c> {
     supply: &'c Supply,
@@ -14,7 +14,7 @@ pub(super) struct Workloads<'c> {
     pub objects: Vec<Value>,
 }
 
-/// Pods of one kind: how many, and what each asks for.
+/// A pod set: the number of pods and the requests of each.
 struct PodSet {
     name: &'static str,
     count: i64,
@@ -26,10 +26,10 @@ impl<'c> Workloads<'c> {
         Self { supply, tree, used: BTreeMap::new(), objects: Vec::new() }
     }
 
-    /// Admits workloads as long as there is quota, and now and then one too many.
+    /// Admits workloads as long as there is quota, and rarely one more.
     pub fn fill(&mut self, rng: &mut Rng) {
         let named_by_uid = rng.chance(30);
-        for at in 0..rng.within(4, 24) {
+        for index in 0..rng.within(4, 24) {
             let queue = rng.pick(&self.tree.queues);
             let flavors: Vec<Option<usize>> =
                 queue.flavors.iter().map(|own| if own.is_empty() { None } else { Some(*rng.pick(own)) }).collect();
@@ -49,7 +49,7 @@ impl<'c> Workloads<'c> {
             for (cell, amount) in usage {
                 *self.used.entry(cell).or_default() += amount;
             }
-            let object = self.admitted(rng, at, queue, &flavors, &sets, named_by_uid);
+            let object = self.admitted(rng, index, queue, &flavors, &sets, named_by_uid);
             self.objects.push(object);
         }
     }
@@ -57,7 +57,7 @@ impl<'c> Workloads<'c> {
     fn admitted(
         &self,
         rng: &mut Rng,
-        at: usize,
+        index: usize,
         queue: &Queue,
         flavors: &[Option<usize>],
         sets: &[PodSet],
@@ -71,7 +71,7 @@ impl<'c> Workloads<'c> {
                     (resource.to_owned(), Value::from(self.supply.flavors[flavor].name.clone()))
                 });
                 let usage = set.requests.iter().map(|(&resource, amount)| {
-                    (resource.to_owned(), Value::from(written(resource, amount * set.count)))
+                    (resource.to_owned(), Value::from(quantity(resource, amount * set.count)))
                 });
                 json!({
                     "name": set.name,
@@ -86,7 +86,7 @@ impl<'c> Workloads<'c> {
             conditions.push(condition("Evicted", 50));
         }
         let mut metadata = json!({
-            "name": format!("held-{at:02}"),
+            "name": format!("held-{index:02}"),
             "namespace": "default",
             "creationTimestamp": format!("2026-01-01T00:{:02}:00Z", 10 * rng.up_to(4)),
         });
@@ -109,7 +109,7 @@ impl<'c> Workloads<'c> {
         })
     }
 
-    /// The workload that asks.
+    /// Adds the preemptor.
     pub fn preemptor(&mut self, rng: &mut Rng) {
         let queue = rng.pick(&self.tree.queues);
         let sets = self.pod_sets(rng, queue, &[1, 1, 2, 2, 3, 4, 6], 95);
@@ -117,9 +117,9 @@ impl<'c> Workloads<'c> {
         let mut flexible = rng.chance(30);
         for set in &sets {
             let mut pod = json!({});
-            self.wishes(rng, &mut pod);
+            self.add_constraints(rng, &mut pod);
             let mut spec = spec_of(set, pod);
-            // Kueue allows it for one pod set only.
+            // Kueue allows a minCount for one pod set only.
             if set.count > 1 && std::mem::take(&mut flexible) {
                 spec["minCount"] = (rng.within(1, set.count as usize - 1) as i64).into();
             }
@@ -137,8 +137,8 @@ impl<'c> Workloads<'c> {
         }));
     }
 
-    /// Which flavors the pods bear, and which they want.
-    fn wishes(&self, rng: &mut Rng, pod: &mut Value) {
+    /// Adds tolerations of flavors' taints, node selectors and node affinity.
+    fn add_constraints(&self, rng: &mut Rng, pod: &mut Value) {
         if self.supply.flavors.iter().any(|flavor| flavor.tainted) && rng.chance(50) {
             pod["tolerations"] = if rng.chance(50) {
                 json!([{"key": "own", "operator": "Exists"}])
@@ -198,7 +198,7 @@ impl<'c> Workloads<'c> {
 
 fn spec_of(set: &PodSet, mut pod: Value) -> Value {
     let listed = set.requests.iter().filter(|(resource, _)| **resource != "pods");
-    let requests = listed.map(|(&resource, &amount)| (resource.to_owned(), Value::from(written(resource, amount))));
+    let requests = listed.map(|(&resource, &amount)| (resource.to_owned(), Value::from(quantity(resource, amount))));
     pod["containers"] = json!([{"name": "main", "resources": {"requests": Value::Object(requests.collect())}}]);
     json!({"name": set.name, "count": set.count, "template": {"spec": pod}})
 }

@@ -1,4 +1,4 @@
-//! Who runs, who is leaving, who asks, and who waits beside it.
+//! The pods: running, terminating, preempting and otherwise pending.
 
 use std::fmt::Write as _;
 
@@ -14,18 +14,18 @@ pub(super) struct Pods<'a> {
     quotas: &'a [Quota],
     nodes: &'a [Node],
     has_memory: bool,
-    /// The quotas that pods may name: those with none below.
+    /// The quotas that pods may name: those without children.
     leaves: Vec<usize>,
-    /// The quota that asks.
+    /// The quota of the preemptor.
     asking: Option<usize>,
-    /// By quota.
+    /// The used amounts by quota.
     used: Vec<Amounts>,
-    /// By node: what is free, and for how many pods.
+    /// By node: the free amounts, and for how many pods.
     room: Vec<(Amounts, usize)>,
     pub documents: Vec<String>,
 }
 
-/// What the pods of a job share.
+/// The common part of the pods of a job.
 #[derive(Clone)]
 struct Kind {
     job: Option<String>,
@@ -34,7 +34,7 @@ struct Kind {
     priority: i64,
 }
 
-/// What is special about a pod, in flow style, each with a comma behind it.
+/// Further fields of a pod in YAML flow style, each followed by a comma.
 #[derive(Default)]
 struct Details {
     labels: String,
@@ -45,7 +45,7 @@ struct Details {
 
 impl<'a> Pods<'a> {
     pub fn new(quotas: &'a [Quota], nodes: &'a [Node], has_memory: bool) -> Self {
-        let leaves = (0..quotas.len()).filter(|&at| !quotas[at].is_parent).collect();
+        let leaves = (0..quotas.len()).filter(|&index| !quotas[index].is_parent).collect();
         Self {
             quotas,
             nodes,
@@ -58,13 +58,13 @@ impl<'a> Pods<'a> {
         }
     }
 
-    /// Puts pods on every node until little is left.
+    /// Adds pods to every node until little is free.
     pub fn run_all(&mut self, rng: &mut Rng) {
         self.asking = self.quota(rng, 92);
         let mut kinds = Vec::new();
-        for at in 1..=rng.within(1, 3) {
-            let kind = Kind { job: Some(format!("job-{at}")), ..self.kind(rng) };
-            self.documents.push(group(&format!("job-{at}"), 1));
+        for index in 1..=rng.within(1, 3) {
+            let kind = Kind { job: Some(format!("job-{index}")), ..self.kind(rng) };
+            self.documents.push(group(&format!("job-{index}"), 1));
             kinds.push(kind);
         }
         let mut places: Vec<usize> = (0..self.nodes.len()).flat_map(|node| std::iter::repeat_n(node, 9)).collect();
@@ -99,17 +99,18 @@ impl<'a> Pods<'a> {
 
     fn has_room(&self, node: usize, size: Amounts) -> bool {
         let (free, n_pods) = &self.room[node];
-        (0..2).all(|at| size[at] == 0 || size[at] <= free[at]) && *n_pods > 0
+        (0..2).all(|index| size[index] == 0 || size[index] <= free[index]) && *n_pods > 0
     }
 
     fn path(&self, from: Option<usize>) -> impl Iterator<Item = usize> + use<'a> {
         let quotas = self.quotas;
-        std::iter::successors(from, move |&at| quotas[at].parent)
+        std::iter::successors(from, move |&index| quotas[index].parent)
     }
 
     fn allowed(&self, quota: Option<usize>, size: Amounts) -> bool {
-        let holds =
-            |at: usize| (0..2).all(|of| self.quotas[at].max[of].is_none_or(|max| self.used[at][of] + size[of] <= max));
+        let holds = |index: usize| {
+            (0..2).all(|of| self.quotas[index].max[of].is_none_or(|max| self.used[index][of] + size[of] <= max))
+        };
         self.path(quota).all(holds)
     }
 
@@ -146,7 +147,7 @@ impl<'a> Pods<'a> {
         self.push(&name, kind, size, details);
     }
 
-    /// The job that asks, or the pod of none.
+    /// Adds the preemptor: a job or a single pod.
     pub fn ask(&mut self, rng: &mut Rng, members: bool, obstacles: bool) {
         let n_members = if members { rng.within(1, 4) } else { 1 };
         let job = (n_members > 1 || rng.chance(40)).then(|| "asking".to_owned());
@@ -161,14 +162,14 @@ impl<'a> Pods<'a> {
         }
         let own = [self.size(rng)[0].min(2), self.size(rng)[1].min(2)];
         let alike = rng.chance(70);
-        for at in 0..n_members {
+        for index in 0..n_members {
             let size = if alike { own } else { self.size(rng) };
             let mut details = Details { spec: shared.clone(), ..Details::default() };
             if rng.chance(50) {
                 let _ = write!(details.labels, "quota.scheduling.koordinator.sh/can-preempt: \"{}\", ", rng.chance(80));
             }
             let free = (0..self.nodes.len()).find(|&node| self.has_room(node, size));
-            match free.filter(|_| at > 0 && rng.chance(35)) {
+            match free.filter(|_| index > 0 && rng.chance(35)) {
                 Some(node) => {
                     self.take(node, kind.quota, size);
                     let _ = write!(details.spec, "nodeName: {}, ", self.nodes[node].name);
@@ -176,7 +177,7 @@ impl<'a> Pods<'a> {
                 None if rng.chance(18) => self.nominate(rng, &mut details),
                 None => {}
             }
-            if obstacles && at > 0 {
+            if obstacles && index > 0 {
                 match rng.up_to(25) {
                     0 => details.spec.push_str("schedulerName: other, "),
                     1 if !details.spec.contains("nodeName") => {
@@ -186,7 +187,7 @@ impl<'a> Pods<'a> {
                 }
             }
             details.status.push_str("phase: Pending, ");
-            let name = if at == 0 { ASKING.to_owned() } else { format!("asking-{at}") };
+            let name = if index == 0 { ASKING.to_owned() } else { format!("asking-{index}") };
             self.push(&name, &kind, size, details);
         }
         if let Some(job) = job {
@@ -199,15 +200,15 @@ impl<'a> Pods<'a> {
         let _ = write!(details.status, "nominatedNodeName: {}, ", rng.pick(self.nodes).name);
     }
 
-    /// Pods that are pending too: some reserve their quota's min, some have a node nominated.
+    /// Adds other pending pods: some reserve the min of their quota, some are nominated.
     pub fn wait(&mut self, rng: &mut Rng) {
-        for at in 0..rng.up_to(3) {
+        for index in 0..rng.up_to(3) {
             let mut details = Details { status: "phase: Pending, ".to_owned(), ..Details::default() };
             if rng.chance(40) {
                 self.nominate(rng, &mut details);
             }
             let (kind, size) = (self.kind(rng), self.size(rng));
-            self.push(&format!("waiting-{at}"), &kind, size, details);
+            self.push(&format!("waiting-{index}"), &kind, size, details);
         }
     }
 

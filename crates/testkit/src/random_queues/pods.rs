@@ -1,4 +1,4 @@
-//! Who runs, who is leaving, who has a node reserved, and who asks.
+//! The pods: running, terminating, nominated and preempting.
 
 use std::fmt::Write as _;
 
@@ -6,28 +6,28 @@ use super::tree::Tree;
 use super::{Amounts, Node, RESOURCES, Rng, quantities};
 use crate::limits::{digest, resources};
 
-/// The second, before the question, at which the oldest pod was created.
-const OLDEST: i64 = 3000;
+/// The age of the oldest pod, in seconds before the question.
+const MAX_AGE: i64 = 3000;
 
 pub(super) struct Pods<'a> {
     tree: &'a Tree,
     nodes: &'a [Node],
     leaves: Vec<usize>,
-    /// The leaf that asks; it gets few pods.
+    /// The leaf queue of the preemptor; it gets few pods.
     asking: usize,
-    /// By queue.
+    /// The used amounts by queue.
     used: Vec<Amounts>,
     n_pods: Vec<usize>,
-    /// By node: what is free, and for how many pods.
+    /// By node: the free amounts, and for how many pods.
     room: Vec<(Amounts, usize)>,
-    /// Nodes that somebody is leaving.
-    left: Vec<usize>,
-    /// Seconds before the question; each pod is younger than the one before it.
+    /// Nodes with a terminating pod.
+    terminating_on: Vec<usize>,
+    /// The age of the next pod in seconds; each pod is younger than the one before it.
     age: i64,
     pub documents: Vec<String>,
 }
 
-/// What is special about a pod.
+/// Further fields of a pod in YAML flow style.
 #[derive(Default)]
 struct Pod {
     name: String,
@@ -51,21 +51,21 @@ impl<'a> Pods<'a> {
             used: vec![[0; RESOURCES.len()]; n],
             n_pods: vec![0; n],
             room: nodes.iter().map(|node| (node.offers, node.n_pods)).collect(),
-            left: Vec::new(),
-            age: OLDEST,
+            terminating_on: Vec::new(),
+            age: MAX_AGE,
             documents: Vec::new(),
         }
     }
 
-    /// Puts pods on every node until little is left.
+    /// Adds pods to every node until little is free.
     pub fn fill(&mut self, rng: &mut Rng) {
         let guaranteed =
             |&&leaf: &&usize| self.tree.path(leaf).any(|queue| queue.guarantee.iter().any(Option::is_some));
-        let hopeful: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
-        let richest = hopeful.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
+        let guaranteed_leaves: Vec<usize> = self.leaves.iter().filter(guaranteed).copied().collect();
+        let richest = guaranteed_leaves.iter().copied().max_by_key(|&leaf| self.tree.queues[leaf].guarantee[0]);
         self.asking = match (richest, rng.up_to(20)) {
             (Some(richest), 0..=11) => richest,
-            (Some(_), 12..=18) => rng.pick(&hopeful),
+            (Some(_), 12..=18) => rng.pick(&guaranteed_leaves),
             _ => rng.pick(&self.leaves),
         };
         let shy = rng.chance(90);
@@ -89,7 +89,7 @@ impl<'a> Pods<'a> {
         self.top_up(rng);
     }
 
-    /// Small pods take what is left of the cpu, so that hardly anything fits.
+    /// Adds small pods that use the rest of the CPU, so that hardly any pod fits.
     fn top_up(&mut self, rng: &mut Rng) {
         let others: Vec<usize> = self.leaves.iter().filter(|&&leaf| leaf != self.asking).copied().collect();
         let small = [1, 0, 0];
@@ -113,13 +113,13 @@ impl<'a> Pods<'a> {
     }
 
     fn size(&self, rng: &mut Rng) -> Amounts {
-        let offered = |at: usize| self.nodes.iter().any(|node| node.offers[at] > 0);
+        let offered = |index: usize| self.nodes.iter().any(|node| node.offers[index] > 0);
         let wants = [
             rng.pick(&[1, 1, 1, 2, 2, 3, 4]),
             if rng.chance(80) { rng.pick(&[1, 1, 2, 2, 4, 6]) } else { 0 },
             if rng.chance(40) { rng.pick(&[1, 1, 2]) } else { 0 },
         ];
-        let mut wants: Amounts = std::array::from_fn(|at| if offered(at) { wants[at] } else { 0 });
+        let mut wants: Amounts = std::array::from_fn(|index| if offered(index) { wants[index] } else { 0 });
         if offered(2) && rng.chance(10) {
             wants[0] = 0;
         }
@@ -128,26 +128,26 @@ impl<'a> Pods<'a> {
 
     fn fits(&self, node: usize, wants: &Amounts) -> bool {
         let (free, n) = &self.room[node];
-        (0..RESOURCES.len()).all(|at| wants[at] == 0 || wants[at] <= free[at]) && *n > 0
+        (0..RESOURCES.len()).all(|index| wants[index] == 0 || wants[index] <= free[index]) && *n > 0
     }
 
     fn allowed(&self, queue: usize, wants: &Amounts) -> bool {
-        std::iter::successors(Some(queue), |&at| self.tree.queues[at].parent).all(|at| {
-            let limits = &self.tree.queues[at];
+        std::iter::successors(Some(queue), |&index| self.tree.queues[index].parent).all(|index| {
+            let limits = &self.tree.queues[index];
             let held =
-                |of: usize| limits.max[of].is_none_or(|max| wants[of] == 0 || self.used[at][of] + wants[of] <= max);
-            (0..RESOURCES.len()).all(held) && limits.max_pods.is_none_or(|max| self.n_pods[at] < max)
+                |of: usize| limits.max[of].is_none_or(|max| wants[of] == 0 || self.used[index][of] + wants[of] <= max);
+            (0..RESOURCES.len()).all(held) && limits.max_pods.is_none_or(|max| self.n_pods[index] < max)
         })
     }
 
     fn charge(&mut self, queue: usize, wants: &Amounts) {
         let mut next = Some(queue);
-        while let Some(at) = next {
-            for (used, want) in self.used[at].iter_mut().zip(wants) {
+        while let Some(index) = next {
+            for (used, want) in self.used[index].iter_mut().zip(wants) {
                 *used += want;
             }
-            self.n_pods[at] += 1;
-            next = self.tree.queues[at].parent;
+            self.n_pods[index] += 1;
+            next = self.tree.queues[index].parent;
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Pods<'a> {
             11..=14 => pod.spec.push_str("priorityClassName: precious, "),
             15..=19 => {
                 pod.metadata.push_str(", deletionTimestamp: \"2026-01-01T00:59:50Z\"");
-                self.left.push(node);
+                self.terminating_on.push(node);
             }
             20..=22 => {
                 pod.spec.push_str("priorityClassName: precious, ");
@@ -196,17 +196,18 @@ impl<'a> Pods<'a> {
         ));
     }
 
-    /// The pod that asks; gives its name.
+    /// Adds the preemptor and returns its name.
     pub fn preemptor(&mut self, rng: &mut Rng) -> String {
         let queue = self.asking;
         let mut pod = Pod { name: "asking".to_owned(), labels: self.labels(rng, queue), ..Pod::default() };
         pod.wants = self.size(rng);
-        // Mostly something that its queue is still owed.
+        // Usually a resource of which the queue is below its guarantee.
         if rng.chance(75) {
-            for at in 0..RESOURCES.len() {
-                let owed = self.tree.queues[queue].guarantee[at].map(|guarantee| guarantee - self.used[queue][at]);
+            for index in 0..RESOURCES.len() {
+                let owed =
+                    self.tree.queues[queue].guarantee[index].map(|guarantee| guarantee - self.used[queue][index]);
                 if let Some(owed) = owed {
-                    pod.wants[at] = pod.wants[at].min(owed.max(0));
+                    pod.wants[index] = pod.wants[index].min(owed.max(0));
                 }
             }
         }
@@ -239,8 +240,8 @@ impl<'a> Pods<'a> {
         }
         let priority = rng.pick(&[0, 0, 5, 10, 10, 20]);
         let _ = write!(pod.spec, "priority: {priority}, ");
-        if !self.left.is_empty() && rng.chance(8) {
-            let node = &self.nodes[rng.pick(&self.left)].name;
+        if !self.terminating_on.is_empty() && rng.chance(8) {
+            let node = &self.nodes[rng.pick(&self.terminating_on)].name;
             let _ = write!(pod.status, ", nominatedNodeName: {node}");
         }
         let name = pod.name.clone();
@@ -248,7 +249,7 @@ impl<'a> Pods<'a> {
         name
     }
 
-    /// Pending pods that have a node reserved.
+    /// Adds pending pods with a nominated node.
     pub fn nominees(&mut self, rng: &mut Rng) {
         if !rng.chance(8) {
             return;
@@ -266,7 +267,7 @@ impl<'a> Pods<'a> {
 
 const DAEMON: &str = ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: agent}]";
 
-/// So many seconds before the question.
+/// The time this many seconds before the question.
 fn clock(age: i64) -> String {
     let second = 3600 - age;
     format!("2026-01-01T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)

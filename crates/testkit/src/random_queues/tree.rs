@@ -1,10 +1,11 @@
-//! The queues. A maximum is at most the one above; the guarantees of the children are together at most the parent's, and its maximum.
+//! The queue tree. A queue's maximum is at most its parent's; the guarantees of the children add up to at most the parent's guarantee and
+//! maximum.
 
 use std::fmt::Write as _;
 
 use super::{Amounts, RESOURCES, Rng, quantities};
 
-/// More than any cluster offers.
+/// More than the capacity of any cluster.
 const NO_LIMIT: i64 = 1_000_000;
 
 /// The queues, parents first; the first is the root.
@@ -19,7 +20,7 @@ pub(super) struct Queue {
     pub children: Vec<usize>,
     pub guarantee: [Option<i64>; RESOURCES.len()],
     pub max: [Option<i64>; RESOURCES.len()],
-    /// How many pods it may have.
+    /// The maximum number of pods.
     pub max_pods: Option<usize>,
     properties: Vec<String>,
     pub delay_seconds: i64,
@@ -29,14 +30,14 @@ impl Tree {
     pub fn new(rng: &mut Rng, total: &Amounts) -> Self {
         let mut tree = Self { queues: Vec::new() };
         let levels = rng.pick(&[1, 1, 2, 2, 3, 4]) - 1;
-        // Guarantees that exceed the cluster are lawful, and happen.
+        // YuniKorn accepts guarantees above the capacity of the cluster.
         let share = rng.pick(&[40, 60, 80, 100, 130]);
         let budget = total.map(|amount| amount * share / 100);
         tree.add(rng, None, "root".to_owned(), levels, &budget, &[NO_LIMIT; RESOURCES.len()]);
         tree
     }
 
-    /// Adds a queue and all below it. `budget` is what it and those below may be guaranteed, `limit` the least maximum above.
+    /// Adds a queue and its subtree. `budget` limits the guarantees of the subtree, `limit` is the lowest maximum of the ancestors.
     fn add(
         &mut self,
         rng: &mut Rng,
@@ -46,7 +47,7 @@ impl Tree {
         budget: &Amounts,
         limit: &Amounts,
     ) -> usize {
-        let at = self.queues.len();
+        let index = self.queues.len();
         let path = parent.map_or_else(|| name.clone(), |parent| format!("{}.{name}", self.queues[parent].path));
         let is_leaf = parent.is_some() && (levels == 0 || rng.chance(45));
         let mut queue = Queue {
@@ -67,41 +68,41 @@ impl Tree {
         }
         self.queues.push(queue);
         if let Some(parent) = parent {
-            self.queues[parent].children.push(at);
+            self.queues[parent].children.push(index);
         }
         if !is_leaf {
             let n = if parent.is_none() { rng.within(2, 3) } else { rng.pick(&[1, 2, 2, 3]) };
             let mut left = budget;
             for child in 0..n {
                 let name = ["a", "b", "c"][child].to_owned();
-                let share: Amounts = std::array::from_fn(|at| match child + 1 == n {
-                    true => left[at],
-                    false => rng.up_to(left[at] as usize + 1) as i64,
+                let share: Amounts = std::array::from_fn(|index| match child + 1 == n {
+                    true => left[index],
+                    false => rng.up_to(left[index] as usize + 1) as i64,
                 });
                 for (left, share) in left.iter_mut().zip(share) {
                     *left -= share;
                 }
-                self.add(rng, Some(at), name, levels.saturating_sub(1), &share, &limit);
+                self.add(rng, Some(index), name, levels.saturating_sub(1), &share, &limit);
             }
         }
-        at
+        index
     }
 
-    /// A queue and all above it.
+    /// A queue and its ancestors.
     pub fn path(&self, from: usize) -> impl Iterator<Item = &Queue> {
         std::iter::successors(Some(&self.queues[from]), |queue| queue.parent.map(|parent| &self.queues[parent]))
     }
 
     pub fn leaves(&self) -> Vec<usize> {
-        (0..self.queues.len()).filter(|&at| self.queues[at].children.is_empty()).collect()
+        (0..self.queues.len()).filter(|&index| self.queues[index].children.is_empty()).collect()
     }
 
-    /// The queue and all below it, as YuniKorn reads them.
-    pub fn write(&self, text: &mut String, at: usize, indent: usize) {
-        let queue = &self.queues[at];
+    /// Writes the queue and its subtree in YuniKorn's format.
+    pub fn write(&self, text: &mut String, index: usize, indent: usize) {
+        let queue = &self.queues[index];
         let amounts = |amounts: [Option<i64>; RESOURCES.len()]| {
             let written: Vec<String> =
-                (0..RESOURCES.len()).filter_map(|at| amounts[at].map(|amount| written(at, amount))).collect();
+                (0..RESOURCES.len()).filter_map(|index| amounts[index].map(|amount| written(index, amount))).collect();
             written.join(", ")
         };
         let (guarantee, mut max) = (amounts(queue.guarantee), amounts(queue.max));
@@ -132,31 +133,31 @@ impl Tree {
     }
 }
 
-fn written(at: usize, amount: i64) -> String {
+fn written(index: usize, amount: i64) -> String {
     let mut one = [0; RESOURCES.len()];
-    one[at] = amount.max(1);
+    one[index] = amount.max(1);
     let text = quantities(&one, "vcore");
     let text = text.trim_end_matches(", ");
     if amount == 0 { format!("{}: \"0\"", text.split(':').next().unwrap_or_default()) } else { text.to_owned() }
 }
 
 impl Queue {
-    /// Chooses guarantee and maximum, and lowers what is left for those below.
+    /// Chooses guarantee and maximum, and lowers the budget and the limit of the subtree.
     fn limits(&mut self, rng: &mut Rng, is_leaf: bool, budget: &mut Amounts, limit: &mut Amounts) {
         let guaranteed = rng.chance(if is_leaf { 70 } else { 45 });
         let limited = rng.chance(30);
-        for at in 0..RESOURCES.len() {
-            if limited && budget[at] > 0 && rng.chance(60) {
-                let max = (budget[at] + rng.within(0, 6) as i64).min(limit[at]).max(1);
-                self.max[at] = Some(max);
-                limit[at] = max;
+        for index in 0..RESOURCES.len() {
+            if limited && budget[index] > 0 && rng.chance(60) {
+                let max = (budget[index] + rng.within(0, 6) as i64).min(limit[index]).max(1);
+                self.max[index] = Some(max);
+                limit[index] = max;
             }
-            budget[at] = budget[at].min(limit[at]);
-            if guaranteed && budget[at] > 0 && rng.chance(75) {
+            budget[index] = budget[index].min(limit[index]);
+            if guaranteed && budget[index] > 0 && rng.chance(75) {
                 let least = if rng.chance(3) { 0 } else { 1 };
-                let own = if rng.chance(50) { budget[at] } else { rng.within(least, budget[at] as usize) as i64 };
-                self.guarantee[at] = Some(own);
-                budget[at] = own;
+                let own = if rng.chance(50) { budget[index] } else { rng.within(least, budget[index] as usize) as i64 };
+                self.guarantee[index] = Some(own);
+                budget[index] = own;
             }
         }
         if is_leaf && rng.chance(4) {

@@ -1,4 +1,4 @@
-//! The objects that the scenarios are made of.
+//! Builds the objects of the scenarios.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use reprieve_api::test_file::{PreemptorRef, Profile};
 
 use super::{Scenario, quotas};
 
-/// When the first pod of every scenario started; each later one started a second later.
+/// The start time of the first pod; each further pod starts one second later.
 const FIRST_START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 pub const ZONE: &str = "topology.kubernetes.io/zone";
-/// How many nodes make a zone.
+/// The number of nodes per zone.
 const ZONE_NODES: usize = 50;
 
-/// A cluster that is being built.
+/// Builds a cluster.
 pub struct Cluster {
     pub objects: ObjectSet,
     n_nodes: usize,
@@ -42,27 +42,27 @@ impl Cluster {
         Self { objects: ObjectSet { nodes, ..ObjectSet::default() }, n_nodes }
     }
 
-    /// Adds running pods, one node after the other, round and round.
+    /// Adds running pods round-robin over the nodes.
     pub fn spread(self, pods: usize, template: impl Fn(usize) -> Template) -> Self {
         let n_nodes = self.n_nodes;
         self.run(pods, template, |index| index % n_nodes)
     }
 
-    /// Adds running pods, so many to the first node, then to the next.
+    /// Adds running pods node by node.
     pub fn fill(self, pods_per_node: usize, template: impl Fn(usize) -> Template) -> Self {
         let pods = pods_per_node * self.n_nodes;
         self.run(pods, template, |index| index / pods_per_node)
     }
 
-    fn run(mut self, pods: usize, template: impl Fn(usize) -> Template, at: impl Fn(usize) -> usize) -> Self {
+    fn run(mut self, pods: usize, template: impl Fn(usize) -> Template, node_of: impl Fn(usize) -> usize) -> Self {
         for index in 0..pods {
-            let pod = template(index).running(index, at(index));
+            let pod = template(index).running(index, node_of(index));
             self.objects.pods.push(sourced(pod));
         }
         self
     }
 
-    /// Adds groups that yield whole.
+    /// Adds groups that are evicted whole.
     pub fn gangs(mut self, groups: usize, members: usize) -> Self {
         for group in 0..groups {
             let all =
@@ -80,7 +80,7 @@ impl Cluster {
         self.asked("Pod")
     }
 
-    /// The pod is asked for in a queue, and has been pending for an hour.
+    /// A preempting pod in a queue, pending for an hour.
     pub fn asked_in_queue(mut self, milli_cpu: usize, queue: &str) -> ExpectedQuestion {
         let template = Template::new(milli_cpu, 1000).queue(queue, "asking");
         let mut pod = template.pending("preemptor".to_owned());
@@ -99,7 +99,7 @@ impl Cluster {
         self.asked("PodGroup")
     }
 
-    /// A job under Koordinator's quotas; its first pod asks.
+    /// A preempting job with Koordinator's quotas; its first pod is the preemptor.
     pub fn asked_by_job(mut self, members: usize, template: Template) -> ExpectedQuestion {
         let template = template.label(quotas::JOB, "preemptor");
         self.objects.koordinator_pod_groups.push(from_scenario(quotas::job(PREEMPTORS, "preemptor", members)));
@@ -128,7 +128,7 @@ impl ExpectedQuestion {
         self.expecting(Some(victims))
     }
 
-    /// By a law.
+    /// Expects that a law refuses the preemptor.
     pub fn refused(self) -> Scenario {
         self.expecting(None)
     }
@@ -148,7 +148,7 @@ impl ExpectedQuestion {
 const PREEMPTORS: &str = "gang-preempt-0";
 const VICTIMS: &str = "gang-preempt-1";
 
-/// What pods of one kind are made from.
+/// The common part of equal pods.
 #[derive(Clone)]
 pub struct Template {
     kind: &'static str,
@@ -199,7 +199,7 @@ impl Template {
         self
     }
 
-    /// It runs in this queue of YuniKorn's, for this application.
+    /// Puts the pod into a queue and an application of YuniKorn.
     pub fn queue(self, queue: &str, application: &str) -> Self {
         self.label("queue", queue).label("applicationId", application)
     }
@@ -208,12 +208,12 @@ impl Template {
         Self { memory_mib, ..self }
     }
 
-    /// It must run beside a blue pod.
+    /// Requires the node of a blue pod.
     pub fn beside_blue(self) -> Self {
         Self { beside_blue: true, ..self }
     }
 
-    /// The labels that `GangPreemptionAffinity` looks for.
+    /// Adds the labels that `GangPreemptionAffinity` selects.
     pub fn blue(self) -> Self {
         Self { labels: blue_labels(), ..self }
     }
@@ -350,7 +350,7 @@ pub fn sourced<T>(object: T) -> Sourced<T> {
     from_scenario(object)
 }
 
-/// The same for objects that Kubernetes itself does not have.
+/// Wraps a custom resource, which is stored without `Arc`.
 pub fn from_scenario<T>(object: T) -> Sourced<T> {
     Sourced { object: Arc::new(object), source: Source { file: "scenario".into(), document: 1, item: None } }
 }

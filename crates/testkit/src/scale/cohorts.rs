@@ -1,5 +1,5 @@
-//! Kueue's queues in one tree of cohorts, full to the last cpu: every tenth queue lends all that it has, and the others have borrowed
-//! it. All workloads hold one cpu; priorities and times differ.
+//! Kueue's queues in one tree of cohorts without free quota: every tenth queue lends all its quota, and the others have borrowed it. Each
+//! workload uses one CPU; priorities and times differ.
 
 use reprieve_api::object_set::ObjectSet;
 use reprieve_api::source::Sourced;
@@ -12,35 +12,35 @@ use super::build::from_scenario;
 
 const API: &str = "kueue.x-k8s.io/v1beta2";
 const NAMESPACE: &str = "default";
-/// How many queues, or cohorts, a cohort of a tree has.
+/// The number of queues or child cohorts per cohort.
 const BRANCHES: usize = 10;
 
-/// How the cohorts stand.
+/// The structure of the cohorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cohorts {
-    /// All queues in one.
+    /// All queues in one cohort.
     Flat,
-    /// Ten queues in a cohort, ten of those in one, and so on: with 1,000 queues four levels.
+    /// Ten queues per cohort, ten cohorts per parent, and so on: four levels for 1,000 queues.
     Tree,
 }
 
-/// What is built: objects, and how many queues there are so far.
-pub struct ClusterSoFar {
+/// Builds the objects, and counts the queues.
+pub struct CohortsBuilder {
     objects: ObjectSet,
     cohorts: Cohorts,
     queues: usize,
 }
 
-impl ClusterSoFar {
+impl CohortsBuilder {
     pub fn new(cohorts: Cohorts, queues: usize) -> Self {
         let mut objects = ObjectSet::default();
         objects.resource_flavors.push(object("ResourceFlavor", "flavor", json!({})));
         if cohorts == Cohorts::Tree {
             let (mut level, mut cohorts) = (0, queues.div_ceil(BRANCHES));
             while cohorts > 1 {
-                for at in 0..cohorts {
-                    let spec = json!({"parentName": cohort_name(level + 1, at / BRANCHES)});
-                    objects.cohorts.push(object("Cohort", &cohort_name(level, at), spec));
+                for index in 0..cohorts {
+                    let spec = json!({"parentName": cohort_name(level + 1, index / BRANCHES)});
+                    objects.cohorts.push(object("Cohort", &cohort_name(level, index), spec));
                 }
                 (level, cohorts) = (level + 1, cohorts.div_ceil(BRANCHES));
             }
@@ -48,13 +48,13 @@ impl ClusterSoFar {
         Self { objects, cohorts, queues: 0 }
     }
 
-    /// A queue with so many cpus of its own; its place.
+    /// Adds a queue with this quota of CPUs and returns its index.
     pub fn queue(&mut self, cpus: usize) -> usize {
-        let at = self.queues;
+        let index = self.queues;
         self.queues += 1;
         let cohort = match self.cohorts {
             Cohorts::Flat => cohort_name(0, 0),
-            Cohorts::Tree => cohort_name(0, at / BRANCHES),
+            Cohorts::Tree => cohort_name(0, index / BRANCHES),
         };
         let quota = json!({"name": "flavor", "resources": [{"name": "cpu", "nominalQuota": cpus}]});
         let spec = json!({
@@ -62,23 +62,23 @@ impl ClusterSoFar {
             "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
         });
-        self.objects.cluster_queues.push(object("ClusterQueue", &queue_name(at), spec));
+        self.objects.cluster_queues.push(object("ClusterQueue", &queue_name(index), spec));
         self.objects.local_queues.push(read(json!({
             "apiVersion": API,
             "kind": "LocalQueue",
-            "metadata": {"namespace": NAMESPACE, "name": queue_name(at)},
-            "spec": {"clusterQueue": queue_name(at)},
+            "metadata": {"namespace": NAMESPACE, "name": queue_name(index)},
+            "spec": {"clusterQueue": queue_name(index)},
         })));
-        at
+        index
     }
 
-    /// A workload that holds a cpu.
-    pub fn holds(&mut self, queue: usize) {
-        let at = self.objects.kueue_workloads.len();
-        let since = format!("2026-01-07T{:02}:{:02}:00Z", at % 24, at / 24 % 60);
+    /// Adds an admitted workload that uses one CPU.
+    pub fn add_admitted(&mut self, queue: usize) {
+        let index = self.objects.kueue_workloads.len();
+        let since = format!("2026-01-07T{:02}:{:02}:00Z", index % 24, index / 24 % 60);
         let assignment =
             json!({"name": "main", "count": 1, "flavors": {"cpu": "flavor"}, "resourceUsage": {"cpu": "1"}});
-        let mut workload = workload(&format!("held-{at:06}"), queue, (at * 7 % 10) as i32, 1);
+        let mut workload = workload(&format!("held-{index:06}"), queue, (index * 7 % 10) as i32, 1);
         workload["status"] = json!({
             "admission": {"clusterQueue": queue_name(queue), "podSetAssignments": [assignment]},
             "conditions": [{
@@ -92,13 +92,13 @@ impl ClusterSoFar {
         self.objects.kueue_workloads.push(read(workload));
     }
 
-    /// A workload that asks for so many cpus.
-    pub fn asks(&mut self, queue: usize, cpus: usize) {
+    /// Adds a pending workload that needs this many CPUs.
+    pub fn add_pending(&mut self, queue: usize, cpus: usize) {
         let workload = workload(&format!("asks-{queue:04}"), queue, 5, cpus);
         self.objects.kueue_workloads.push(read(workload));
     }
 
-    /// The workload that asks in the first queue, and how many must go for it.
+    /// The scenario of the pending workload in the first queue with this expected number of victims.
     pub fn with_victims(self, fair_sharing: bool, victims: usize) -> Scenario {
         let (kind, namespace, name) = ("Workload".to_owned(), NAMESPACE.to_owned(), "asks-0000".to_owned());
         let mut profile = Profile { policy: "Kueue".to_owned(), ..Profile::default() };
@@ -130,10 +130,10 @@ fn read<T: DeserializeOwned>(object: Value) -> Sourced<T> {
     from_scenario(serde_json::from_value(object).expect("the scenario's objects are sound"))
 }
 
-fn queue_name(at: usize) -> String {
-    format!("queue-{at:04}")
+fn queue_name(index: usize) -> String {
+    format!("queue-{index:04}")
 }
 
-fn cohort_name(level: usize, at: usize) -> String {
-    format!("cohort-{level}-{at:03}")
+fn cohort_name(level: usize, index: usize) -> String {
+    format!("cohort-{level}-{index:03}")
 }

@@ -1,4 +1,4 @@
-//! Objects as one document, as `kubectl get` prints several of them.
+//! Writes all objects as one `kind: List`, as `kubectl get` does.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

@@ -1,4 +1,4 @@
-//! A regular tree of YuniKorn's queues: twelve below the root, then as many as the tree is wide, three times over.
+//! A regular tree of YuniKorn's queues: twelve below the root, then three levels with `width` children per queue.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,25 +6,25 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// How many queues are right below the root.
+/// The number of queues directly below the root.
 const TOP: usize = 12;
-/// How many levels come below those.
+/// The number of levels below those.
 const DEPTH: usize = 3;
 
-/// The paths of the leaves, in the order of their names.
+/// The paths of the leaves, in order of their names.
 pub fn leaves(width: usize) -> Vec<String> {
-    let mut paths: Vec<String> = (0..TOP).map(|at| format!("root.queue-{at:02}")).collect();
+    let mut paths: Vec<String> = (0..TOP).map(|index| format!("root.queue-{index:02}")).collect();
     for _ in 0..DEPTH {
-        paths = paths.iter().flat_map(|path| (0..width).map(move |at| format!("{path}.queue-{at:02}"))).collect();
+        paths = paths.iter().flat_map(|path| (0..width).map(move |index| format!("{path}.queue-{index:02}"))).collect();
     }
     paths
 }
 
-/// Every leaf is guaranteed so much.
+/// The configuration in which every leaf has this guarantee.
 pub fn config(width: usize, milli_cpu: usize) -> ConfigMap {
     let mut text = "partitions:\n- name: default\n  queues:\n  - name: root\n    queues:\n".to_owned();
-    for at in 0..TOP {
-        write(&mut text, at, 0, width, milli_cpu);
+    for index in 0..TOP {
+        write(&mut text, index, 0, width, milli_cpu);
     }
     let name = Some("yunikorn-configs".to_owned());
     let metadata = ObjectMeta { name, namespace: Some("yunikorn".to_owned()), ..ObjectMeta::default() };
@@ -32,9 +32,9 @@ pub fn config(width: usize, milli_cpu: usize) -> ConfigMap {
     ConfigMap { metadata, data, ..ConfigMap::default() }
 }
 
-fn write(text: &mut String, at: usize, depth: usize, width: usize, milli_cpu: usize) {
+fn write(text: &mut String, index: usize, depth: usize, width: usize, milli_cpu: usize) {
     let indent = 4 + 2 * depth;
-    let _ = writeln!(text, "{:indent$}- name: queue-{at:02}", "");
+    let _ = writeln!(text, "{:indent$}- name: queue-{index:02}", "");
     if depth == DEPTH {
         let _ = writeln!(text, "{:indent$}  resources: {{guaranteed: {{vcore: {milli_cpu}m}}}}", "");
         return;

@@ -6,25 +6,25 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use reprieve_api::koordinator::{ElasticQuota, ElasticQuotaSpec, KoordinatorPodGroup, KoordinatorPodGroupSpec};
 
 const API: &str = "scheduling.sigs.k8s.io/v1alpha1";
-/// How many leaves a team has.
+/// The number of leaves per team.
 const TEAM: usize = 100;
 
 pub const NAME: &str = "quota.scheduling.koordinator.sh/name";
 pub const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";
 pub const JOB: &str = "pod-group.scheduling.sigs.k8s.io";
 
-/// A leaf's name.
-pub fn leaf(at: usize) -> String {
-    format!("leaf-{at:04}")
+/// The name of a leaf.
+pub fn leaf(index: usize) -> String {
+    format!("leaf-{index:04}")
 }
 
-/// So many leaves with so much each, and their teams with room for all of them and for what is asked for. All teams may be below one
-/// root, which then has so much.
+/// Leaves with the same limit, and teams with a limit for all their leaves and the preemptor. If `root` is given, all teams are below one root
+/// with this limit.
 pub fn quotas(leaves: usize, each: usize, asked: usize, root: Option<usize>) -> Vec<ElasticQuota> {
-    let team = |at: usize| format!("team-{:02}", at / TEAM);
-    let mut quotas: Vec<ElasticQuota> = (0..leaves).map(|at| quota(leaf(at), Some(team(at)), each)).collect();
+    let team = |index: usize| format!("team-{:02}", index / TEAM);
+    let mut quotas: Vec<ElasticQuota> = (0..leaves).map(|index| quota(leaf(index), Some(team(index)), each)).collect();
     let room = TEAM * each + asked;
-    quotas.extend((0..leaves).step_by(TEAM).map(|at| quota(team(at), root.map(|_| "all".to_owned()), room)));
+    quotas.extend((0..leaves).step_by(TEAM).map(|index| quota(team(index), root.map(|_| "all".to_owned()), room)));
     quotas.extend(root.map(|milli_cpu| quota("all".to_owned(), None, milli_cpu)));
     quotas
 }
@@ -45,7 +45,7 @@ fn quota(name: String, parent: Option<String>, milli_cpu: usize) -> ElasticQuota
     }
 }
 
-/// A job that needs so many pods.
+/// A job with this minimum number of pods.
 pub fn job(namespace: &str, name: &str, members: usize) -> KoordinatorPodGroup {
     let min_member = i64::try_from(members).expect("a job is small");
     let (name, namespace) = (Some(name.to_owned()), Some(namespace.to_owned()));

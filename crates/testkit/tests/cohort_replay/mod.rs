@@ -1,4 +1,4 @@
-//! Queues over many cycles: whoever is given quota holds it from the next cycle on; whoever is preempted waits again, as old as it was.
+//! Replays Kueue cycles: an admitted workload holds its quota from the next cycle on; a preempted workload is pending again, with its age.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub struct Replay {
     objects: ObjectSet,
     spec: TestSpec,
     now: Timestamp,
-    /// How often somebody was preempted.
+    /// The number of preemptions.
     pub preemptions: usize,
 }
 
 impl Replay {
-    /// Starts with the objects of a PreemptionTest file, once those who were evicted have left.
+    /// Starts with the objects of a PreemptionTest file, after all evicted workloads have ended.
     pub fn new(text: &str) -> Self {
         let mut objects = ObjectSet::default();
         let mut test = None;
@@ -35,7 +35,7 @@ impl Replay {
             let read = document.read(&mut objects).expect("the file can be read");
             test = test.or(read.map(|sourced| sourced.object));
         }
-        let spec = test.expect("it begins with a test").spec.clone();
+        let spec = test.expect("the first document is the test").spec.clone();
         let now = "2026-01-01T01:00:00Z".parse().expect("a time");
         let mut replay = Self { objects, spec, now, preemptions: 0 };
         for workload in &mut replay.objects.kueue_workloads {
@@ -47,10 +47,10 @@ impl Replay {
         replay
     }
 
-    /// Every third workload that holds quota has a copy that waits.
-    pub fn crowd(&mut self) {
-        let holding = self.objects.kueue_workloads.iter().filter(|workload| holds(&workload.object));
-        let copies: Vec<_> = holding.step_by(3).cloned().collect();
+    /// Adds a pending copy of every third admitted workload.
+    pub fn add_pending_copies(&mut self) {
+        let admitted = self.objects.kueue_workloads.iter().filter(|workload| is_admitted(&workload.object));
+        let copies: Vec<_> = admitted.step_by(3).cloned().collect();
         for mut copy in copies {
             let workload = Arc::make_mut(&mut copy.object);
             workload.metadata.name = workload.metadata.name.as_ref().map(|name| format!("{name}-too"));
@@ -60,24 +60,24 @@ impl Replay {
         }
     }
 
-    /// Whether a cycle comes in which nothing changes, within three cycles for each workload and ten more.
-    pub fn comes_to_rest(&mut self) -> bool {
+    /// Whether a cycle changes nothing, within three cycles per workload plus ten.
+    pub fn reaches_a_fixed_point(&mut self) -> bool {
         let bound = 3 * self.objects.kueue_workloads.len() + 10;
         (0..bound).any(|_| !self.cycle())
     }
 
-    /// The names of those who hold quota.
-    pub fn holding(&self) -> Vec<String> {
-        let holding = self.objects.kueue_workloads.iter().filter(|workload| holds(&workload.object));
-        let mut names: Vec<String> = holding.filter_map(|workload| workload.object.metadata.name.clone()).collect();
+    /// The names of the admitted workloads.
+    pub fn admitted(&self) -> Vec<String> {
+        let admitted = self.objects.kueue_workloads.iter().filter(|workload| is_admitted(&workload.object));
+        let mut names: Vec<String> = admitted.filter_map(|workload| workload.object.metadata.name.clone()).collect();
         names.sort_unstable();
         names
     }
 
-    /// One cycle; whether anything changed.
+    /// Runs one cycle and returns whether it changed anything.
     fn cycle(&mut self) -> bool {
         self.now += CYCLE;
-        let loaded = load(&self.objects, OnInvalid::Test).expect("the objects are sound");
+        let loaded = load(&self.objects, OnInvalid::Test).expect("the objects are valid");
         let Ok(Policy::Kueue(policy)) = policy(&self.spec.profile) else {
             panic!("the policy is Kueue");
         };
@@ -103,17 +103,21 @@ impl Replay {
     }
 
     fn admit(&mut self, loaded: &Loaded, id: WorkloadId, given: &Assignment) {
-        let queue = loaded.snapshot.workload(id).queue.expect("it is in a queue");
-        let assignment = |(at, set): (usize, &reprieve_engine::policy::kueue::PodSetAssignment)| {
+        let queue = loaded.snapshot.workload(id).queue.expect("the workload is in a queue");
+        let assignment = |(index, set): (usize, &reprieve_engine::policy::kueue::PodSetAssignment)| {
             let name = |resource| loaded.names.quota_resource(resource).to_owned();
             let flavor = |id| loaded.names.flavor(id).to_owned();
             PodSetAssignment {
-                name: loaded.names.pod_sets(id)[at].clone(),
-                flavors: set.resources.iter().map(|one| (name(one.resource), flavor(one.flavor))).collect(),
+                name: loaded.names.pod_sets(id)[index].clone(),
+                flavors: set
+                    .resources
+                    .iter()
+                    .map(|assigned| (name(assigned.resource), flavor(assigned.flavor)))
+                    .collect(),
                 resource_usage: set
                     .resources
                     .iter()
-                    .map(|one| (name(one.resource), written(&name(one.resource), one.amount)))
+                    .map(|assigned| (name(assigned.resource), quantity(&name(assigned.resource), assigned.amount)))
                     .collect::<BTreeMap<_, _>>(),
                 count: Some(set.count),
             }
@@ -137,15 +141,17 @@ impl Replay {
     fn workload(&mut self, name: &NamespacedName) -> &mut KueueWorkload {
         let mut workloads = self.objects.kueue_workloads.iter_mut().map(|workload| &mut workload.object);
         Arc::make_mut(
-            workloads.find(|workload| NamespacedName::from_meta(&workload.metadata) == *name).expect("it is there"),
+            workloads
+                .find(|workload| NamespacedName::from_meta(&workload.metadata) == *name)
+                .expect("the workload exists"),
         )
     }
 }
 
-fn written(resource: &str, amount: i64) -> serde_json::Value {
+fn quantity(resource: &str, amount: i64) -> serde_json::Value {
     if resource == "cpu" { format!("{amount}m").into() } else { amount.to_string().into() }
 }
 
-fn holds(workload: &KueueWorkload) -> bool {
+fn is_admitted(workload: &KueueWorkload) -> bool {
     workload.status.as_ref().is_some_and(|status| status.admission.is_some())
 }

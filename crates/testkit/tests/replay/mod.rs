@@ -1,5 +1,5 @@
-//! A cluster over many rounds: every pending pod asks, in the order of creation; who fits is bound; whom a plan takes is made again as a
-//! pending pod of the same name, and its preemptor runs. The clock moves on by more than any delay.
+//! Replays a cluster over many rounds. In each round every pending pod is decided in order of creation: a pod that fits is bound; a victim is
+//! recreated as a pending pod of the same name, and its preemptor is bound. The clock advances by more than any delay.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ const ROUND: SignedDuration = SignedDuration::from_secs(600);
 pub struct Replay {
     objects: ObjectSet,
     now: Timestamp,
-    /// How often somebody was preempted.
+    /// The number of preemptions.
     pub preemptions: usize,
 }
 
 impl Replay {
-    /// Starts with the objects of a PreemptionTest file, once those who are leaving have left.
+    /// Starts with the objects of a PreemptionTest file, without terminating pods.
     pub fn new(text: &str) -> Self {
         let mut objects = ObjectSet::default();
         for document in documents("replay", text) {
@@ -36,8 +36,8 @@ impl Replay {
         Self { objects, now, preemptions: 0 }
     }
 
-    /// Every third pod that runs has a replica that is pending.
-    pub fn crowd(&mut self) {
+    /// Adds a pending copy of every third running pod.
+    pub fn add_pending_copies(&mut self) {
         let replicas: Vec<_> =
             self.objects.pods.iter().filter(|pod| is_bound(&pod.object)).step_by(3).cloned().collect();
         for mut replica in replicas {
@@ -46,17 +46,17 @@ impl Replay {
             pod.metadata.owner_references = None;
             self.objects.pods.push(replica);
             let name = NamespacedName::from_meta(&self.objects.pods[self.objects.pods.len() - 1].object.metadata);
-            self.make_again(&name);
+            self.recreate(&name);
         }
     }
 
-    /// Whether a round comes in which nothing changes, within three rounds for each pod and ten more.
-    pub fn comes_to_rest(&mut self) -> bool {
+    /// Whether a round changes nothing, within three rounds per pod plus ten.
+    pub fn reaches_a_fixed_point(&mut self) -> bool {
         let bound = 3 * self.objects.pods.len() + 10;
         (0..bound).any(|_| !self.round())
     }
 
-    /// The names of those who run.
+    /// The names of the running pods.
     pub fn running(&self) -> Vec<String> {
         let running = self.objects.pods.iter().filter(|pod| is_bound(&pod.object));
         let mut names: Vec<String> = running.filter_map(|pod| pod.object.metadata.name.clone()).collect();
@@ -64,27 +64,27 @@ impl Replay {
         names
     }
 
-    /// Everybody who is pending asks; whether anything changed.
+    /// Decides for every pending pod and returns whether anything changed.
     fn round(&mut self) -> bool {
         self.now += ROUND;
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let mut asking: Vec<_> = self
+        let mut pending: Vec<_> = self
             .objects
             .pods
             .iter()
             .filter(|pod| !is_bound(&pod.object))
             .map(|pod| (created(&pod.object), NamespacedName::from_meta(&pod.object.metadata)))
             .collect();
-        asking.sort_unstable();
+        pending.sort_unstable();
         let mut changed = false;
-        for (_, name) in asking {
-            changed |= self.ask(&name);
+        for (_, name) in pending {
+            changed |= self.decide_for(&name);
         }
         changed
     }
 
-    fn ask(&mut self, name: &NamespacedName) -> bool {
-        let mut loaded = load(&self.objects, OnInvalid::Test).expect("the objects are sound");
+    fn decide_for(&mut self, name: &NamespacedName) -> bool {
+        let mut loaded = load(&self.objects, OnInvalid::Test).expect("the objects are valid");
         let preemptor =
             PreemptorRef { kind: "Pod".to_owned(), namespace: name.namespace.clone(), name: name.name.clone() };
         let profile = Profile { policy: "YuniKorn".to_owned(), ..Profile::default() };
@@ -96,7 +96,7 @@ impl Replay {
             Outcome::Preempt(plan) => {
                 self.preemptions += 1;
                 for &victim in plan.victims.iter().flat_map(|&unit| &loaded.snapshot.unit(unit).pods) {
-                    self.make_again(loaded.names.pod(victim));
+                    self.recreate(loaded.names.pod(victim));
                 }
                 self.bind(&loaded, &plan.placement);
             }
@@ -115,7 +115,7 @@ impl Replay {
         }
     }
 
-    fn make_again(&mut self, name: &NamespacedName) {
+    fn recreate(&mut self, name: &NamespacedName) {
         let now = self.now;
         let pod = self.pod(name);
         pod.metadata.creation_timestamp = Some(Time(now));
@@ -125,7 +125,7 @@ impl Replay {
 
     fn pod(&mut self, name: &NamespacedName) -> &mut Pod {
         let mut pods = self.objects.pods.iter_mut().map(|pod| &mut pod.object);
-        Arc::make_mut(pods.find(|pod| NamespacedName::from_meta(&pod.metadata) == *name).expect("it is there"))
+        Arc::make_mut(pods.find(|pod| NamespacedName::from_meta(&pod.metadata) == *name).expect("the pod exists"))
     }
 }
 
