@@ -50,7 +50,7 @@ pub fn next_toleration_end(snapshot: &Snapshot, preemptor: Priority, now: Timest
 /// The priority above which any preemptor of policy Kubernetes may take a bound pod with its unit; `None` where a law may spare it.
 pub fn preemptible_above(snapshot: &Snapshot, pod: PodId) -> Option<Priority> {
     let unit = snapshot.unit(snapshot.unit_of(pod)?);
-    let stays = |&pod: &PodId| snapshot.pod(pod).leaving.is_none() && !snapshot.pod(pod).daemon;
+    let stays = |&pod: &PodId| snapshot.pod(pod).terminating.is_none() && !snapshot.pod(pod).daemon;
     (!unit.shielded && unit.pods.iter().all(stays)).then_some(unit.priority)
 }
 

@@ -18,7 +18,7 @@ impl Plan {
             cost.add(snapshot, victim.unit, victim.violations);
         }
         let victims = victims.into_iter().map(|victim| victim.unit).collect();
-        Self { placement, victims, cost, grounds: Vec::new() }
+        Self { placement, victims, cost, reasons: Vec::new() }
     }
 
     /// A plan without places: workloads that give up quota.
@@ -28,17 +28,17 @@ impl Plan {
             let unit = snapshot.unit(unit);
             cost.add_pods(unit.priority, 1, unit.start, 0);
         }
-        Self { placement: Placement::new(), victims, cost, grounds }
+        Self { placement: Placement::new(), victims, cost, reasons: grounds }
     }
 }
 
 impl Cost {
     /// The cost of taking nobody.
     pub const NOTHING: Self =
-        Self { violations: 0, top: Priority(i32::MIN), weight: 0, pods: 0, oldest: Reverse(Timestamp::NOT_YET) };
+        Self { violations: 0, top: Priority(i32::MIN), weight: 0, pods: 0, oldest: Reverse(Timestamp::NOT_STARTED) };
 
     /// More than anything without a budget violation can cost.
-    pub(crate) const MOST: Self = Self { top: Priority(i32::MAX), weight: i64::MAX, ..Self::NOTHING };
+    pub(crate) const MAX: Self = Self { top: Priority(i32::MAX), weight: i64::MAX, ..Self::NOTHING };
 
     /// Adds a unit, of which so many pods are taken against a budget.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, unit: UnitId, violations: usize) {

@@ -11,7 +11,7 @@ use crate::snapshot::Snapshot;
 
 /// Decides for one preemptor. Reads its arguments and nothing else, and leaves `snapshot` as it found it.
 pub fn decide(snapshot: &mut Snapshot, policy: &Policy, preemptor: PreemptorId, now: Timestamp) -> Decision {
-    let ask = policy.ask(snapshot, preemptor);
+    let ask = policy.preemptor(snapshot, preemptor);
     decide_recording(snapshot, policy, &ask, now, &mut NoRecorder)
 }
 
@@ -22,7 +22,7 @@ pub fn decide_and_explain(
     preemptor: PreemptorId,
     now: Timestamp,
 ) -> (Decision, Explanation) {
-    let ask = policy.ask(snapshot, preemptor);
+    let ask = policy.preemptor(snapshot, preemptor);
     let mut recorder = ExplanationRecorder::new(snapshot);
     let decision = decide_recording(snapshot, policy, &ask, now, &mut recorder);
     let explanation = recorder.finish(snapshot, &ask, &decision.outcome);
@@ -36,7 +36,7 @@ fn decide_recording<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Decision {
-    let preemptor = ask.preemptor;
+    let preemptor = ask.id;
     let of_gang = || match (policy, preemptor) {
         (Policy::Kubernetes(_), PreemptorId::Pod(pod)) => obstacle::refuses_gang_of(snapshot, pod),
         _ => None,

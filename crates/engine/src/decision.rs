@@ -44,7 +44,7 @@ pub struct Plan {
     /// What that costs.
     pub cost: Cost,
     /// For each victim, on what ground it is taken, under a policy that has several.
-    pub grounds: Vec<PreemptionReason>,
+    pub reasons: Vec<PreemptionReason>,
 }
 
 /// What a plan costs; less is better. The fields are compared in this order. (Rule 17 of the pods, rule 13 of the groups.)

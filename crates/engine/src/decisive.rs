@@ -65,7 +65,7 @@ pub(crate) fn report_gang<R: Recorder>(snapshot: &Snapshot, ask: &Preemptor, rec
 
 /// Whether a pod is of the preemptor's group or job.
 pub(crate) fn is_of_gang(snapshot: &Snapshot, ask: &Preemptor, pod: &Pod) -> bool {
-    let (group, job) = match ask.preemptor {
+    let (group, job) = match ask.id {
         PreemptorId::Pod(own) => (snapshot.pod(own).group, snapshot.pod(own).job),
         PreemptorId::Group(group) => (Some(group), None),
         PreemptorId::Workload(_) => (None, None),
@@ -79,7 +79,7 @@ pub(crate) struct Closed(Vec<bool>);
 impl Closed {
     /// `None` where a decision may depend on everything, because pods mind each other across nodes.
     pub fn new(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Option<Self> {
-        if !what_if.relations().is_local() {
+        if !what_if.inter_pod().is_local() {
             return None;
         }
         let by_shape = fit::by_shape(what_if.snapshot(), &ask.members);

@@ -17,7 +17,7 @@ pub struct Domain {
 /// missing, there is none. (Rule 12 of the groups.)
 pub(crate) fn domains(snapshot: &Snapshot, ask: &Preemptor) -> Vec<Domain> {
     let whole = || vec![Domain { part: None, nodes: snapshot.node_ids().collect() }];
-    let PreemptorId::Group(group) = ask.preemptor else {
+    let PreemptorId::Group(group) = ask.id else {
         return whole();
     };
     let group = snapshot.group(group);

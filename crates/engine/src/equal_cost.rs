@@ -20,7 +20,7 @@ fn victim_key(snapshot: &Snapshot, id: UnitId) -> Option<VictimKey> {
         return None;
     };
     let pod = snapshot.pod(*pod);
-    let plain = pod.budgets.is_empty() && pod.leaving.is_none() && pod.job.is_none() && !unit.grouped;
+    let plain = pod.budgets.is_empty() && pod.terminating.is_none() && pod.job.is_none() && !unit.grouped;
     plain.then_some((pod.shape, unit.priority, unit.start, pod.queue))
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
     recorder: &mut R,
     alike: impl Fn(NodeId, NodeId) -> bool,
 ) {
-    if !what_if.relations().is_empty() {
+    if !what_if.inter_pod().is_empty() {
         return;
     }
     let mut reprieved = recorder.candidates();
@@ -46,7 +46,7 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
         }
     }
     for (key, victim) in victims {
-        let Some(from) = home_of(what_if.snapshot(), victim) else {
+        let Some(from) = node_of(what_if.snapshot(), victim) else {
             continue;
         };
         let mark = what_if.mark();
@@ -57,7 +57,7 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
             what_if.place(pod, node);
         }
         reprieved.retain(|&unit| {
-            let home = home_of(what_if.snapshot(), unit).filter(|&home| alike(from, home));
+            let home = node_of(what_if.snapshot(), unit).filter(|&home| alike(from, home));
             let Some(to) = home.filter(|_| victim_key(what_if.snapshot(), unit) == Some(key)) else {
                 return true;
             };
@@ -84,6 +84,6 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
     }
 }
 
-fn home_of(snapshot: &Snapshot, unit: UnitId) -> Option<NodeId> {
+fn node_of(snapshot: &Snapshot, unit: UnitId) -> Option<NodeId> {
     snapshot.unit(unit).pods.first().and_then(|&pod| snapshot.bound_node(pod))
 }

@@ -42,7 +42,7 @@ pub struct NodeEntry {
     /// The node.
     pub node: NodeId,
     /// What landing there would mean.
-    pub verdict: NodeResult,
+    pub result: NodeResult,
     /// Whether the decision may depend on the node or on what runs there.
     pub decisive: bool,
 }
@@ -53,7 +53,7 @@ pub struct DomainEntry {
     /// The domain.
     pub domain: Domain,
     /// What landing there would mean.
-    pub verdict: DomainResult,
+    pub result: DomainResult,
     /// Whether the decision may depend on one of its nodes or on what runs there.
     pub decisive: bool,
 }
@@ -118,7 +118,7 @@ pub enum NodeRefusal {
     /// No pod there may be taken, and it does not fit as it is.
     NoCandidate(FilterFailure),
     /// It does not fit, whoever goes.
-    Misfit(FilterFailure),
+    FilterFailed(FilterFailure),
     /// A law forbids to take anything there.
     Law(Law),
 }
@@ -156,7 +156,7 @@ pub struct TooFew {
     /// The first that does not; `None` where there are too few members.
     pub unplaced: Option<PodId>,
     /// Why it fits on none of the nodes.
-    pub misfits: Vec<NodeFilterFailure>,
+    pub failures: Vec<NodeFilterFailure>,
 }
 
 /// Why a pod does not fit on a node, with every resource that is short where resources are why.
@@ -165,7 +165,7 @@ pub struct NodeFilterFailure {
     /// The node.
     pub node: NodeId,
     /// Why.
-    pub misfit: FilterFailure,
+    pub failure: FilterFailure,
     /// Every resource that is short.
     pub shortages: Vec<Shortage>,
 }
@@ -180,7 +180,7 @@ pub struct VictimReason {
     /// Where.
     pub node: NodeId,
     /// And why.
-    pub misfit: FilterFailure,
+    pub failure: FilterFailure,
     /// Every resource that would be short, where resources are why; every resource over the limit, where a queue's limit is.
     pub shortages: Vec<Shortage>,
 }
@@ -362,20 +362,20 @@ impl Recorder for ExplanationRecorder {
     }
 
     fn node(&mut self, node: NodeId, result: &Result<Plan, RefusedNode>) {
-        self.explanation.nodes.push(NodeEntry { node, verdict: PlacementResult::of(result), decisive: true });
+        self.explanation.nodes.push(NodeEntry { node, result: PlacementResult::of(result), decisive: true });
     }
 
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>) {
         let (domain, verdict) = (domain.clone(), PlacementResult::of(result));
-        self.explanation.domains.push(DomainEntry { domain, verdict, decisive: true });
+        self.explanation.domains.push(DomainEntry { domain, result: verdict, decisive: true });
     }
 
     fn chosen(&mut self, chosen: &Plan, difference: impl Fn(&Plan) -> Difference) {
-        for NodeEntry { verdict, .. } in &mut self.explanation.nodes {
+        for NodeEntry { result: verdict, .. } in &mut self.explanation.nodes {
             verdict.compare(&difference, |plan| plan.placement == chosen.placement);
         }
         let first = chosen.placement.first().map(|&(_, node)| node);
-        for DomainEntry { domain, verdict, .. } in &mut self.explanation.domains {
+        for DomainEntry { domain, result: verdict, .. } in &mut self.explanation.domains {
             verdict.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
         }
     }

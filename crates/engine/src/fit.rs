@@ -37,7 +37,7 @@ pub type Placement = Vec<(PodId, NodeId)>;
 #[derive(Clone, Debug)]
 pub struct Preemptor {
     /// Who asks.
-    pub preemptor: PreemptorId,
+    pub id: PreemptorId,
     /// Its pods that need a place, in the order in which they are placed.
     pub members: Vec<PodId>,
     /// The job that a pod asks with, under a policy that places jobs whole.
@@ -75,7 +75,7 @@ impl Preemptor {
                 (members, group.min_count.saturating_sub(running).max(1), group.priority)
             }
         };
-        Self { preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
+        Self { id: preemptor, members, job: None, needed, priority, resizes_on, open: BTreeMap::new() }
     }
 
     /// A pod with its job: all pods of it that need a place.
@@ -146,7 +146,7 @@ pub(crate) fn by_shape(snapshot: &Snapshot, pods: &[PodId]) -> BTreeMap<ShapeId,
 /// Whether a member of a group or job is pending and is placed with it.
 fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
     let pod = snapshot.pod(pod);
-    pod.node.is_none() && pod.leaving.is_none() && pod.takes_part()
+    pod.node.is_none() && pod.terminating.is_none() && pod.takes_part()
 }
 
 /// Why the pod does not fit on the node as things are in the what-if, if it does not: with the nominees that hold room there, or
@@ -185,10 +185,10 @@ pub(crate) fn filter_failure_ignoring_nominations(
     pod: PodId,
     node: NodeId,
 ) -> Option<FilterFailure> {
-    let (snapshot, relations) = (what_if.snapshot(), what_if.relations());
+    let (snapshot, relations) = (what_if.snapshot(), what_if.inter_pod());
     let shape = snapshot.pod(pod).shape;
     relations
-        .ports_misfit(snapshot, shape, node)
+        .port_conflict(snapshot, shape, node)
         .or_else(|| first_shortage(snapshot, shape, node))
         .or_else(|| relations.filter_failure(snapshot, shape, node))
 }
@@ -217,7 +217,7 @@ pub(crate) fn every_shortage(
     node: NodeId,
     misfit: FilterFailure,
 ) -> Vec<Shortage> {
-    with_nominees(what_if, ask, node, |what_if| every_shortage_beside(what_if.snapshot(), pod, node, misfit))
+    with_nominees(what_if, ask, node, |what_if| shortages_ignoring_nominations(what_if.snapshot(), pod, node, misfit))
 }
 
 /// The same for a node that is refused by `misfit`: where a port is why, the resources that are short beside it, too.
@@ -236,7 +236,7 @@ pub(crate) fn shortages_where_refused(
 }
 
 /// The same for [`misfit_beside`], which counts no nominees.
-pub(crate) fn every_shortage_beside(
+pub(crate) fn shortages_ignoring_nominations(
     snapshot: &Snapshot,
     pod: PodId,
     node: NodeId,
@@ -267,7 +267,7 @@ pub(crate) fn shortages(
 }
 
 /// Every resource of which one more such use would take the queue over its ceiling.
-pub(crate) fn shortages_below_ceiling(queues: &QueueTree, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
+pub(crate) fn shortages_below_limit(queues: &QueueTree, queue: QueueId, amounts: &[i64]) -> Vec<Shortage> {
     let shortage = |(resource, amount)| Shortage { resource, amount, beyond: false };
-    queues.all_over_ceiling(queue, amounts).map(shortage).collect()
+    queues.all_over_limit(queue, amounts).map(shortage).collect()
 }

@@ -16,7 +16,7 @@ pub(crate) fn gate(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Option<Law> {
 /// The nodes it is nominated to; for a pod only if taking pods away there could still help.
 fn nominated_nodes(what_if: &mut WhatIf<'_>, ask: &Preemptor) -> Vec<NodeId> {
     let mut nodes: Vec<NodeId> = ask.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
-    if let PreemptorId::Pod(pod) = ask.preemptor {
+    if let PreemptorId::Pod(pod) = ask.id {
         nodes.retain(|&node| fit::filter_failure(what_if, ask, pod, node).is_none_or(|misfit| misfit.resolvable()));
     }
     nodes.sort_unstable();

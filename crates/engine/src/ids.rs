@@ -84,7 +84,7 @@ pub struct Timestamp(pub i64);
 
 impl Timestamp {
     /// The start of what has not started: it counts as the youngest.
-    pub const NOT_YET: Self = Self(i64::MAX);
+    pub const NOT_STARTED: Self = Self(i64::MAX);
 
     /// This many microseconds later; the sum saturates.
     pub fn plus_micros(self, micros: i64) -> Self {

@@ -23,7 +23,7 @@ pub(crate) fn place(
     let mark = what_if.mark();
     let placer = Placer::new(what_if.snapshot(), ask, nodes, gone, paid);
     let placement = place_in_order(what_if, placer, &ask.members);
-    let order_matters = ask.shapes(what_if.snapshot()).len() > 1 && what_if.relations().is_empty();
+    let order_matters = ask.shapes(what_if.snapshot()).len() > 1 && what_if.inter_pod().is_empty();
     if placement.len() >= ask.needed || !order_matters {
         return placement;
     }
@@ -46,7 +46,7 @@ fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[P
     for &pod in members {
         if let Some(node) = placer.node_for(what_if, pod) {
             what_if.place(pod, node);
-            placer.placed(what_if.snapshot(), pod, node);
+            placer.record_placed(what_if.snapshot(), pod, node);
             placement.push((pod, node));
         }
     }
@@ -57,10 +57,10 @@ fn place_in_order(what_if: &mut WhatIf<'_>, mut placer: Placer<'_>, members: &[P
 struct Placer<'a> {
     ask: &'a Preemptor,
     /// By unit: what taking it means.
-    standing: Vec<UnitState>,
+    states: Vec<UnitState>,
     /// Whether any candidate would be taken against a budget.
     violations: bool,
-    menus: Vec<NodeRanking>,
+    rankings: Vec<NodeRanking>,
 }
 
 /// How a unit stands while members are being placed.
@@ -69,7 +69,7 @@ enum UnitState {
     /// It stays where it is.
     Stays,
     /// It is gone, and may come back; so many of its pods would be taken against a budget.
-    Gone { violations: usize },
+    Removed { violations: usize },
     /// It is taken in any case.
     Taken,
 }
@@ -87,23 +87,23 @@ impl<'a> Placer<'a> {
     fn new(snapshot: &Snapshot, ask: &'a Preemptor, nodes: &[NodeId], gone: &[Candidate], paid: &[UnitId]) -> Self {
         let mut standing = vec![UnitState::Stays; snapshot.n_units()];
         for &Candidate { unit, violations } in gone {
-            standing[unit.index()] = UnitState::Gone { violations };
+            standing[unit.index()] = UnitState::Removed { violations };
         }
         for unit in paid {
             standing[unit.index()] = UnitState::Taken;
         }
         let mut placer = Self {
             ask,
-            standing,
+            states: standing,
             violations: gone.iter().any(|candidate| candidate.violations > 0),
-            menus: Vec::new(),
+            rankings: Vec::new(),
         };
         for (shape, pod) in fit::by_shape(snapshot, &ask.members) {
             let mut open = vec![false; snapshot.node_ids().len()];
             for &node in nodes {
                 open[node.index()] = ask.node_failure(snapshot, pod, node).is_none();
             }
-            placer.menus.push(NodeRanking { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
+            placer.rankings.push(NodeRanking { shape, costs: vec![None; open.len()], open, order: BTreeSet::new() });
         }
         for &node in nodes {
             placer.refresh(snapshot, node);
@@ -114,31 +114,31 @@ impl<'a> Placer<'a> {
     /// The node where the pod goes: the one it is nominated to, if it fits there, else the cheapest where it fits.
     fn node_for(&self, what_if: &mut WhatIf<'_>, pod: PodId) -> Option<NodeId> {
         let member = what_if.snapshot().pod(pod);
-        let (menu, nominated) = (self.menu(member.shape), member.nominated);
+        let (menu, nominated) = (self.ranking(member.shape), member.nominated);
         if let Some(node) = nominated
             && menu.costs[node.index()].is_some()
             && fit::filter_failure(what_if, self.ask, pod, node).is_none()
         {
             return Some(node);
         }
-        let resources_alone = what_if.relations().is_empty();
+        let resources_alone = what_if.inter_pod().is_empty();
         let fits = |&&(_, node): &&(Cost, NodeId)| {
             resources_alone || fit::filter_failure(what_if, self.ask, pod, node).is_none()
         };
         menu.order.iter().find(fits).map(|&(_, node)| node)
     }
 
-    fn menu(&self, shape: ShapeId) -> &NodeRanking {
-        self.menus.iter().find(|menu| menu.shape == shape).expect("every member's shape has a menu")
+    fn ranking(&self, shape: ShapeId) -> &NodeRanking {
+        self.rankings.iter().find(|menu| menu.shape == shape).expect("every member's shape has a menu")
     }
 
     /// Whom the pod takes on its node is taken for all; the nodes that this touches are reckoned anew.
-    fn placed(&mut self, snapshot: &Snapshot, pod: PodId, node: NodeId) {
+    fn record_placed(&mut self, snapshot: &Snapshot, pod: PodId, node: NodeId) {
         let shape = snapshot.pod(pod).shape;
-        let taken = self.taken_on(snapshot, shape, node, true);
+        let taken = self.victims_on(snapshot, shape, node, true);
         let mut touched = vec![node];
         for (unit, _) in taken.unwrap_or_default() {
-            self.standing[unit.index()] = UnitState::Taken;
+            self.states[unit.index()] = UnitState::Taken;
             touched.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
         touched.sort_unstable();
@@ -149,10 +149,10 @@ impl<'a> Placer<'a> {
     }
 
     fn refresh(&mut self, snapshot: &Snapshot, node: NodeId) {
-        for at in 0..self.menus.len() {
-            let NodeRanking { shape, open, .. } = &self.menus[at];
+        for at in 0..self.rankings.len() {
+            let NodeRanking { shape, open, .. } = &self.rankings[at];
             let cost = if open[node.index()] { self.cost_on(snapshot, *shape, node) } else { None };
-            let NodeRanking { costs, order, .. } = &mut self.menus[at];
+            let NodeRanking { costs, order, .. } = &mut self.rankings[at];
             let before = std::mem::replace(&mut costs[node.index()], cost);
             if let Some(before) = before {
                 order.remove(&(before, node));
@@ -163,7 +163,7 @@ impl<'a> Placer<'a> {
 
     fn cost_on(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Cost> {
         let mut cost = Cost::NOTHING;
-        for (unit, violations) in self.taken_on(snapshot, shape, node, false)? {
+        for (unit, violations) in self.victims_on(snapshot, shape, node, false)? {
             cost.add(snapshot, unit, violations);
         }
         Some(cost)
@@ -171,7 +171,7 @@ impl<'a> Placer<'a> {
 
     /// The units that a pod of the shape takes on the node, as far as resources tell; `None` where it does not fit even with all of
     /// them gone. `placed` says that the pod stands there already.
-    fn taken_on(
+    fn victims_on(
         &self,
         snapshot: &Snapshot,
         shape: ShapeId,
@@ -201,7 +201,7 @@ impl<'a> Placer<'a> {
         let mut pass = |violating: bool| {
             for slots in snapshot.bound_pods(node).chunk_by(|one, other| one.unit == other.unit) {
                 let unit = slots[0].unit;
-                let UnitState::Gone { violations } = self.standing[unit.index()] else {
+                let UnitState::Removed { violations } = self.states[unit.index()] else {
                     continue;
                 };
                 if (violations > 0) != violating {

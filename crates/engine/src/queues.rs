@@ -47,14 +47,14 @@ pub struct QueueTree {
     /// By queue and resource.
     used: Vec<i64>,
     /// The part of it that is leaving.
-    leaving: Vec<i64>,
+    terminating: Vec<i64>,
 }
 
 impl QueueTree {
     /// A tree in which nothing is used. INVARIANT: a parent stands before its children.
     pub fn new(enabled: bool, n_resources: usize, queues: Vec<Queue>) -> Self {
         let zeros = vec![0; queues.len() * n_resources];
-        Self { enabled, n_resources, queues, used: zeros.clone(), leaving: zeros }
+        Self { enabled, n_resources, queues, used: zeros.clone(), terminating: zeros }
     }
 
     /// All queues, parents first.
@@ -83,9 +83,9 @@ impl QueueTree {
     }
 
     /// What of it is not leaving.
-    pub fn staying(&self, id: QueueId, resource: usize) -> i64 {
+    pub fn used_without_terminating(&self, id: QueueId, resource: usize) -> i64 {
         let at = id.index() * self.n_resources + resource;
-        self.used[at] - self.leaving[at]
+        self.used[at] - self.terminating[at]
     }
 
     /// How much of what it is guaranteed a queue uses, of the resource of which it uses most; of what it may use where nothing is
@@ -115,16 +115,16 @@ impl QueueTree {
     }
 
     /// The same for cells of quota.
-    pub(crate) fn charge_cells(&mut self, from: QueueId, usage: &[(FlavorResourceId, i64)], sign: i64) {
+    pub(crate) fn charge_quota(&mut self, from: QueueId, usage: &[(FlavorResourceId, i64)], sign: i64) {
         for &(cell, amount) in usage {
             self.add(from, cell.index(), sign * amount, false);
         }
     }
 
     fn add(&mut self, from: QueueId, resource: usize, delta: i64, leaving: bool) {
-        let mut used = std::mem::take(if leaving { &mut self.leaving } else { &mut self.used });
+        let mut used = std::mem::take(if leaving { &mut self.terminating } else { &mut self.used });
         self.add_to(&mut used, from, resource, delta);
-        *(if leaving { &mut self.leaving } else { &mut self.used }) = used;
+        *(if leaving { &mut self.terminating } else { &mut self.used }) = used;
     }
 
     /// The same on a copy of the use, by queue and resource.
@@ -154,11 +154,11 @@ impl QueueTree {
     /// What is left of a queue's guarantee, by resource, seen by a pod that asks in the queue `asking`; `None` where neither it nor
     /// a queue above it has one. A queue has no more left than the one above it; but the asking queue's own guarantee comes before
     /// those above it, which then count for nobody. (Rule 8 of YuniKorn.)
-    pub fn left(&self, queue: QueueId, asking: QueueId) -> Option<Headroom> {
+    pub fn guarantee_headroom(&self, queue: QueueId, asking: QueueId) -> Option<Headroom> {
         let path: Vec<QueueId> = self.path(queue).collect();
         let mut left = Headroom(vec![UNDEFINED; self.n_resources]);
         for &id in path.iter().rev() {
-            let own = self.own_left(id);
+            let own = self.own_headroom(id);
             let guaranteed = self.is_guaranteed(id);
             let above_asking = || self.get(id).parent.is_some() && self.path(asking).any(|above| above == id);
             left = if guaranteed && id == asking {
@@ -172,10 +172,10 @@ impl QueueTree {
         left.0.iter().any(|&left| left != UNDEFINED).then_some(left)
     }
 
-    fn own_left(&self, id: QueueId) -> impl Iterator<Item = i64> + '_ {
+    fn own_headroom(&self, id: QueueId) -> impl Iterator<Item = i64> + '_ {
         let left = move |(at, &guarantee): (usize, &i64)| match guarantee {
             UNDEFINED => UNDEFINED,
-            guarantee => guarantee - self.staying(id, at),
+            guarantee => guarantee - self.used_without_terminating(id, at),
         };
         self.get(id).guarantee.iter().enumerate().map(left)
     }
@@ -185,15 +185,15 @@ impl QueueTree {
     }
 
     /// The lowest queue of the path that one more such use would take over its ceiling, with the resource and by how much.
-    pub fn over_ceiling(&self, from: QueueId, amounts: &[i64]) -> Option<(QueueId, ResourceId, i64)> {
+    pub fn over_limit(&self, from: QueueId, amounts: &[i64]) -> Option<(QueueId, ResourceId, i64)> {
         self.path(from).find_map(|id| {
-            let (resource, over) = self.all_over_ceiling(id, amounts).next()?;
+            let (resource, over) = self.all_over_limit(id, amounts).next()?;
             Some((id, resource, over))
         })
     }
 
     /// Every resource of which one more such use would take this queue over its ceiling, and by how much.
-    pub fn all_over_ceiling(&self, id: QueueId, amounts: &[i64]) -> impl Iterator<Item = (ResourceId, i64)> {
+    pub fn all_over_limit(&self, id: QueueId, amounts: &[i64]) -> impl Iterator<Item = (ResourceId, i64)> {
         let (ceiling, used) = (&self.get(id).limit, self.used(id));
         amounts.iter().enumerate().filter(|(_, amount)| **amount > 0).filter_map(move |(at, amount)| {
             let over = used[at] + amount - ceiling[at].min(UNDEFINED - 1);

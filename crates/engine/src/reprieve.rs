@@ -68,7 +68,7 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
     }
 
     /// Keeps a reason that is not about places, if somebody wants it.
-    pub fn keep(&mut self, reason: impl FnOnce(&Snapshot) -> VictimReason) {
+    pub fn record(&mut self, reason: impl FnOnce(&Snapshot) -> VictimReason) {
         if let Some(reasons) = &mut self.reasons {
             reasons.push(reason(self.what_if.snapshot()));
         }
@@ -85,7 +85,7 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
     /// Puts a unit back if the placement stands with it.
     pub fn put_back(&mut self, unit: UnitId) -> bool {
         let snapshot = self.what_if.snapshot();
-        let elsewhere_matters = !self.what_if.relations().is_empty();
+        let elsewhere_matters = !self.what_if.inter_pod().is_empty();
         let homes = |&pod: &PodId| (pod, snapshot.bound_node(pod).expect("a candidate is bound"));
         let pods = snapshot.unit(unit).pods.iter().map(homes);
         let pods: Vec<(PodId, NodeId)> =
@@ -98,13 +98,14 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         for &(pod, node) in pods {
             self.what_if.place(pod, node);
         }
-        let stands = pods.iter().all(|&(_, node)| self.has_room(node)) && (!self.disturbs(pods) || self.stands());
+        let stands = pods.iter().all(|&(_, node)| self.fits_within_limits(node))
+            && (!self.may_disturb(pods) || self.placement_fits());
         if !stands {
             if let Some(reasons) = &mut self.reasons {
                 let ask = self.ask;
-                let reason = first_misfit(self.what_if, ask, self.placement, |what_if, pod, node, misfit| {
+                let reason = first_filter_failure(self.what_if, ask, self.placement, |what_if, pod, node, misfit| {
                     let shortages = fit::every_shortage(what_if, ask, pod, node, misfit);
-                    VictimReason { unit, pod, node, misfit, shortages }
+                    VictimReason { unit, pod, node, failure: misfit, shortages }
                 });
                 reasons.extend(reason);
             }
@@ -124,7 +125,7 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         self.hosts.binary_search_by_key(&node, |host| host.node).ok().map(|at| &self.hosts[at])
     }
 
-    fn has_room(&self, node: NodeId) -> bool {
+    fn fits_within_limits(&self, node: NodeId) -> bool {
         let Some(host) = self.host(node) else {
             return true;
         };
@@ -132,19 +133,19 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         host.limits.iter().all(|&(resource, limit)| used[resource] <= limit)
     }
 
-    fn disturbs(&self, pods: &[(PodId, NodeId)]) -> bool {
-        let relations = self.what_if.relations();
+    fn may_disturb(&self, pods: &[(PodId, NodeId)]) -> bool {
+        let relations = self.what_if.inter_pod();
         pods.iter().any(|&(pod, _)| relations.may_disturb(self.what_if.snapshot().pod(pod).shape))
     }
 
-    fn stands(&mut self) -> bool {
-        first_misfit(self.what_if, self.ask, self.placement, |_, _, _, _| ()).is_none()
+    fn placement_fits(&mut self) -> bool {
+        first_filter_failure(self.what_if, self.ask, self.placement, |_, _, _, _| ()).is_none()
     }
 }
 
 /// What `seen` returns for the first pod of the placement that does not fit on its node, with the earlier ones present and the later
 /// ones absent.
-fn first_misfit<T>(
+fn first_filter_failure<T>(
     what_if: &mut WhatIf<'_>,
     ask: &Preemptor,
     placement: &Placement,

@@ -86,7 +86,7 @@ pub struct Pod {
     /// When it was scheduled.
     pub scheduled: Option<Timestamp>,
     /// Set while it is leaving.
-    pub leaving: Option<Terminating>,
+    pub terminating: Option<Terminating>,
     /// How it tolerates preemption, by its priority class.
     pub toleration: Option<Toleration>,
     /// Whether nobody is taken in its namespace.
@@ -237,7 +237,7 @@ pub struct Unit {
 impl Unit {
     /// Nobody's, until somebody is bound.
     fn vacant() -> Self {
-        Self { start: Timestamp::NOT_YET, rank: u64::MAX, ..Self::default() }
+        Self { start: Timestamp::NOT_STARTED, rank: u64::MAX, ..Self::default() }
     }
 
     /// What these bound pods are together.
@@ -288,11 +288,11 @@ pub struct Snapshot {
     /// By workload: the unit that it is, if it was admitted.
     unit_of_workload: Vec<Option<UnitId>>,
     /// By pod: where it is bound, a what-if or not.
-    home: Vec<Option<NodeId>>,
+    bound_node: Vec<Option<NodeId>>,
     /// By node: the pods that are bound there, most important first. A what-if leaves the lists alone.
-    slots: Vec<Vec<BoundPod>>,
+    bound_pods: Vec<Vec<BoundPod>>,
     /// By node: whether nothing but priorities and resources matters among its pods.
-    plain: Vec<bool>,
+    only_single_pod_units: Vec<bool>,
     /// By node: the pending pods that are nominated to it.
     nominees: Vec<Vec<PodId>>,
     /// By node and resource: what the node offers.
@@ -302,9 +302,9 @@ pub struct Snapshot {
     /// By shape and resource: what it asks for.
     requests: Vec<i64>,
     /// Shapes with anti-affinity of their own.
-    averse: Vec<ShapeId>,
+    anti_affinity_shapes: Vec<ShapeId>,
     /// By group: the unit that it yields as, if it yields whole and has a bound pod.
-    whole: Vec<Option<UnitId>>,
+    unit_of_group: Vec<Option<UnitId>>,
     /// Units that nobody is in.
     free_units: Vec<UnitId>,
 }
@@ -320,52 +320,52 @@ impl Snapshot {
             }
         }
         let mut snapshot = Self {
-            slots: vec![Vec::new(); cluster.nodes.len()],
-            plain: vec![true; cluster.nodes.len()],
+            bound_pods: vec![Vec::new(); cluster.nodes.len()],
+            only_single_pod_units: vec![true; cluster.nodes.len()],
             nominees: vec![Vec::new(); cluster.nodes.len()],
             allocatable: cluster.nodes.iter().flat_map(|node| node.allocatable.iter().copied()).collect(),
             used: vec![0; cluster.nodes.len() * cluster.n_resources],
             requests: cluster.shapes.iter().flat_map(|shape| shape.requests.iter().copied()).collect(),
-            averse: (0..cluster.shapes.len())
+            anti_affinity_shapes: (0..cluster.shapes.len())
                 .filter(|&shape| !cluster.shapes[shape].anti_affinity.is_empty())
                 .map(ShapeId::new)
                 .collect(),
-            home: cluster.pods.iter().map(|pod| pod.node).collect(),
+            bound_node: cluster.pods.iter().map(|pod| pod.node).collect(),
             cluster,
             units,
             unit_of,
             unit_of_workload,
-            whole,
+            unit_of_group: whole,
             free_units: Vec::new(),
         };
         for index in 0..snapshot.cluster.pods.len() {
-            snapshot.enter(PodId::new(index));
+            snapshot.index_pod(PodId::new(index));
         }
         let Cluster { workloads, queues, quota_rules, .. } = &mut snapshot.cluster;
         quota_rules.index(queues, workloads);
         for workload in workloads.iter() {
             if let (Some(queue), Some(admission)) = (workload.queue, &workload.admission) {
-                queues.charge_cells(queue, &admission.usage, 1);
+                queues.charge_quota(queue, &admission.usage, 1);
             }
         }
-        let Self { slots, units, cluster, .. } = &mut snapshot;
+        let Self { bound_pods: slots, units, cluster, .. } = &mut snapshot;
         for slots in slots {
             slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
             *slots = slots.to_vec(); // a search walks the lists one after the other: so they lie in memory
         }
         for node in snapshot.node_ids() {
-            snapshot.refresh_plain(node);
+            snapshot.refresh_only_single_pod_units(node);
         }
         snapshot
     }
 
-    fn enter(&mut self, id: PodId) {
+    fn index_pod(&mut self, id: PodId) {
         let pod = &self.cluster.pods[id.index()];
         if let Some(node) = pod.node {
             let unit = self.unit_of[id.index()].expect("a bound pod has a unit");
             let priority = self.units[unit.index()].priority;
             let slot = BoundPod { pod: id, unit, shape: pod.shape, priority, start: pod.start };
-            self.slots[node.index()].push(slot);
+            self.bound_pods[node.index()].push(slot);
             self.charge(id, node, 1);
         } else if let Some(node) = pod.nominated {
             self.nominees[node.index()].push(id);
@@ -386,7 +386,7 @@ impl Snapshot {
 
     fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
         let n = self.cluster.n_resources;
-        let Pod { shape, queue, leaving, .. } = &self.cluster.pods[pod.index()];
+        let Pod { shape, queue, terminating: leaving, .. } = &self.cluster.pods[pod.index()];
         let requests = &self.requests[shape.index() * n..][..n];
         for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
             *used += sign * request;
@@ -479,7 +479,7 @@ impl Snapshot {
 
     /// Where a pod is bound, a what-if or not.
     pub fn bound_node(&self, pod: PodId) -> Option<NodeId> {
-        self.home[pod.index()]
+        self.bound_node[pod.index()]
     }
 
     /// A topology.
@@ -489,7 +489,7 @@ impl Snapshot {
 
     /// The pods bound to a node, most important first, a what-if or not.
     pub fn pods_on(&self, node: NodeId) -> impl Iterator<Item = PodId> + '_ {
-        self.slots[node.index()].iter().map(|slot| slot.pod)
+        self.bound_pods[node.index()].iter().map(|slot| slot.pod)
     }
 
     /// What a node offers of each resource.
@@ -511,11 +511,11 @@ impl Snapshot {
     }
 
     pub(crate) fn bound_pods(&self, node: NodeId) -> &[BoundPod] {
-        &self.slots[node.index()]
+        &self.bound_pods[node.index()]
     }
 
     pub(crate) fn has_only_single_pod_units(&self, node: NodeId) -> bool {
-        self.plain[node.index()]
+        self.only_single_pod_units[node.index()]
     }
 
     pub(crate) fn nominees(&self, node: NodeId) -> &[PodId] {
@@ -531,7 +531,7 @@ impl Snapshot {
     }
 
     pub(crate) fn shapes_with_anti_affinity(&self) -> &[ShapeId] {
-        &self.averse
+        &self.anti_affinity_shapes
     }
 
     pub(crate) fn numbers(&self) -> &[Option<i64>] {

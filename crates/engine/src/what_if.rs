@@ -7,7 +7,7 @@ use crate::snapshot::Snapshot;
 /// A what-if over a snapshot. Every change is logged; dropping it takes back all of them.
 pub struct WhatIf<'s> {
     snapshot: &'s mut Snapshot,
-    relations: InterPodCounts,
+    inter_pod: InterPodCounts,
     log: Vec<Undo>,
 }
 
@@ -24,7 +24,7 @@ impl<'s> WhatIf<'s> {
     /// Asks for pods of these shapes: what they mind of other pods is kept count of from here on.
     pub fn new(snapshot: &'s mut Snapshot, shapes: &[ShapeId]) -> Self {
         let relations = InterPodCounts::new(snapshot, shapes);
-        Self { snapshot, relations, log: Vec::new() }
+        Self { snapshot, inter_pod: relations, log: Vec::new() }
     }
 
     /// The snapshot as it would be.
@@ -32,8 +32,8 @@ impl<'s> WhatIf<'s> {
         self.snapshot
     }
 
-    pub(crate) fn relations(&self) -> &InterPodCounts {
-        &self.relations
+    pub(crate) fn inter_pod(&self) -> &InterPodCounts {
+        &self.inter_pod
     }
 
     /// Takes a pod off its node.
@@ -55,7 +55,7 @@ impl<'s> WhatIf<'s> {
 
     fn move_to(&mut self, pod: PodId, to: Option<NodeId>) {
         let from = self.snapshot.move_to(pod, to);
-        self.relations.moved(self.snapshot, pod, from, to);
+        self.inter_pod.moved(self.snapshot, pod, from, to);
         self.log.push(Undo::Moved { pod, from });
     }
 
@@ -72,7 +72,7 @@ impl<'s> WhatIf<'s> {
 
     /// Takes back every change since `mark`.
     pub fn back_to(&mut self, mark: Mark) {
-        let Self { snapshot, relations, log } = self;
+        let Self { snapshot, inter_pod: relations, log } = self;
         for undo in log.drain(mark.0..).rev() {
             match undo {
                 Undo::Moved { pod, from } => {

@@ -112,7 +112,7 @@ pub struct QuotaRules {
     /// By queue.
     pub queues: Vec<QueueRules>,
     /// By flavor and resource: the cell of quota, if any queue has one.
-    pub cells: Vec<Vec<Option<FlavorResourceId>>>,
+    pub flavor_resources: Vec<Vec<Option<FlavorResourceId>>>,
     /// By cell: its resource.
     pub resource_of: Vec<QuotaResourceId>,
     /// The resource `pods`, where any queue lists it.
@@ -132,7 +132,7 @@ pub struct QuotaRules {
     /// In the same way: what could be available if nobody used anything.
     pub(crate) potential: Vec<i64>,
     /// By resource: its cells.
-    pub(crate) cells_of: Vec<Vec<FlavorResourceId>>,
+    pub(crate) flavor_resources_of: Vec<Vec<FlavorResourceId>>,
 }
 
 impl QuotaRules {
@@ -143,7 +143,7 @@ impl QuotaRules {
         resource_of: Vec<QuotaResourceId>,
         pods: Option<QuotaResourceId>,
     ) -> Self {
-        Self { queues, cells, resource_of, pods, ..Self::default() }
+        Self { queues, flavor_resources: cells, resource_of, pods, ..Self::default() }
     }
 
     /// Works out what a search looks up all the time.
@@ -170,14 +170,14 @@ impl QuotaRules {
         for admitted in &mut self.admitted {
             admitted.sort_unstable_by_key(|id| workloads[id.index()].order());
         }
-        self.index_cells(queues);
+        self.index_quota(queues);
     }
 
-    fn index_cells(&mut self, queues: &QueueTree) {
-        self.cells_of =
+    fn index_quota(&mut self, queues: &QueueTree) {
+        self.flavor_resources_of =
             vec![Vec::new(); self.resource_of.iter().map(|resource| resource.index() + 1).max().unwrap_or(0)];
         for (at, resource) in self.resource_of.iter().enumerate() {
-            self.cells_of[resource.index()].push(FlavorResourceId::new(at));
+            self.flavor_resources_of[resource.index()].push(FlavorResourceId::new(at));
         }
         let n_cells = queues.n_resources();
         (self.nominal, self.potential) = (Vec::new(), Vec::new());
@@ -213,8 +213,8 @@ impl QuotaRules {
     }
 
     /// The cell of a flavor and a resource; none where no quota is about that resource.
-    pub fn cell(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<FlavorResourceId> {
-        self.cells.get(flavor.index())?.get(resource.index()).copied().flatten()
+    pub fn flavor_resource(&self, flavor: FlavorId, resource: QuotaResourceId) -> Option<FlavorResourceId> {
+        self.flavor_resources.get(flavor.index())?.get(resource.index()).copied().flatten()
     }
 }
 

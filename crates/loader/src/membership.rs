@@ -192,7 +192,7 @@ impl SnapshotBuilder {
 }
 
 fn is_pending(pod: &Pod) -> bool {
-    pod.node.is_none() && pod.leaving.is_none()
+    pod.node.is_none() && pod.terminating.is_none()
 }
 
 /// Gives every pod set its pods: those that need a node and, where the workload was admitted, those that have one.

@@ -51,7 +51,7 @@ impl Question {
 
     /// The preemptor as the search sees it.
     pub fn ask(&self, loaded: &Loaded) -> Preemptor {
-        self.policy.ask(&loaded.snapshot, self.preemptor)
+        self.policy.preemptor(&loaded.snapshot, self.preemptor)
     }
 }
 

@@ -78,7 +78,7 @@ fn overdrawn(snapshot: &Snapshot, pods: impl IntoIterator<Item = PodId>) -> BTre
 /// The budgets that evicting a pod counts against; none where it is terminating already.
 fn disrupts(snapshot: &Snapshot, pod: PodId) -> &[BudgetId] {
     let pod = snapshot.pod(pod);
-    if pod.leaving.is_some() { &[] } else { &pod.budgets }
+    if pod.terminating.is_some() { &[] } else { &pod.budgets }
 }
 
 /// The budgets that a set of victims violates, and which victim violates which.

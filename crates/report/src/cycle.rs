@@ -90,7 +90,7 @@ pub fn cycle_report(loaded: &Loaded, policy: &Kueue, now: Timestamp) -> CycleRep
 
 /// Who yields for a head.
 fn victims(considered: &CycleEntry) -> &[UnitId] {
-    match &considered.verdict {
+    match &considered.result {
         CycleResult::Decided(Outcome::Preempt(plan)) => &plan.victims,
         CycleResult::Decided(Outcome::Schedule(_) | Outcome::Wait(_) | Outcome::Unschedulable(_))
         | CycleResult::Skipped(_) => &[],
@@ -130,7 +130,7 @@ fn head(loaded: &Loaded, considered: &CycleEntry, violations: &Violations<'_>) -
     if !violated.is_empty() {
         text = format!("{text}; {}", violates(&violated));
     }
-    let (verdict, victims, nominated) = match &considered.verdict {
+    let (verdict, victims, nominated) = match &considered.result {
         CycleResult::Decided(outcome) => {
             let Answer { outcome: name, victims, nominated } = named(loaded, &[], outcome);
             (format!("{name:?}"), victims, nominated)
@@ -153,7 +153,7 @@ fn head(loaded: &Loaded, considered: &CycleEntry, violations: &Violations<'_>) -
 
 /// What makes a workload wait in a cycle, in a word if there is one, and in a sentence.
 pub fn reason(loaded: &Loaded, considered: &CycleEntry) -> (Option<&'static str>, String) {
-    match &considered.verdict {
+    match &considered.result {
         CycleResult::Decided(outcome) => decided(loaded, outcome, considered.assignment.as_ref()),
         CycleResult::Skipped(skip) => {
             let ReasonText { name, text, .. } = skipped(loaded, *skip);

@@ -28,13 +28,13 @@ pub struct Places<'a> {
 impl Places<'_> {
     pub fn nodes(&self, entries: &[NodeEntry]) -> Vec<PlacementReport> {
         let name = |node: NodeId| self.naming.loaded.names.node(node);
-        let chosen = entries.iter().find(|entry| entry.verdict == NodeResult::Chosen);
+        let chosen = entries.iter().find(|entry| entry.result == NodeResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(entry.node));
-        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.result {
             NodeResult::HigherCost(_, difference) => *difference,
             NodeResult::Chosen | NodeResult::Infeasible(..) => None,
         }));
-        let report = |&NodeEntry { node, ref verdict, decisive }: &NodeEntry| {
+        let report = |&NodeEntry { node, result: ref verdict, decisive }: &NodeEntry| {
             let place = match verdict {
                 NodeResult::Chosen => chosen_place(name(node), tie),
                 NodeResult::HigherCost(plan, difference) => self.dearer(name(node), plan, *difference, chosen_name),
@@ -50,13 +50,13 @@ impl Places<'_> {
     pub fn domains(&self, entries: &[DomainEntry]) -> Vec<PlacementReport> {
         let names = &self.naming.loaded.names;
         let name = |domain: &Domain| domain.part.map_or("the cluster", |(topology, part)| names.domain(topology, part));
-        let chosen = entries.iter().find(|entry| entry.verdict == DomainResult::Chosen);
+        let chosen = entries.iter().find(|entry| entry.result == DomainResult::Chosen);
         let chosen_name = chosen.map_or("", |entry| name(&entry.domain));
-        let tie = equal(entries.iter().filter_map(|entry| match &entry.verdict {
+        let tie = equal(entries.iter().filter_map(|entry| match &entry.result {
             DomainResult::HigherCost(_, difference) => *difference,
             DomainResult::Chosen | DomainResult::Infeasible(_) => None,
         }));
-        let report = |DomainEntry { domain, verdict, decisive }: &DomainEntry| {
+        let report = |DomainEntry { domain, result: verdict, decisive }: &DomainEntry| {
             let place = match verdict {
                 DomainResult::Chosen => chosen_place(name(domain), tie),
                 DomainResult::HigherCost(plan, difference) => self.dearer(name(domain), plan, *difference, chosen_name),
@@ -99,7 +99,9 @@ impl Places<'_> {
     fn refused_node(&self, name: &str, refusal: &NodeRefusal, shortages: &[Shortage]) -> PlacementReport {
         let ReasonText { name: filter, text, .. } = reasons::refusal(refusal, shortages, &self.naming.loaded.names);
         let short = match refusal {
-            NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) => self.naming.short(misfit, shortages),
+            NodeRefusal::FilterFailed(misfit) | NodeRefusal::NoCandidate(misfit) => {
+                self.naming.short(misfit, shortages)
+            }
             NodeRefusal::Law(_) => BTreeMap::new(),
         };
         PlacementReport { filter: Some(filter), short, ..place(name, PlaceResult::Infeasible, text) }
@@ -107,11 +109,11 @@ impl Places<'_> {
 
     fn refused_domain(&self, name: &str, refusal: &DomainRefusal) -> PlacementReport {
         let names = &self.naming.loaded.names;
-        let (TooFew { placed, unplaced, misfits }, gone) = match refusal {
+        let (TooFew { placed, unplaced, failures: misfits }, gone) = match refusal {
             DomainRefusal::NoCandidate(too_few) => (too_few, "nobody there may be taken, and"),
             DomainRefusal::TooFewPlaced(too_few) => (too_few, "with every candidate gone"),
         };
-        let node = |NodeFilterFailure { node, misfit, shortages }: &NodeFilterFailure| {
+        let node = |NodeFilterFailure { node, failure: misfit, shortages }: &NodeFilterFailure| {
             (names.node(*node).to_owned(), reasons::misfit(misfit, shortages, names).text)
         };
         let who = unplaced.map(|pod| format!("; {} finds no place", self.naming.pod(pod))).unwrap_or_default();

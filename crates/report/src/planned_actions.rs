@@ -102,7 +102,7 @@ pub fn planned_actions(loaded: &Loaded, policy: &Policy, ask: &Preemptor, plan: 
 /// and marks that are no longer needed are taken back.
 pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outcome: &Outcome) -> Vec<ActionReport> {
     let unit = preemptor(loaded, policy, ask);
-    match (outcome, ask.preemptor) {
+    match (outcome, ask.id) {
         (Outcome::Wait(_), _) | (Outcome::Unschedulable(_), PreemptorId::Workload(_)) => Vec::new(),
         (Outcome::Schedule(_), PreemptorId::Workload(id)) => admission(loaded, id),
         (Outcome::Schedule(placement), _) => {
@@ -135,7 +135,7 @@ pub(crate) fn carry_out(loaded: &Loaded, policy: &Policy, ask: &Preemptor, outco
 /// preemptor is not marked again, and one that is leaving is left as it is.
 fn is_pending(loaded: &Loaded, unit: &UnitRef, action: &PlannedAction) -> bool {
     let pod_of = |name: &NamespacedName| loaded.names.pod_id(name).map(|pod| loaded.snapshot.pod(pod));
-    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.leaving.is_none());
+    let stays = |name: &NamespacedName| pod_of(name).is_none_or(|pod| pod.terminating.is_none());
     match action {
         PlannedAction::Nominate { pod, node } => {
             let nominated = pod_of(pod).and_then(|pod| pod.nominated);
@@ -173,7 +173,7 @@ fn unmarked(loaded: &Loaded, unit: &UnitRef, victims: &[UnitId]) -> impl Iterato
     let is_spared = |&id: &PodId| {
         let pod = snapshot.pod(id);
         let is_victim = snapshot.unit_of(id).is_some_and(|unit| victims.contains(&unit));
-        pod.leaving.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
+        pod.terminating.is_none() && !is_victim && is_marked_for(loaded, pod, unit)
     };
     let spared: Vec<PodId> = loaded.names.pod_ids().filter(is_spared).collect();
     spared.into_iter().map(|pod| on_pod("Unmark", loaded.names.pod(pod), String::new()))
@@ -208,7 +208,7 @@ pub fn evict(preemptor: &UnitRef, policy: &Policy, pod: NamespacedName, why: Str
 
 /// The same for a plan of policy Kueue. A workload that was evicted already is left as it is.
 pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
-    let victims = plan.victims.iter().zip(&plan.grounds).filter_map(|(&unit, &ground)| {
+    let victims = plan.victims.iter().zip(&plan.reasons).filter_map(|(&unit, &ground)| {
         let id = loaded.snapshot.unit(unit).workload?;
         let workload = loaded.snapshot.workload(id);
         let is_evicted = workload.admission.as_ref().is_none_or(|admission| admission.evicted);
@@ -222,7 +222,7 @@ pub fn workload_evictions(loaded: &Loaded, plan: &Plan) -> Vec<PlannedAction> {
 /// The preemptor by name, as victims refer to it.
 pub fn preemptor(loaded: &Loaded, policy: &Policy, ask: &Preemptor) -> UnitRef {
     let names = &loaded.names;
-    match (policy, ask.preemptor) {
+    match (policy, ask.id) {
         (_, PreemptorId::Group(group)) => UnitRef::Group(names.group(group).clone()),
         (_, PreemptorId::Workload(workload)) => UnitRef::Workload(names.workload(workload).clone()),
         (Policy::Koordinator(_), PreemptorId::Pod(pod)) if let Some(job) = loaded.snapshot.pod(pod).job => {
@@ -237,7 +237,7 @@ fn why(loaded: &Loaded, policy: &Policy, ask: &Preemptor, victim: UnitId) -> Str
     let Loaded { snapshot, names, .. } = loaded;
     let victim = snapshot.unit(victim);
     let queue = victim.pods.first().and_then(|&pod| snapshot.pod(pod).queue);
-    let for_daemon = matches!(ask.preemptor, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
+    let for_daemon = matches!(ask.id, PreemptorId::Pod(pod) if snapshot.pod(pod).daemon);
     match (policy, queue) {
         (Policy::YuniKorn, _) if for_daemon => "a pod of a DaemonSet needs its node".to_owned(),
         (Policy::YuniKorn, Some(queue)) => format!("its queue {} uses more than it is guaranteed", names.queue(queue)),

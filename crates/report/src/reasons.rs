@@ -55,7 +55,7 @@ pub fn law(law: &Law, names: &Names) -> ReasonText {
         Law::PreemptionDelay { until } => {
             reason_text("PreemptionDelay", format!("it may preempt from {} on", format_time(*until)))
         }
-        Law::PreemptionInProgress { leaving, nodes, until } => shared::underway(leaving, nodes, *until, names),
+        Law::PreemptionInProgress { terminating, nodes, until } => shared::underway(terminating, nodes, *until, names),
         // Kubernetes.
         Law::GroupMismatch { member, about } => shared::disagreement(names.pod(*member), about),
         // YuniKorn.

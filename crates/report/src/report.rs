@@ -95,8 +95,8 @@ impl ReportBuilder<'_> {
             law,
             cost: plan.map(|plan| cost(&plan.cost)),
             victims: match outcome {
-                Outcome::Preempt(plan) if !plan.grounds.is_empty() => {
-                    let grounds = plan.victims.iter().zip(&plan.grounds);
+                Outcome::Preempt(plan) if !plan.reasons.is_empty() => {
+                    let grounds = plan.victims.iter().zip(&plan.reasons);
                     let own = self.own_queue(ask);
                     let victim = |(unit, ground): (&UnitId, &PreemptionReason)| {
                         violating(self.workload_victim(own, *unit, *ground), *unit)

@@ -351,7 +351,7 @@ fn of_workloads_that_ask_for_the_same_a_cycle_need_only_see_the_first() {
         left_out += waiting.len() - firsts.len();
         let gets = |pending: &[WorkloadId]| {
             let mut heads = run_cycle(snapshot, &policy, pending, question.now);
-            heads.retain(|head| !matches!(head.verdict, CycleResult::Decided(Outcome::Unschedulable(_))));
+            heads.retain(|head| !matches!(head.result, CycleResult::Decided(Outcome::Unschedulable(_))));
             heads
         };
         assert_eq!(gets(&waiting), gets(&firsts), "{}", case.name);

@@ -303,20 +303,20 @@ impl Asked {
         };
         let explanation = self.explanation();
         for reason in &explanation.victims {
-            holds(&reason.misfit, &reason.shortages);
+            holds(&reason.failure, &reason.shortages);
         }
-        for NodeEntry { verdict, .. } in &explanation.nodes {
+        for NodeEntry { result: verdict, .. } in &explanation.nodes {
             if let NodeResult::Infeasible(RefusedNode { refusal, shortages }) = verdict
-                && let NodeRefusal::Misfit(misfit) | NodeRefusal::NoCandidate(misfit) = refusal
+                && let NodeRefusal::FilterFailed(misfit) | NodeRefusal::NoCandidate(misfit) = refusal
             {
                 holds(misfit, shortages);
             }
         }
-        for DomainEntry { verdict, .. } in &explanation.domains {
+        for DomainEntry { result: verdict, .. } in &explanation.domains {
             if let DomainResult::Infeasible(DomainRefusal::TooFewPlaced(few) | DomainRefusal::NoCandidate(few)) =
                 verdict
             {
-                few.misfits.iter().for_each(|on| holds(&on.misfit, &on.shortages));
+                few.failures.iter().for_each(|on| holds(&on.failure, &on.shortages));
             }
         }
     }
@@ -326,12 +326,12 @@ impl Asked {
     fn compares_places_by_cost(&mut self) {
         let explanation = self.explanation();
         let Outcome::Preempt(chosen) = &self.outcome else { return };
-        let nodes = explanation.nodes.iter().map(|entry| match &entry.verdict {
+        let nodes = explanation.nodes.iter().map(|entry| match &entry.result {
             NodeResult::Chosen => Some(None),
             NodeResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
             NodeResult::Infeasible(..) => None,
         });
-        let domains = explanation.domains.iter().map(|entry| match &entry.verdict {
+        let domains = explanation.domains.iter().map(|entry| match &entry.result {
             DomainResult::Chosen => Some(None),
             DomainResult::HigherCost(plan, difference) => Some(Some((plan, difference))),
             DomainResult::Infeasible(_) => None,

@@ -87,7 +87,7 @@ impl<'l> Seen<'l> {
             for id in queues.path(self.queue(victim)).filter(|&id| !self.is_on_path(self.own, id)) {
                 for (at, _) in self.requests(victim).iter().enumerate().filter(|(_, amount)| **amount > 0) {
                     let (guarantee, after) =
-                        (queues.get(id).guarantee[at], queues.staying(id, at) - self.freed(id, at));
+                        (queues.get(id).guarantee[at], queues.used_without_terminating(id, at) - self.freed(id, at));
                     assert!(
                         guarantee == UNDEFINED || after >= guarantee,
                         "seed {}: {id:?} {after} < {guarantee}",
@@ -135,7 +135,7 @@ impl<'l> Seen<'l> {
     fn victims_are_fair_game(&self) {
         for &victim in &self.victims {
             let pod = self.loaded.snapshot.pod(victim);
-            assert!(!pod.daemon && pod.leaving.is_none(), "seed {}", self.seed);
+            assert!(!pod.daemon && pod.terminating.is_none(), "seed {}", self.seed);
         }
     }
 }

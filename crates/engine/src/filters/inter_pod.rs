@@ -11,7 +11,7 @@ use crate::snapshot::{Pod, Snapshot};
 /// The counts for every shape that asks.
 #[derive(Default)]
 pub(crate) struct InterPodCounts {
-    relations: Vec<ShapeCounts>,
+    shapes: Vec<ShapeCounts>,
 }
 
 /// What one shape minds.
@@ -26,7 +26,7 @@ struct ShapeCounts {
 
 /// How much is minded in each domain.
 struct Counter {
-    place: CountedBy,
+    counted_by: CountedBy,
     /// By shape: how much a pod of it adds.
     weights: Vec<i64>,
     counts: Vec<i64>,
@@ -64,7 +64,7 @@ impl InterPodCounts {
                 relations.extend(ShapeCounts::new(snapshot, shape));
             }
         }
-        let mut relations = Self { relations };
+        let mut relations = Self { shapes: relations };
         if !relations.is_empty() {
             for pod in (0..snapshot.n_pods()).map(PodId::new) {
                 relations.moved(snapshot, pod, None, snapshot.pod(pod).node);
@@ -75,17 +75,17 @@ impl InterPodCounts {
 
     /// Whether no shape that asks minds any pod.
     pub fn is_empty(&self) -> bool {
-        self.relations.is_empty()
+        self.shapes.is_empty()
     }
 
     /// Whether no shape that asks minds a pod on another node: host ports at most.
     pub fn is_local(&self) -> bool {
-        self.relations.iter().all(ShapeCounts::is_local)
+        self.shapes.iter().all(ShapeCounts::is_local)
     }
 
     /// A pod went from one place to another.
     pub fn moved(&mut self, snapshot: &Snapshot, pod: PodId, from: Option<NodeId>, to: Option<NodeId>) {
-        for relation in &mut self.relations {
+        for relation in &mut self.shapes {
             let pod = snapshot.pod(pod);
             if let Some(node) = from {
                 relation.count(snapshot, pod, node, -1);
@@ -96,9 +96,9 @@ impl InterPodCounts {
         }
     }
 
-    pub fn ports_misfit(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
+    pub fn port_conflict(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<FilterFailure> {
         let ports = self.of(shape)?.ports.as_ref()?;
-        (ports.at(snapshot, node)? > 0).then_some(FilterFailure::Ports)
+        (ports.in_domain_of(snapshot, node)? > 0).then_some(FilterFailure::Ports)
     }
 
     /// Spread first, then affinity, then anti-affinity, as kube-scheduler has it.
@@ -119,7 +119,7 @@ impl InterPodCounts {
     /// meet already is not.
     pub fn may_disturb(&self, shape: ShapeId) -> bool {
         let weighs = |counter: &Counter| counter.weights[shape.index()] != 0;
-        self.relations.iter().any(|relation| {
+        self.shapes.iter().any(|relation| {
             relation.ports.iter().any(weighs)
                 || relation.spread.iter().any(|spread| weighs(&spread.counter))
                 || relation.anti_affinity.iter().any(weighs)
@@ -129,13 +129,13 @@ impl InterPodCounts {
     }
 
     fn of(&self, shape: ShapeId) -> Option<&ShapeCounts> {
-        self.relations.iter().find(|relation| relation.shape == shape)
+        self.shapes.iter().find(|relation| relation.shape == shape)
     }
 }
 
 fn first_hit(snapshot: &Snapshot, node: NodeId, counters: &[Counter]) -> Option<TopologyId> {
-    let hit = counters.iter().find(|counter| counter.at(snapshot, node).is_some_and(|count| count > 0))?;
-    match hit.place {
+    let hit = counters.iter().find(|counter| counter.in_domain_of(snapshot, node).is_some_and(|count| count > 0))?;
+    match hit.counted_by {
         CountedBy::Topology(topology) => Some(topology),
         CountedBy::Node => unreachable!("anti-affinity has a topology"),
     }
@@ -191,7 +191,7 @@ impl ShapeCounts {
         for counter in counters {
             counter.count(snapshot, pod.shape, node, sign);
         }
-        if pod.leaving.is_none() {
+        if pod.terminating.is_none() {
             for spread in &mut self.spread {
                 spread.count(snapshot, pod.shape, node, sign);
             }
@@ -224,11 +224,11 @@ impl Counter {
             CountedBy::Topology(topology) => snapshot.topology(topology).n_domains,
         };
         let weights = (0..snapshot.n_shapes()).map(|shape| weight(snapshot.shape(ShapeId::new(shape)))).collect();
-        Self { place, weights, counts: vec![0; n_domains] }
+        Self { counted_by: place, weights, counts: vec![0; n_domains] }
     }
 
     fn domain(&self, snapshot: &Snapshot, node: NodeId) -> Option<usize> {
-        match self.place {
+        match self.counted_by {
             CountedBy::Node => Some(node.index()),
             CountedBy::Topology(topology) => {
                 snapshot.topology(topology).domain[node.index()].map(|domain| domain as usize)
@@ -246,7 +246,7 @@ impl Counter {
     }
 
     /// The count in the node's domain; `None` where the node lacks the label.
-    fn at(&self, snapshot: &Snapshot, node: NodeId) -> Option<i64> {
+    fn in_domain_of(&self, snapshot: &Snapshot, node: NodeId) -> Option<i64> {
         self.domain(snapshot, node).map(|domain| self.counts[domain])
     }
 }
@@ -256,7 +256,7 @@ impl AffinityCounter {
     fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
         let mut met = true;
         for term in &self.terms {
-            match term.at(snapshot, node) {
+            match term.in_domain_of(snapshot, node) {
                 None => return Some(FilterFailure::Affinity),
                 Some(count) => met &= count > 0,
             }
@@ -327,7 +327,7 @@ impl SpreadCounter {
 
     fn filter_failure(&self, snapshot: &Snapshot, node: NodeId) -> Option<FilterFailure> {
         let Spread { topology, max_skew, min_domains, .. } = self.constraint;
-        let Some(count) = self.counter.at(snapshot, node) else {
+        let Some(count) = self.counter.in_domain_of(snapshot, node) else {
             return Some(FilterFailure::SpreadLabel(topology));
         };
         let minimum = if self.n_domains < min_domains { 0 } else { self.minimum as i64 };

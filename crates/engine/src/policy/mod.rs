@@ -26,7 +26,7 @@ pub enum Policy {
 
 impl Policy {
     /// What the preemptor asks for; under a policy that places jobs whole, a pod asks with its job.
-    pub fn ask(&self, snapshot: &Snapshot, preemptor: PreemptorId) -> Preemptor {
+    pub fn preemptor(&self, snapshot: &Snapshot, preemptor: PreemptorId) -> Preemptor {
         let ask = Preemptor::new(snapshot, preemptor);
         match (self, preemptor) {
             (Self::Koordinator(_), PreemptorId::Pod(pod)) => ask.with_job(snapshot, pod),

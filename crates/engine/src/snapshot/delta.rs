@@ -11,7 +11,7 @@ impl Snapshot {
         let id = ShapeId::new(self.cluster.shapes.len());
         self.requests.extend(&shape.requests);
         if !shape.anti_affinity.is_empty() {
-            self.averse.push(id);
+            self.anti_affinity_shapes.push(id);
         }
         self.cluster.shapes.push(shape);
         id
@@ -24,7 +24,7 @@ impl Snapshot {
 
     /// Whether any pod keeps others away by their labels.
     pub fn has_anti_affinity(&self) -> bool {
-        !self.averse.is_empty()
+        !self.anti_affinity_shapes.is_empty()
     }
 
     /// How many label values there are.
@@ -40,7 +40,7 @@ impl Snapshot {
     /// Adds a group that has no members yet.
     pub fn add_group(&mut self, group: Group) -> GroupId {
         self.cluster.groups.push(group);
-        self.whole.push(None);
+        self.unit_of_group.push(None);
         GroupId::new(self.cluster.groups.len() - 1)
     }
 
@@ -75,25 +75,25 @@ impl Snapshot {
         if id.index() == self.cluster.pods.len() {
             self.cluster.pods.push(Pod::default());
             self.unit_of.push(None);
-            self.home.push(None);
+            self.bound_node.push(None);
         } else {
             self.remove_pod(id);
         }
         let (node, nominated, group, job) = (pod.node, pod.nominated, pod.group, pod.job);
         self.cluster.pods[id.index()] = pod;
         if let Some(group) = group {
-            let at = self.place_of(&self.cluster.groups[group.index()].members, id);
+            let at = self.sorted_position(&self.cluster.groups[group.index()].members, id);
             self.cluster.groups[group.index()].members.insert(at, id);
         }
         if let Some(job) = job {
-            let at = self.place_of(&self.cluster.jobs[job.index()].members, id);
+            let at = self.sorted_position(&self.cluster.jobs[job.index()].members, id);
             self.cluster.jobs[job.index()].members.insert(at, id);
         }
         if let Some(node) = node {
             self.join_unit(id, node);
             self.charge(id, node, 1);
         } else if let Some(node) = nominated {
-            let at = self.place_of(&self.nominees[node.index()], id);
+            let at = self.sorted_position(&self.nominees[node.index()], id);
             self.nominees[node.index()].insert(at, id);
         }
     }
@@ -114,7 +114,7 @@ impl Snapshot {
         let unit = Unit::of_workload(id, workload, admission.since, Vec::new());
         if let Some(queue) = workload.queue {
             quota_rules.admit(id, queue, workloads);
-            queues.charge_cells(queue, &admission.usage, 1);
+            queues.charge_quota(queue, &admission.usage, 1);
         }
         let free = self.free_unit();
         self.units[free.index()] = unit;
@@ -131,7 +131,7 @@ impl Snapshot {
         let gone = std::mem::take(&mut workloads[id.index()]);
         if let (Some(queue), Some(admission)) = (gone.queue, &gone.admission) {
             quota_rules.dismiss(id, queue, workloads);
-            queues.charge_cells(queue, &admission.usage, -1);
+            queues.charge_quota(queue, &admission.usage, -1);
         }
     }
 
@@ -154,7 +154,7 @@ impl Snapshot {
     }
 
     /// Where a pod stands among others in the order of names.
-    fn place_of(&self, pods: &[PodId], id: PodId) -> usize {
+    fn sorted_position(&self, pods: &[PodId], id: PodId) -> usize {
         let rank = |pod: PodId| self.cluster.pods[pod.index()].rank;
         pods.partition_point(|&other| rank(other) < rank(id))
     }
@@ -169,34 +169,34 @@ impl Snapshot {
 
     fn join_unit(&mut self, id: PodId, node: NodeId) {
         let whole = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group));
-        let unit = whole.and_then(|group| self.whole[group.index()]).unwrap_or_else(|| self.free_unit());
+        let unit = whole.and_then(|group| self.unit_of_group[group.index()]).unwrap_or_else(|| self.free_unit());
         if let Some(group) = whole {
-            self.whole[group.index()] = Some(unit);
+            self.unit_of_group[group.index()] = Some(unit);
         }
-        self.home[id.index()] = Some(node);
+        self.bound_node[id.index()] = Some(node);
         self.unit_of[id.index()] = Some(unit);
-        let at = self.place_of(&self.units[unit.index()].pods, id);
+        let at = self.sorted_position(&self.units[unit.index()].pods, id);
         self.units[unit.index()].pods.insert(at, id);
         let Pod { shape, priority, start, .. } = self.cluster.pods[id.index()];
-        self.slots[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
-        self.refresh(unit);
+        self.bound_pods[node.index()].push(BoundPod { pod: id, unit, shape, priority, start });
+        self.refresh_unit(unit);
     }
 
     fn leave_unit(&mut self, id: PodId, node: NodeId) {
-        self.home[id.index()] = None;
+        self.bound_node[id.index()] = None;
         let unit = self.unit_of[id.index()].take().expect("a bound pod has a unit");
-        self.slots[node.index()].retain(|slot| slot.pod != id);
+        self.bound_pods[node.index()].retain(|slot| slot.pod != id);
         self.units[unit.index()].pods.retain(|&pod| pod != id);
         if self.units[unit.index()].pods.is_empty() {
             self.units[unit.index()] = Unit::vacant();
             self.free_units.push(unit);
             if let Some(group) = self.cluster.pods[id.index()].group.filter(|group| self.yields_whole(*group)) {
-                self.whole[group.index()] = None;
+                self.unit_of_group[group.index()] = None;
             }
         } else {
-            self.refresh(unit);
+            self.refresh_unit(unit);
         }
-        self.refresh_plain(node);
+        self.refresh_only_single_pod_units(node);
     }
 
     fn yields_whole(&self, group: GroupId) -> bool {
@@ -204,28 +204,28 @@ impl Snapshot {
     }
 
     /// Works out again what a unit is, and where its pods stand on their nodes.
-    fn refresh(&mut self, id: UnitId) {
+    fn refresh_unit(&mut self, id: UnitId) {
         let pods = std::mem::take(&mut self.units[id.index()].pods);
         self.units[id.index()] = Unit::of(&self.cluster, pods);
         for at in 0..self.units[id.index()].pods.len() {
             let pod = self.units[id.index()].pods[at];
-            let node = self.home[pod.index()].expect("a unit's pods are bound");
-            let Self { slots, units, cluster, .. } = self;
+            let node = self.bound_node[pod.index()].expect("a unit's pods are bound");
+            let Self { bound_pods: slots, units, cluster, .. } = self;
             let slots = &mut slots[node.index()];
             for slot in slots.iter_mut().filter(|slot| slot.unit == id) {
                 slot.priority = units[id.index()].priority;
             }
             slots.sort_unstable_by_key(|slot| (importance(units, slot.unit), cluster.pods[slot.pod.index()].rank));
-            self.refresh_plain(node);
+            self.refresh_only_single_pod_units(node);
         }
     }
 
-    pub(super) fn refresh_plain(&mut self, node: NodeId) {
+    pub(super) fn refresh_only_single_pod_units(&mut self, node: NodeId) {
         let plain = |slot: &BoundPod| {
             let unit = &self.units[slot.unit.index()];
             unit.pods.len() == 1 && !unit.shielded && self.cluster.pods[slot.pod.index()].budgets.is_empty()
         };
-        self.plain[node.index()] = self.slots[node.index()].iter().all(plain);
+        self.only_single_pod_units[node.index()] = self.bound_pods[node.index()].iter().all(plain);
     }
 }
 

@@ -85,7 +85,7 @@ impl WorkloadReader {
             unsupported: (unsupported_locals, unsupported_queues),
             places,
             defaults: Defaults::new(objects)?,
-            cells: rules.cells.clone(),
+            cells: rules.flavor_resources.clone(),
             order: BTreeMap::new(),
         })
     }

@@ -55,11 +55,11 @@ pub fn misfit(misfit: &FilterFailure, shortages: &[Shortage], names: &Names) -> 
 /// Why a node is refused, even with preemption; `shortages` as for [`misfit`].
 pub fn refusal(refusal: &NodeRefusal, shortages: &[Shortage], names: &Names) -> ReasonText {
     match refusal {
-        NodeRefusal::Misfit(filter) if filter.resolvable() => {
+        NodeRefusal::FilterFailed(filter) if filter.resolvable() => {
             let ReasonText { name, text, .. } = misfit(filter, shortages, names);
             reason_text(name, format!("{text}, even with every candidate gone"))
         }
-        NodeRefusal::Misfit(filter) => misfit(filter, shortages, names),
+        NodeRefusal::FilterFailed(filter) => misfit(filter, shortages, names),
         NodeRefusal::NoCandidate(filter) => {
             let ReasonText { name, text, .. } = misfit(filter, shortages, names);
             reason_text(name, format!("{text}, and nobody there may be taken"))

@@ -58,7 +58,7 @@ pub fn fence(root: Option<QueueId>, names: &Names) -> ReasonText {
 /// `1 cpu of 4 asked and 0 nvidia.com/gpu of 3 asked`. A guarantee that is overdrawn has nothing left.
 fn too_little(short: &[TooLittle], names: &Names) -> String {
     list(short.iter().map(|one| {
-        let total = format(names.resource(one.resource), one.asked);
+        let total = format(names.resource(one.resource), one.requested);
         format!("{} of {total} asked", amount(one.resource, one.left.max(0), names))
     }))
 }

@@ -195,7 +195,7 @@ fn wait_for_quota(unit: &UnitRef, reason: WaitReason, until: Option<Timestamp>, 
 
 fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
     let loaded = view.loaded();
-    if let kueue::CycleResult::Decided(outcome) = &head.verdict {
+    if let kueue::CycleResult::Decided(outcome) = &head.result {
         match (outcome, &head.assignment) {
             (Outcome::Schedule(_), Some(given)) => {
                 return HeadResult::Admit(Box::new(admission(loaded, head.workload, given)));
@@ -208,19 +208,19 @@ fn named_head(head: &CycleEntry, view: &ClusterView) -> HeadResult {
             _ => {}
         }
     }
-    let until = match &head.verdict {
+    let until = match &head.result {
         kueue::CycleResult::Decided(Outcome::Wait(Law::PreemptionDelay { until })) => Some(*until),
         _ => None,
     };
     let (name, why) = reason(loaded, head);
-    let reason = match (&head.verdict, name) {
+    let reason = match (&head.result, name) {
         (kueue::CycleResult::Skipped(skip), _) => WaitReason::of_skip(*skip),
         (kueue::CycleResult::Decided(Outcome::Wait(law) | Outcome::Unschedulable(Some(law))), Some(name)) => {
             WaitReason::of_law(law, name)
         }
         (kueue::CycleResult::Decided(_), _) => WaitReason::NoFeasiblePlan,
     };
-    let for_all = matches!(head.verdict, kueue::CycleResult::Decided(_));
+    let for_all = matches!(head.result, kueue::CycleResult::Decided(_));
     HeadResult::Wait { reason, why, until, for_all }
 }
 

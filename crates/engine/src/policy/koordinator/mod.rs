@@ -68,7 +68,7 @@ struct Search<'w, 's, 'a> {
     ask: &'a Preemptor,
     pod: PodId,
     now: Timestamp,
-    firm: NonPreemptibleUse,
+    non_preemptible: NonPreemptibleUse,
 }
 
 impl<'w, 's, 'a> Search<'w, 's, 'a> {
@@ -81,9 +81,9 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     ) -> Self {
         let zeros = vec![0; what_if.snapshot().resource_ids().len()];
         let firm = NonPreemptibleUse { used: zeros.clone(), request: zeros };
-        let mut search = Self { what_if, policy, ask, pod, now, firm };
+        let mut search = Self { what_if, policy, ask, pod, now, non_preemptible: firm };
         if let Some(queue) = search.queue() {
-            search.firm = search.firm(queue);
+            search.non_preemptible = search.non_preemptible_use(queue);
         }
         search
     }
@@ -96,11 +96,11 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         if may_run && free.len() == self.ask.members.len() {
             return Outcome::Schedule(free);
         }
-        if let Some(law) = self.may_not_trigger() {
+        if let Some(law) = self.refuses_trigger() {
             return Outcome::Unschedulable(Some(law));
         }
         self.what_if.back_to(mark);
-        if let Some(law) = self.underway() {
+        if let Some(law) = self.in_progress() {
             return Outcome::Wait(law);
         }
         if let Some(law) = self.too_few().or_else(|| self.over_limit(QuotaCheck::Trigger)) {
@@ -143,13 +143,13 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     /// (Rule 2.)
-    fn may_not_trigger(&self) -> Option<Law> {
+    fn refuses_trigger(&self) -> Option<Law> {
         let silent = self.policy.disable_default_trigger && !self.snapshot().pod(self.pod).can_preempt;
         never::refuses(self.snapshot(), self.ask).or(silent.then_some(Law::CanPreemptLabelMissing))
     }
 
     /// (Rule 12.)
-    fn underway(&mut self) -> Option<Law> {
+    fn in_progress(&mut self) -> Option<Law> {
         let own = self.snapshot().pod(self.pod).nominated;
         let given_up = own.filter(|&node| {
             fit::filter_failure(self.what_if, self.ask, self.pod, node).is_some_and(|misfit| !misfit.resolvable())
@@ -160,7 +160,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let snapshot = self.snapshot();
         let nodes: BTreeSet<NodeId> = self.ask.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
         let holds_up = |pod: PodId| {
-            let leaving = snapshot.pod(pod).leaving.is_some_and(|leaving| leaving.by_preemption);
+            let leaving = snapshot.pod(pod).terminating.is_some_and(|leaving| leaving.by_preemption);
             leaving && snapshot.pod(pod).priority < self.ask.priority && self.is_preemptible(pod)
         };
         let leaving = nodes.into_iter().flat_map(|node| snapshot.pods_on(node)).filter(|&pod| holds_up(pod)).collect();

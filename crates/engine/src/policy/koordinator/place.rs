@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Search;
-use super::quota::{over_quota, quota_misfit};
-use super::removed::{RemovedPods, Victim};
+use super::quota::{over_quota, quota_failure};
+use super::removed::{RemovedPod, RemovedPods};
 use crate::candidates::Candidate;
 use crate::decision::Plan;
 use crate::equal_cost::mark_equal_costs;
@@ -28,9 +28,9 @@ impl Search<'_, '_, '_> {
         for &pod in &self.ask.members {
             let nominated = self.snapshot().pod(pod).nominated;
             let free = nominated.filter(|&node| self.filter_failure(pod, node).is_none()).or_else(|| {
-                let unseen = looked.unseen(self.what_if, pod, nodes.len());
+                let unseen = looked.remaining(self.what_if, pod, nodes.len());
                 let at = unseen.clone().find(|&at| self.filter_failure(pod, nodes[at]).is_none());
-                looked.saw(self.what_if, pod, at.unwrap_or(unseen.end));
+                looked.advance(self.what_if, pod, at.unwrap_or(unseen.end));
                 at.map(|at| nodes[at])
             });
             if let Some(node) = free {
@@ -50,15 +50,15 @@ impl Search<'_, '_, '_> {
         let rest: Vec<PodId> =
             self.ask.members.iter().copied().filter(|pod| free.iter().all(|(placed, _)| placed != pod)).collect();
         let nodes = self.open_nodes(&rest);
-        let mut away = self.away(&nodes, &rest, recorder);
+        let mut away = self.remove_candidates(&nodes, &rest, recorder);
         let costs = if R::RECORDS { away.costs() } else { Vec::new() };
-        let found = match self.over_after(&rest) {
+        let found = match self.over_limit_without_victims(&rest) {
             Some(law) => Err(Some(law)),
             None => self.place_rest(free, &rest, &nodes, &mut away).ok_or(None),
         };
         let plan = found.map(|placement| {
             let mut reasons = Vec::new();
-            let victims = self.assign_back(&placement, away.gone, R::RECORDS.then_some(&mut reasons));
+            let victims = self.assign_back(&placement, away.removed, R::RECORDS.then_some(&mut reasons));
             recorder.victims(reasons);
             Plan::new(self.what_if.snapshot(), placement, victims)
         });
@@ -90,15 +90,15 @@ impl Search<'_, '_, '_> {
     }
 
     /// Takes away lawful victims on those nodes, and the quota's own anywhere (rule 9), as far as it matters who is away.
-    fn away<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> RemovedPods {
+    fn remove_candidates<R: Recorder>(&mut self, nodes: &[NodeId], rest: &[PodId], recorder: &mut R) -> RemovedPods {
         let snapshot = self.what_if.snapshot();
         let mut is_open = vec![false; snapshot.node_ids().len()];
         for node in nodes {
             is_open[node.index()] = true;
         }
         let own = self.queue();
-        let tight = self.tight(rest);
-        let all_matter = !self.what_if.relations().is_empty();
+        let tight = self.queues_over_limit(rest);
+        let all_matter = !self.what_if.inter_pod().is_empty();
         let mut victims = Vec::new();
         for id in (0..snapshot.n_pods()).map(PodId::new) {
             let Some(node) = snapshot.bound_node(id) else { continue };
@@ -111,9 +111,9 @@ impl Search<'_, '_, '_> {
             }
             recorder.candidate(unit);
             let matters = all_matter || pod.queue.is_some_and(|queue| tight[queue.index()]);
-            victims.push(Victim { pod: id, node, priority: pod.priority, job: pod.job, matters });
+            victims.push(RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, affects_quota: matters });
         }
-        let gone: Vec<Victim> = victims.iter().filter(|victim| victim.matters).copied().collect();
+        let gone: Vec<RemovedPod> = victims.iter().filter(|victim| victim.affects_quota).copied().collect();
         for victim in &gone {
             self.what_if.remove(victim.pod);
         }
@@ -133,13 +133,13 @@ impl Search<'_, '_, '_> {
         order.sort_unstable();
         let mut looked = SearchedUpTo::default();
         for &pod in rest {
-            let unseen = looked.unseen(self.what_if, pod, order.len());
+            let unseen = looked.remaining(self.what_if, pod, order.len());
             let at = unseen.into_iter().find(|&at| {
                 let (_, node) = order[at];
                 away.clear(self.what_if, node);
                 self.filter_failure(pod, node).is_none()
             })?;
-            looked.saw(self.what_if, pod, at);
+            looked.advance(self.what_if, pod, at);
             let (_, node) = order[at];
             self.what_if.place(pod, node);
             placement.push((pod, node));
@@ -152,11 +152,11 @@ impl Search<'_, '_, '_> {
     fn assign_back(
         &mut self,
         placement: &Placement,
-        mut gone: Vec<Victim>,
+        mut gone: Vec<RemovedPod>,
         reasons: Option<&mut Vec<VictimReason>>,
     ) -> Vec<Candidate> {
         let snapshot = self.snapshot();
-        let by_name = |victim: &Victim| {
+        let by_name = |victim: &RemovedPod| {
             let job = victim.job.map(|job| snapshot.job(job).rank);
             (Reverse(victim.priority), job, snapshot.pod(victim.pod).rank)
         };
@@ -165,17 +165,17 @@ impl Search<'_, '_, '_> {
         let own: Vec<QueueId> = self.queue().map(|queue| tree.path(queue).collect()).unwrap_or_default();
         let mut victims = Vec::new();
         let mut trial = ReprieveTrial::new(self.what_if, self.ask, placement, reasons);
-        for Victim { pod, .. } in gone {
+        for RemovedPod { pod, .. } in gone {
             let unit = trial.snapshot().unit_of(pod).expect("a victim is bound");
-            let returns = match quota_misfit(trial.snapshot(), pod, &own) {
+            let returns = match quota_failure(trial.snapshot(), pod, &own) {
                 Some(misfit) => {
                     let (asking, node) = placement[0];
-                    trial.keep(|snapshot| {
+                    trial.record(|snapshot| {
                         let shortages = match misfit {
                             FilterFailure::QueueLimit { queue, .. } => over_quota(snapshot, pod, queue),
                             _ => Vec::new(),
                         };
-                        VictimReason { unit, pod: asking, node, misfit, shortages }
+                        VictimReason { unit, pod: asking, node, failure: misfit, shortages }
                     });
                     false
                 }
@@ -195,12 +195,12 @@ impl Search<'_, '_, '_> {
 struct SearchedUpTo(BTreeMap<ShapeId, usize>);
 
 impl SearchedUpTo {
-    fn unseen(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
+    fn remaining(&self, what_if: &WhatIf<'_>, pod: PodId, n_nodes: usize) -> Range<usize> {
         self.0.get(&what_if.snapshot().pod(pod).shape).copied().unwrap_or(0)..n_nodes
     }
 
-    fn saw(&mut self, what_if: &WhatIf<'_>, pod: PodId, at: usize) {
-        if what_if.relations().is_empty() {
+    fn advance(&mut self, what_if: &WhatIf<'_>, pod: PodId, at: usize) {
+        if what_if.inter_pod().is_empty() {
             self.0.insert(what_if.snapshot().pod(pod).shape, at);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Search;
 use crate::filters::FilterFailure;
-use crate::fit::{Shortage, shortages_below_ceiling};
+use crate::fit::{Shortage, shortages_below_limit};
 use crate::ids::{PodId, QueueId, ResourceId};
 use crate::laws::Law;
 use crate::queues::UNDEFINED;
@@ -27,8 +27,8 @@ impl Search<'_, '_, '_> {
         let snapshot = self.snapshot();
         let queue = self.queue()?;
         let tree = snapshot.queues();
-        let asked = self.asked(&self.ask.members);
-        let NonPreemptibleUse { used: firm, request: firm_request } = &self.firm;
+        let asked = self.total_requests(&self.ask.members);
+        let NonPreemptibleUse { used: firm, request: firm_request } = &self.non_preemptible;
         let limits = tree.get(queue);
         let used = tree.used(queue);
         let preemptible = self.is_preemptible(self.pod);
@@ -47,33 +47,33 @@ impl Search<'_, '_, '_> {
         }
         let own = (!over.is_empty()).then_some(Law::QuotaLimit { queue, over });
         match purpose {
-            QuotaCheck::Run => own.or_else(|| self.over_above(&asked)),
+            QuotaCheck::Run => own.or_else(|| self.over_limit_of_parents(&asked)),
             QuotaCheck::Trigger => own,
         }
     }
 
     /// The quota above that the job would take over its max.
-    fn over_above(&self, asked: &[i64]) -> Option<Law> {
+    fn over_limit_of_parents(&self, asked: &[i64]) -> Option<Law> {
         let tree = self.snapshot().queues();
         let parent = tree.get(self.queue()?).parent?;
-        let (queue, _, _) = tree.over_ceiling(parent, asked)?;
-        Some(Law::QuotaLimit { queue, over: tree.all_over_ceiling(queue, asked).collect() })
+        let (queue, _, _) = tree.over_limit(parent, asked)?;
+        Some(Law::QuotaLimit { queue, over: tree.all_over_limit(queue, asked).collect() })
     }
 
     /// With all victims gone, whether the rest of the job still passes a limit. (Rule 9.)
-    pub(super) fn over_after(&self, rest: &[PodId]) -> Option<Law> {
+    pub(super) fn over_limit_without_victims(&self, rest: &[PodId]) -> Option<Law> {
         let queue = self.queue()?;
-        let asked = self.asked(rest);
+        let asked = self.total_requests(rest);
         let tree = self.snapshot().queues();
         let (ceiling, used) = (&tree.get(queue).limit, tree.used(queue));
         let own = (0..asked.len()).filter(|&at| ceiling[at] != UNDEFINED && used[at] + asked[at] > ceiling[at]);
         let over: Vec<(ResourceId, i64)> =
             own.map(|at| (ResourceId::new(at), used[at] + asked[at] - ceiling[at])).collect();
-        (!over.is_empty()).then_some(Law::QuotaLimit { queue, over }).or_else(|| self.over_above(&asked))
+        (!over.is_empty()).then_some(Law::QuotaLimit { queue, over }).or_else(|| self.over_limit_of_parents(&asked))
     }
 
     /// What these pods ask for together.
-    pub(super) fn asked(&self, pods: &[PodId]) -> Vec<i64> {
+    pub(super) fn total_requests(&self, pods: &[PodId]) -> Vec<i64> {
         let snapshot = self.snapshot();
         let mut total = vec![0; snapshot.resource_ids().len()];
         for &pod in pods {
@@ -85,9 +85,9 @@ impl Search<'_, '_, '_> {
     }
 
     /// By queue: whether its pods count in a quota of the asking pod that has no room for the rest of the job and all who run.
-    pub(super) fn tight(&self, rest: &[PodId]) -> Vec<bool> {
+    pub(super) fn queues_over_limit(&self, rest: &[PodId]) -> Vec<bool> {
         let tree = self.snapshot().queues();
-        let asked = self.asked(rest);
+        let asked = self.total_requests(rest);
         let mut tight = vec![false; tree.ids().len()];
         for id in self.queue().into_iter().flat_map(|own| tree.path(own)) {
             let (ceiling, used) = (&tree.get(id).limit, tree.used(id));
@@ -101,9 +101,12 @@ impl Search<'_, '_, '_> {
         tight
     }
 
-    pub(super) fn firm(&self, queue: QueueId) -> NonPreemptibleUse {
+    pub(super) fn non_preemptible_use(&self, queue: QueueId) -> NonPreemptibleUse {
         let snapshot = self.snapshot();
-        let mut firm = NonPreemptibleUse { used: self.firm.used.clone(), request: self.firm.request.clone() };
+        let mut firm = NonPreemptibleUse {
+            used: self.non_preemptible.used.clone(),
+            request: self.non_preemptible.request.clone(),
+        };
         for id in (0..snapshot.n_pods()).map(PodId::new) {
             let pod = snapshot.pod(id);
             if pod.queue != Some(queue) || self.is_preemptible(id) {
@@ -122,14 +125,14 @@ impl Search<'_, '_, '_> {
 
 /// Every resource of which the pod's return would pass the limit of this quota.
 pub(super) fn over_quota(snapshot: &Snapshot, pod: PodId, queue: QueueId) -> Vec<Shortage> {
-    shortages_below_ceiling(snapshot.queues(), queue, snapshot.requests(snapshot.pod(pod).shape))
+    shortages_below_limit(snapshot.queues(), queue, snapshot.requests(snapshot.pod(pod).shape))
 }
 
 /// The limit of the preemptor's quotas that the pod's return would pass.
-pub(super) fn quota_misfit(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<FilterFailure> {
+pub(super) fn quota_failure(snapshot: &Snapshot, pod: PodId, own: &[QueueId]) -> Option<FilterFailure> {
     let tree = snapshot.queues();
     let requests = snapshot.requests(snapshot.pod(pod).shape);
     let shared = tree.path(snapshot.pod(pod).queue?).find(|queue| own.contains(queue))?;
-    let (queue, resource, over) = tree.over_ceiling(shared, requests)?;
+    let (queue, resource, over) = tree.over_limit(shared, requests)?;
     Some(FilterFailure::QueueLimit { queue, resource, over })
 }

@@ -9,28 +9,28 @@ use crate::what_if::WhatIf;
 
 /// A pod that may be taken.
 #[derive(Clone, Copy)]
-pub(super) struct Victim {
+pub(super) struct RemovedPod {
     pub(super) pod: PodId,
     pub(super) node: NodeId,
     pub(super) priority: Priority,
     pub(super) job: Option<JobId>,
     /// Whether it matters to others than those who look at its node.
-    pub(super) matters: bool,
+    pub(super) affects_quota: bool,
 }
 
 /// All who may be taken. Who stands on a node that nobody looks at, and counts in no quota that is tight, would come back whatever
 /// happens: it stays where it is.
 pub(super) struct RemovedPods {
     /// By node.
-    victims: Vec<Victim>,
+    candidates: Vec<RemovedPod>,
     starts: Vec<usize>,
     cleared: Vec<bool>,
     /// Those who are off their nodes.
-    pub(super) gone: Vec<Victim>,
+    pub(super) removed: Vec<RemovedPod>,
 }
 
 impl RemovedPods {
-    pub(super) fn new(mut victims: Vec<Victim>, gone: Vec<Victim>, n_nodes: usize) -> Self {
+    pub(super) fn new(mut victims: Vec<RemovedPod>, gone: Vec<RemovedPod>, n_nodes: usize) -> Self {
         victims.sort_by_key(|victim| victim.node);
         let mut starts = vec![0; n_nodes + 1];
         for victim in &victims {
@@ -39,7 +39,7 @@ impl RemovedPods {
         for node in 0..n_nodes {
             starts[node + 1] += starts[node];
         }
-        Self { victims, starts, cleared: vec![false; n_nodes], gone }
+        Self { candidates: victims, starts, cleared: vec![false; n_nodes], removed: gone }
     }
 
     /// Takes all off a node.
@@ -47,10 +47,10 @@ impl RemovedPods {
         if std::mem::replace(&mut self.cleared[node.index()], true) {
             return;
         }
-        for victim in &self.victims[self.starts[node.index()]..self.starts[node.index() + 1]] {
-            if !victim.matters {
+        for victim in &self.candidates[self.starts[node.index()]..self.starts[node.index() + 1]] {
+            if !victim.affects_quota {
                 what_if.remove(victim.pod);
-                self.gone.push(*victim);
+                self.removed.push(*victim);
             }
         }
     }
@@ -58,14 +58,14 @@ impl RemovedPods {
     /// By node: the sum over the distinct jobs of its potential victims of the rank of their priority; a pod of no job is a job.
     /// (Rule 10.)
     pub(super) fn costs(&self) -> Vec<usize> {
-        let priorities: BTreeSet<Priority> = self.victims.iter().map(|victim| victim.priority).collect();
+        let priorities: BTreeSet<Priority> = self.candidates.iter().map(|victim| victim.priority).collect();
         let priorities: Vec<Priority> = priorities.into_iter().collect();
-        let rank = |victim: &Victim| priorities.partition_point(|&priority| priority < victim.priority);
+        let rank = |victim: &RemovedPod| priorities.partition_point(|&priority| priority < victim.priority);
         let mut jobs: Vec<(JobId, usize)> = Vec::new();
         let mut cost = |at: Range<usize>| {
             jobs.clear();
             let mut sum = 0;
-            for victim in &self.victims[at] {
+            for victim in &self.candidates[at] {
                 match victim.job {
                     Some(job) => jobs.push((job, rank(victim))),
                     None => sum += rank(victim),

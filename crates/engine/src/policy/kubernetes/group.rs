@@ -18,7 +18,7 @@ impl NodeFilterFailure {
         let on = |&node: &NodeId| {
             let misfit = fit::filter_failure(what_if, ask, pod, node)?;
             let shortages = fit::shortages_where_refused(what_if, ask, pod, node, misfit);
-            Some(Self { node, misfit, shortages })
+            Some(Self { node, failure: misfit, shortages })
         };
         nodes.iter().filter_map(on).collect()
     }
@@ -129,7 +129,7 @@ impl<'s> Search<'_, 's, '_> {
         let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.ask, pod, &domain.nodes);
         let misfits = unplaced.map(on_each).unwrap_or_default();
         self.what_if.back_to(mark);
-        TooFew { placed: placement.len(), unplaced, misfits }
+        TooFew { placed: placement.len(), unplaced, failures: misfits }
     }
 
     /// The budget violations that the placement lets stay.

@@ -5,7 +5,7 @@ use crate::laws::{Law, Mismatch};
 use crate::snapshot::Snapshot;
 
 pub(super) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let PreemptorId::Group(group) = ask.preemptor else {
+    let PreemptorId::Group(group) = ask.id else {
         return None;
     };
     let group = snapshot.group(group);

@@ -91,7 +91,7 @@ fn take_all_then_reprieve<R: Recorder>(
             _ => Outcome::Unschedulable(Some(law)),
         };
     }
-    let plan = match ask.preemptor {
+    let plan = match ask.id {
         PreemptorId::Pod(pod) => pod::best(what_if, ask, pod, now, recorder),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => group::best(what_if, policy, ask, domains, now, recorder),
     };
@@ -104,7 +104,7 @@ fn take_all_then_reprieve<R: Recorder>(
 
 /// The placement with no victim, if there is one. Of several domains the one that takes most members.
 fn fits(what_if: &mut WhatIf<'_>, ask: &Preemptor, domains: &[Domain]) -> Option<Placement> {
-    match ask.preemptor {
+    match ask.id {
         PreemptorId::Pod(pod) => pod::free_node(what_if, ask, pod).map(|node| vec![(pod, node)]),
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             let mut best: Option<Placement> = None;
@@ -134,7 +134,7 @@ fn report_decisive<R: Recorder>(
         return;
     };
     let snapshot = what_if.snapshot();
-    let domains = match ask.preemptor {
+    let domains = match ask.id {
         PreemptorId::Pod(_) => &[],
         PreemptorId::Group(_) | PreemptorId::Workload(_) => {
             // A candidate anywhere in a domain uses up disruption budgets of the others.
@@ -142,7 +142,7 @@ fn report_decisive<R: Recorder>(
             domains
         }
     };
-    let nodes: Vec<NodeId> = match (outcome, ask.preemptor) {
+    let nodes: Vec<NodeId> = match (outcome, ask.id) {
         (Outcome::Preempt(plan), _) => {
             let placed = plan.placement.iter().map(|&(_, node)| node);
             placed.chain(decisive::nominated(snapshot, ask)).collect()

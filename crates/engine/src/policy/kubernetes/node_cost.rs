@@ -15,11 +15,11 @@ pub(super) struct NodeCost {
     resources: [usize; MAX_RESOURCES],
     wants: [i64; MAX_RESOURCES],
     /// By shape: what a pod of it takes; empty where there are so many shapes that it does not pay.
-    takes: Vec<[i64; MAX_RESOURCES]>,
+    requests_by_shape: Vec<[i64; MAX_RESOURCES]>,
 }
 
 /// For how many shapes what they take is worked out beforehand, at most.
-const MOST_SHAPES: usize = 1024;
+const MAX_PRECOMPUTED_SHAPES: usize = 1024;
 
 impl NodeCost {
     /// `None` where the pod asks for more resources than there are lanes.
@@ -32,18 +32,19 @@ impl NodeCost {
             wants[lane] = request;
         }
         let n_shapes = snapshot.n_shapes();
-        let worth = if n_shapes <= MOST_SHAPES { n_shapes } else { 0 };
-        let mut arithmetic = Self { resources, wants, takes: Vec::new() };
-        arithmetic.takes = (0..worth).map(|shape| arithmetic.looked_up(snapshot, ShapeId::new(shape))).collect();
+        let worth = if n_shapes <= MAX_PRECOMPUTED_SHAPES { n_shapes } else { 0 };
+        let mut arithmetic = Self { resources, wants, requests_by_shape: Vec::new() };
+        arithmetic.requests_by_shape =
+            (0..worth).map(|shape| arithmetic.read_requests(snapshot, ShapeId::new(shape))).collect();
         Some(arithmetic)
     }
 
     #[inline]
-    fn takes(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
-        self.takes.get(shape.index()).copied().unwrap_or_else(|| self.looked_up(snapshot, shape))
+    fn requests(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
+        self.requests_by_shape.get(shape.index()).copied().unwrap_or_else(|| self.read_requests(snapshot, shape))
     }
 
-    fn looked_up(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
+    fn read_requests(&self, snapshot: &Snapshot, shape: ShapeId) -> [i64; MAX_RESOURCES] {
         let requests = snapshot.requests(shape);
         std::array::from_fn(|lane| if self.wants[lane] > 0 { requests[self.resources[lane]] } else { 0 })
     }
@@ -60,7 +61,7 @@ impl NodeCost {
         }
         if !snapshot.nominees(node).is_empty() {
             for nominee in ask.competing_nominees(snapshot, node) {
-                let takes = self.takes(snapshot, snapshot.pod(nominee).shape);
+                let takes = self.requests(snapshot, snapshot.pod(nominee).shape);
                 slack = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             }
         }
@@ -95,7 +96,7 @@ impl NodeCost {
                 );
         } else {
             for slot in lower {
-                let takes = self.takes(snapshot, slot.shape);
+                let takes = self.requests(snapshot, slot.shape);
                 slack = std::array::from_fn(|lane| slack[lane] + takes[lane]);
             }
         }
@@ -104,7 +105,7 @@ impl NodeCost {
         }
         let mut cost = Cost::NOTHING;
         for slot in lower {
-            let takes = self.takes(snapshot, slot.shape);
+            let takes = self.requests(snapshot, slot.shape);
             let left: [i64; MAX_RESOURCES] = std::array::from_fn(|lane| slack[lane] - takes[lane]);
             if left.iter().fold(0, |sign, left| sign | left) >= 0 {
                 slack = left;

@@ -30,14 +30,14 @@ pub(super) fn best<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Option<Plan> {
-    let arithmetic = NodeCost::new(what_if.snapshot(), pod).filter(|_| what_if.relations().is_empty());
+    let arithmetic = NodeCost::new(what_if.snapshot(), pod).filter(|_| what_if.inter_pod().is_empty());
     let arithmetic = arithmetic.filter(|_| !R::RECORDS); // it gives a cost, and no reason
     let mut best: Option<(Cost, NodeId)> = None;
     for node in what_if.snapshot().node_ids() {
         let snapshot = what_if.snapshot();
         let cost = match &arithmetic {
             Some(arithmetic) if snapshot.has_only_single_pod_units(node) => {
-                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MOST);
+                let bound = best.map(|(cost, _)| cost).filter(|cost| cost.violations == 0).unwrap_or(Cost::MAX);
                 let cost = arithmetic.cost(snapshot, ask, node, &bound);
                 cost.filter(|_| ask.node_failure(snapshot, pod, node).is_none())
             }
@@ -84,7 +84,7 @@ fn plan<R: Recorder>(
     };
     let before = fit::filter_failure(what_if, ask, pod, node);
     if let Some(misfit) = before.filter(|misfit| !misfit.resolvable()) {
-        return Err(refused(what_if, misfit, NodeRefusal::Misfit));
+        return Err(refused(what_if, misfit, NodeRefusal::FilterFailed));
     }
     if let Some(law) = closed(what_if.snapshot(), ask, node, recorder) {
         return Err(NodeRefusal::Law(law).into());
@@ -94,7 +94,7 @@ fn plan<R: Recorder>(
         return Err(refused(what_if, misfit, NodeRefusal::NoCandidate));
     }
     let mark = what_if.mark();
-    let elsewhere_matters = !what_if.relations().is_empty();
+    let elsewhere_matters = !what_if.inter_pod().is_empty();
     for candidate in &candidates {
         for at in 0..what_if.snapshot().unit(candidate.unit).pods.len() {
             let pod = what_if.snapshot().unit(candidate.unit).pods[at];
@@ -104,7 +104,7 @@ fn plan<R: Recorder>(
         }
     }
     if let Some(misfit) = fit::filter_failure(what_if, ask, pod, node) {
-        let refused = refused(what_if, misfit, NodeRefusal::Misfit);
+        let refused = refused(what_if, misfit, NodeRefusal::FilterFailed);
         what_if.back_to(mark);
         return Err(refused);
     }

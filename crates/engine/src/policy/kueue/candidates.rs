@@ -13,7 +13,7 @@ pub(super) struct QueueCandidates<'a> {
     pub queue: QueueId,
     workloads: Cow<'a, [WorkloadId]>,
     /// The highest priority that may be taken.
-    reach: i64,
+    max_priority: i64,
     /// Where the first candidate stands.
     pub first: usize,
 }
@@ -21,14 +21,14 @@ pub(super) struct QueueCandidates<'a> {
 impl<'a> QueueCandidates<'a> {
     /// `None` where nobody may be taken.
     pub fn new(search: &Search<'_>, quota: &QuotaUsage<'a>, queue: QueueId) -> Option<Self> {
-        let reach = search.reach(queue)?;
+        let reach = search.max_victim_priority(queue)?;
         let kept = quota.workloads_of(queue);
-        let mut lane = Self { queue, workloads: Cow::Borrowed(kept), reach, first: 0 };
+        let mut lane = Self { queue, workloads: Cow::Borrowed(kept), max_priority: reach, first: 0 };
         let is_kept_order = search.rules().sorting == Sorting::default() && search.preferred.is_empty();
         if !is_kept_order || quota.rules.has_milestones[queue.index()] {
             let mut sorted: Vec<WorkloadId> = kept.iter().copied().filter(|&id| search.may_take(queue, id)).collect();
             sorted.sort_by_cached_key(|&id| search.order(id));
-            lane = Self { workloads: Cow::Owned(sorted), reach: i64::MAX, ..lane };
+            lane = Self { workloads: Cow::Owned(sorted), max_priority: i64::MAX, ..lane };
         }
         lane.first = lane.next(search, 0)?;
         Some(lane)
@@ -47,7 +47,7 @@ impl<'a> QueueCandidates<'a> {
     pub fn next(&self, search: &Search<'_>, from: usize) -> Option<usize> {
         for (at, &id) in self.workloads.iter().enumerate().skip(from) {
             let workload = search.snapshot.workload(id);
-            if i64::from(workload.priority.0) > self.reach {
+            if i64::from(workload.priority.0) > self.max_priority {
                 debug_assert!(search.priority_law(self.queue, workload).is_some(), "{id:?} may be taken");
                 if workload.admission.as_ref().is_some_and(|admission| admission.evicted) {
                     continue;
@@ -64,12 +64,12 @@ impl<'a> QueueCandidates<'a> {
 
 impl Search<'_> {
     /// The highest priority that may be taken in a queue, the own or another; `None` where nobody may be.
-    fn reach(&self, queue: QueueId) -> Option<i64> {
+    fn max_victim_priority(&self, queue: QueueId) -> Option<i64> {
         let rules = self.rules();
         if queue == self.queue {
-            own_reach(rules.within, self.workload.priority)
+            own_queue_max_priority(rules.within, self.workload.priority)
         } else {
-            reclaim_reach(rules.reclaim, self.workload.priority)
+            reclaim_max_priority(rules.reclaim, self.workload.priority)
         }
     }
 
@@ -79,7 +79,7 @@ impl Search<'_> {
     }
 }
 
-fn own_reach(within: WithinClusterQueue, preemptor: Priority) -> Option<i64> {
+fn own_queue_max_priority(within: WithinClusterQueue, preemptor: Priority) -> Option<i64> {
     match within {
         WithinClusterQueue::Never => None,
         WithinClusterQueue::LowerPriority => Some(i64::from(preemptor.0) - 1),
@@ -87,7 +87,7 @@ fn own_reach(within: WithinClusterQueue, preemptor: Priority) -> Option<i64> {
     }
 }
 
-fn reclaim_reach(reclaim: ReclaimWithinCohort, preemptor: Priority) -> Option<i64> {
+fn reclaim_max_priority(reclaim: ReclaimWithinCohort, preemptor: Priority) -> Option<i64> {
     match reclaim {
         ReclaimWithinCohort::Never => None,
         ReclaimWithinCohort::LowerPriority => Some(i64::from(preemptor.0) - 1),
@@ -145,11 +145,11 @@ mod tests {
                 WithinClusterQueue::LowerOrNewerEqualPriority,
             ] {
                 let law = own_queue_law(within, &preemptor, &candidate);
-                check(own_reach(within, preemptor.priority), law, &candidate);
+                check(own_queue_max_priority(within, preemptor.priority), law, &candidate);
             }
             for reclaim in [ReclaimWithinCohort::Never, ReclaimWithinCohort::LowerPriority, ReclaimWithinCohort::Any] {
                 let law = reclaim_law(reclaim, &preemptor, &candidate);
-                check(reclaim_reach(reclaim, preemptor.priority), law, &candidate);
+                check(reclaim_max_priority(reclaim, preemptor.priority), law, &candidate);
             }
         }
     }

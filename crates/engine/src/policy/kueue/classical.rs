@@ -30,7 +30,7 @@ pub(super) fn victims<R: Recorder>(
     requests: &[(FlavorResourceId, i64)],
     recorder: &mut R,
 ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
-    let lanes = lanes(search, quota, requests);
+    let lanes = candidate_queues(search, quota, requests);
     if lanes.is_empty() {
         search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
         return None;
@@ -38,7 +38,7 @@ pub(super) fn victims<R: Recorder>(
     let never = search.rules().borrow == BorrowWithinCohort::Never;
     let elsewhere = lanes.iter().any(|(kind, _)| *kind != CandidateClass::Own);
     let advantage = lanes.iter().any(|(kind, _)| *kind == CandidateClass::Advantage);
-    let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.quota(search.queue, cell));
+    let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.nominal(search.queue, cell));
     let passes: &[bool] = if !elsewhere || never && full {
         &[true]
     } else if never && !advantage {
@@ -49,7 +49,7 @@ pub(super) fn victims<R: Recorder>(
     let before = recorder.clone();
     passes.iter().enumerate().find_map(|(at, &may_borrow)| {
         let mut reasons = before.clone();
-        let pass = TakePass { search, lanes: &lanes, requests, may_borrow };
+        let pass = TakePass { search, queues: &lanes, requests, may_borrow };
         let victims = pass.run(quota, &mut reasons);
         if at == 0 || victims.is_some() {
             *recorder = reasons;
@@ -61,7 +61,7 @@ pub(super) fn victims<R: Recorder>(
 /// One walk over the candidates.
 struct TakePass<'p, 'a> {
     search: &'p Search<'a>,
-    lanes: &'p [(CandidateClass, QueueCandidates<'a>)],
+    queues: &'p [(CandidateClass, QueueCandidates<'a>)],
     requests: &'p [(FlavorResourceId, i64)],
     may_borrow: bool,
 }
@@ -72,10 +72,10 @@ struct TakePass<'p, 'a> {
 struct NextCandidate {
     not_evicted: bool,
     not_preferred: bool,
-    kind: CandidateClass,
+    class: CandidateClass,
     order: Order,
-    lane: usize,
-    at: usize,
+    queue: usize,
+    index: usize,
 }
 
 impl TakePass<'_, '_> {
@@ -86,21 +86,21 @@ impl TakePass<'_, '_> {
     ) -> Option<Vec<(WorkloadId, PreemptionReason)>> {
         let (search, requests) = (self.search, self.requests);
         let claim = |queue: QueueId| {
-            let lane = self.lanes.iter().find(|(_, lane)| lane.queue == queue);
+            let lane = self.queues.iter().find(|(_, lane)| lane.queue == queue);
             lane.map_or(Claim::Reclaim, |(kind, _)| self.claim(*kind))
         };
         search.report_spared_in_tree(quota, claim, recorder);
-        let first = |lane: usize| self.next(lane, self.lanes[lane].1.first).map(Reverse);
-        let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.lanes.len()).filter_map(first).collect();
+        let first = |lane: usize| self.next(lane, self.queues[lane].1.first).map(Reverse);
+        let mut nexts: BinaryHeap<Reverse<NextCandidate>> = (0..self.queues.len()).filter_map(first).collect();
         let mut taken: Vec<(WorkloadId, PreemptionReason)> = Vec::new();
-        while let Some(Reverse(NextCandidate { kind, lane, at, .. })) = nexts.pop() {
-            let (claim, candidates) = (self.claim(kind), &self.lanes[lane].1);
+        while let Some(Reverse(NextCandidate { class: kind, queue: lane, index: at, .. })) = nexts.pop() {
+            let (claim, candidates) = (self.claim(kind), &self.queues[lane].1);
             if kind != CandidateClass::Own && search.queue_law(quota, candidates.queue, claim).is_some() {
                 search.report_spared(quota, candidates.rest(at), claim, recorder);
                 continue; // nor will the queue borrow again for the workloads behind this one
             }
             let workload = candidates.at(at);
-            let ground = search.ground(candidates.queue, search.snapshot.workload(workload), claim);
+            let ground = search.reason(candidates.queue, search.snapshot.workload(workload), claim);
             debug_assert_eq!(search.eligibility(quota, workload, claim), Ok(ground));
             search.report_candidate(workload, recorder);
             quota.take(workload);
@@ -119,7 +119,7 @@ impl TakePass<'_, '_> {
 
     /// The first of a lane, at this place or behind it, that this pass may take.
     fn next(&self, lane: usize, from: usize) -> Option<NextCandidate> {
-        let (kind, candidates) = &self.lanes[lane];
+        let (kind, candidates) = &self.queues[lane];
         let only_low = self.claim(*kind) == Claim::Borrowing;
         if only_low && self.search.rules().borrow == BorrowWithinCohort::Never {
             return None;
@@ -130,7 +130,14 @@ impl TakePass<'_, '_> {
             at = candidates.next(self.search, at + 1)?;
         }
         let order = self.search.order(candidates.at(at));
-        Some(NextCandidate { not_evicted: order.0, not_preferred: order.1, kind: *kind, order, lane, at })
+        Some(NextCandidate {
+            not_evicted: order.0,
+            not_preferred: order.1,
+            class: *kind,
+            order,
+            queue: lane,
+            index: at,
+        })
     }
 
     /// How candidates of a kind are claimed in this pass.
@@ -145,7 +152,7 @@ impl TakePass<'_, '_> {
 
 /// The queues that have candidates: the own, then, climbing from it to the root, under each ancestor those that are not under the one
 /// before.
-fn lanes<'a>(
+fn candidate_queues<'a>(
     search: &Search<'_>,
     quota: &QuotaUsage<'a>,
     requests: &[(FlavorResourceId, i64)],
@@ -157,7 +164,7 @@ fn lanes<'a>(
         return lanes;
     }
     let fits = |id: QueueId, rest: &[(FlavorResourceId, i64)]| {
-        rest.iter().all(|&(cell, amount)| quota.used(id, cell) + amount <= quota.quota(id, cell))
+        rest.iter().all(|&(cell, amount)| quota.used(id, cell) + amount <= quota.nominal(id, cell))
     };
     let mut rest = requests.to_vec();
     let mut advantage = fits(search.queue, &rest);

@@ -25,7 +25,7 @@ pub struct CycleEntry {
     /// The workload.
     pub workload: WorkloadId,
     /// What comes of it.
-    pub verdict: CycleResult,
+    pub result: CycleResult,
     /// What it is given, or will be once its victims are gone; `None` where it gets nothing in this cycle.
     pub assignment: Option<Assignment>,
 }
@@ -72,25 +72,26 @@ pub fn run_cycle_with_progress(
     now: Timestamp,
     note: &mut dyn FnMut(WorkloadId),
 ) -> Vec<CycleEntry> {
-    let mut ground = joint::ground(snapshot, policy);
+    let mut ground = joint::scratch_snapshot(snapshot, policy);
     let mut quota = QuotaUsage::new(snapshot);
     let mut heads = heads(&mut quota, policy, pending, now, ground.as_mut(), note);
     heads.sort_by_key(|head| {
-        let borrowing = head.nomination.asks.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
+        let borrowing = head.decision.requested.as_ref().map_or(usize::MAX, |asks| asks.borrowing);
         (borrowing, snapshot.workload(head.workload).queue_order())
     });
-    let mut room = CycleState { quota, ground, stopped: BTreeMap::new(), taken: BTreeMap::new(), note };
+    let mut room =
+        CycleState { quota, nodes: ground, borrowing_stopped_by: BTreeMap::new(), victim_of: BTreeMap::new(), note };
     if policy.fair_sharing.is_none() {
         return heads.into_iter().map(|head| room.consider(head)).collect();
     }
-    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| room.holds(head));
+    let (contenders, others): (Vec<Head>, Vec<Head>) = heads.into_iter().partition(|head| room.reserves_quota(head));
     let mut turns = FairOrder::new(&mut room.quota, contenders);
     let mut considered = Vec::new();
     while let Some(head) = turns.next(&room.quota) {
-        let victims = head.nomination.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
+        let victims = head.decision.victims.iter().filter_map(|&victim| snapshot.workload(victim).queue);
         let queues: Vec<QueueId> = victims.chain([head.queue]).collect();
         considered.push(room.consider(head));
-        turns.changed(&mut room.quota, &queues);
+        turns.update_shares(&mut room.quota, &queues);
     }
     considered.extend(others.into_iter().map(|head| room.consider(head)));
     considered
@@ -99,22 +100,22 @@ pub fn run_cycle_with_progress(
 pub(super) struct Head {
     pub workload: WorkloadId,
     pub queue: QueueId,
-    pub nomination: HeadDecision,
+    pub decision: HeadDecision,
 }
 
 impl Head {
-    fn gets(&self) -> bool {
-        matches!(self.nomination.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
+    fn is_admissible(&self) -> bool {
+        matches!(self.decision.outcome, Outcome::Schedule(_) | Outcome::Preempt(_))
     }
 
     /// Whether no quota would help it: then it holds up nothing behind it.
     fn is_obstructed(&self) -> bool {
-        matches!(&self.nomination.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle())
+        matches!(&self.decision.outcome, Outcome::Unschedulable(Some(law)) if law.is_obstacle())
     }
 
     /// Whether it has only to wait for pods that leave for it. What they left must not go to others: it would have to preempt again.
     fn is_awaited(&self) -> bool {
-        matches!(self.nomination.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
+        matches!(self.decision.outcome, Outcome::Wait(Law::PreemptionInProgress { .. }))
     }
 }
 
@@ -142,8 +143,8 @@ fn heads(
         for workload in workloads {
             note(workload);
             let nomination = HeadDecision::new(quota, policy, workload, now, ground.as_deref_mut(), &mut NoRecorder);
-            let head = Head { workload, queue, nomination };
-            let found = head.gets() || head.is_awaited();
+            let head = Head { workload, queue, decision: nomination };
+            let found = head.is_admissible() || head.is_awaited();
             let is_strict = snapshot.quota_rules().queues[queue.index()].queueing == QueueingStrategy::StrictFifo;
             let may_block = snapshot.workload(workload).namespace_fits && !head.is_obstructed();
             heads.push(head);
@@ -160,40 +161,40 @@ struct CycleState<'a> {
     /// With the victims gone, and with what was given or is kept for somebody.
     quota: QuotaUsage<'a>,
     /// The nodes in the same way, where they play a part.
-    ground: Option<Snapshot>,
+    nodes: Option<Snapshot>,
     /// By cohort, that at the root: who stopped its borrowing.
-    stopped: BTreeMap<QueueId, WorkloadId>,
+    borrowing_stopped_by: BTreeMap<QueueId, WorkloadId>,
     /// By victim: for whom it is preempted.
-    taken: BTreeMap<WorkloadId, WorkloadId>,
+    victim_of: BTreeMap<WorkloadId, WorkloadId>,
     note: &'a mut dyn FnMut(WorkloadId),
 }
 
 impl CycleState<'_> {
     /// Whether a head takes or keeps anything from those behind it.
-    fn holds(&self, head: &Head) -> bool {
+    fn reserves_quota(&self, head: &Head) -> bool {
         let blocks = self.quota.rules.queues[head.queue.index()].queueing == QueueingStrategy::StrictFifo;
-        head.nomination.asks.is_some() && (head.gets() || head.is_awaited() || blocks)
+        head.decision.requested.is_some() && (head.is_admissible() || head.is_awaited() || blocks)
     }
 
     fn consider(&mut self, head: Head) -> CycleEntry {
         (self.note)(head.workload);
-        let (gets, holds) = (head.gets(), self.holds(&head));
-        let Head { workload, queue, mut nomination } = head;
-        let Some(asks) = nomination.asks.as_ref().filter(|_| holds) else {
+        let (gets, holds) = (head.is_admissible(), self.reserves_quota(&head));
+        let Head { workload, queue, decision: mut nomination } = head;
+        let Some(asks) = nomination.requested.as_ref().filter(|_| holds) else {
             return decided(workload, nomination);
         };
         let root = self.quota.tree.root(queue);
         if asks.borrowing == 0 {
-            self.stopped.entry(root).or_insert(workload);
-        } else if let (Some(&by), true) = (self.stopped.get(&root), gets) {
+            self.borrowing_stopped_by.entry(root).or_insert(workload);
+        } else if let (Some(&by), true) = (self.borrowing_stopped_by.get(&root), gets) {
             return skipped(workload, SkipReason::BorrowingBlocked { by });
         }
         if !gets {
             self.keep(queue, asks);
-            self.occupy(&[], &nomination.later);
+            self.occupy(&[], &nomination.reserved_placement);
             return decided(workload, nomination);
         }
-        let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.taken.get(victim)?)));
+        let taken = nomination.victims.iter().find_map(|victim| Some((*victim, *self.victim_of.get(victim)?)));
         if let Some((victim, by)) = taken {
             return skipped(workload, SkipReason::VictimTaken { by, victim });
         }
@@ -214,20 +215,20 @@ impl CycleState<'_> {
             Outcome::Preempt(plan) => plan.placement = places,
             Outcome::Wait(_) | Outcome::Unschedulable(_) => {}
         }
-        self.taken.extend(nomination.victims.iter().map(|&victim| (victim, workload)));
+        self.victim_of.extend(nomination.victims.iter().map(|&victim| (victim, workload)));
         decided(workload, nomination)
     }
 
     /// Where its pods go beside those of the heads before it; nowhere, where nodes play no part.
     fn places(&mut self, workload: WorkloadId, victims: &[WorkloadId], asks: &Assignment) -> Option<Placement> {
-        match &mut self.ground {
+        match &mut self.nodes {
             None => Some(Placement::new()),
             Some(ground) => Nodes::new(ground, workload, asks).placement(victims),
         }
     }
 
     fn occupy(&mut self, victims: &[WorkloadId], places: &Placement) {
-        let Some(ground) = &mut self.ground else {
+        let Some(ground) = &mut self.nodes else {
             return;
         };
         let gone: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(ground, victim)).collect();
@@ -250,9 +251,9 @@ impl CycleState<'_> {
 
 fn decided(workload: WorkloadId, nomination: HeadDecision) -> CycleEntry {
     let Decision { outcome, assignment } = nomination.into_decision();
-    CycleEntry { workload, verdict: CycleResult::Decided(outcome), assignment }
+    CycleEntry { workload, result: CycleResult::Decided(outcome), assignment }
 }
 
 fn skipped(workload: WorkloadId, skip: SkipReason) -> CycleEntry {
-    CycleEntry { workload, verdict: CycleResult::Skipped(skip), assignment: None }
+    CycleEntry { workload, result: CycleResult::Skipped(skip), assignment: None }
 }

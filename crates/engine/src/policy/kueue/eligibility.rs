@@ -49,12 +49,12 @@ impl Search<'_> {
                 Claim::Reclaim | Claim::WithoutBorrowing | Claim::FairReclaim => None,
             });
         }
-        law.map_or_else(|| Ok(self.ground(queue, candidate, claim)), Err)
+        law.map_or_else(|| Ok(self.reason(queue, candidate, claim)), Err)
     }
 
     /// The ground on which a workload that no law spares is preempted.
     #[inline]
-    pub(super) fn ground(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> PreemptionReason {
+    pub(super) fn reason(&self, queue: QueueId, candidate: &Workload, claim: Claim) -> PreemptionReason {
         match claim {
             _ if queue == self.queue => PreemptionReason::InClusterQueue,
             Claim::FairShare(_) => PreemptionReason::InCohortFairSharing,

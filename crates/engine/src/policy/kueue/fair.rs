@@ -56,13 +56,13 @@ pub(super) fn victims<R: Recorder>(
     let n_taken = taken.len();
     let victims = give_back(quota, taken, |quota, gone| search.fits(quota, gone, requests, true));
     quota.put_back_all(&victims);
-    let stands = victims.len() == n_taken || tournament.stands(quota, strategies, &victims);
+    let stands = victims.len() == n_taken || tournament.shares_allow_all(quota, strategies, &victims);
     stands.then_some(victims)
 }
 
 /// Where the tournament is held.
 struct Bracket<'a> {
-    lanes: Vec<QueueCandidates<'a>>,
+    candidates: Vec<QueueCandidates<'a>>,
     /// By cohort: the cohorts in it that are in play.
     cohorts: BTreeMap<QueueId, Vec<QueueId>>,
     /// By cohort: the queues in it that have candidates.
@@ -74,8 +74,8 @@ struct Bracket<'a> {
 struct Entrant {
     share: Share,
     order: Reverse<Order>,
-    lane: usize,
-    at: usize,
+    queue: usize,
+    index: usize,
 }
 
 struct Tournament<'t, 'a, R> {
@@ -87,15 +87,15 @@ struct Tournament<'t, 'a, R> {
 
 impl<R: Recorder> Tournament<'_, '_, R> {
     fn run(&mut self, quota: &mut QuotaUsage<'_>, strategies: &FairSharing) -> bool {
-        let mut field = self.field(quota);
-        let is_in_play = |queue: QueueId| field.lanes.iter().any(|lane| lane.queue == queue);
+        let mut field = self.bracket(quota);
+        let is_in_play = |queue: QueueId| field.candidates.iter().any(|lane| lane.queue == queue);
         let claim = |queue: QueueId| if is_in_play(queue) { Claim::FairReclaim } else { Claim::Reclaim };
         self.search.report_spared_in_tree(quota, claim, self.recorder);
         let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
             return true;
         };
-        for Entrant { lane, at, .. } in field.queues.values().flatten() {
-            self.search.report_spared(quota, field.lanes[*lane].rest(*at), Claim::FairReclaim, self.recorder);
+        for Entrant { queue: lane, index: at, .. } in field.queues.values().flatten() {
+            self.search.report_spared(quota, field.candidates[*lane].rest(*at), Claim::FairReclaim, self.recorder);
         }
         let Some(second) = strategies.second else {
             return false;
@@ -103,7 +103,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         field.queues.clear();
         for (lane, at) in failed {
             if !self.enter(quota, &mut field, lane, at) {
-                let workload = field.lanes[lane].at(at);
+                let workload = field.candidates[lane].at(at);
                 self.search.report_spared(quota, &[workload], Claim::FairReclaim, self.recorder);
             }
         }
@@ -111,10 +111,10 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     }
 
     /// The preemptor's own queue, and those that use more than their own of something contested.
-    fn field<'q>(&self, quota: &QuotaUsage<'q>) -> Bracket<'q> {
+    fn bracket<'q>(&self, quota: &QuotaUsage<'q>) -> Bracket<'q> {
         let search = self.search;
         let root = quota.tree.root(search.queue);
-        let mut field = Bracket { lanes: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
+        let mut field = Bracket { candidates: Vec::new(), cohorts: BTreeMap::new(), queues: BTreeMap::new() };
         let mut open = vec![root];
         while let Some(id) = open.pop() {
             for &child in quota.children(id) {
@@ -127,8 +127,8 @@ impl<R: Recorder> Tournament<'_, '_, R> {
                     let Some(lane) = QueueCandidates::new(search, quota, child) else {
                         continue;
                     };
-                    let (at, first) = (field.lanes.len(), lane.first);
-                    field.lanes.push(lane);
+                    let (at, first) = (field.candidates.len(), lane.first);
+                    field.candidates.push(lane);
                     self.enter(quota, &mut field, at, first);
                 }
             }
@@ -142,11 +142,16 @@ impl<R: Recorder> Tournament<'_, '_, R> {
 
     /// A queue takes part with its candidate at this place, unless it borrows nothing and is not the preemptor's. Returns whether it does.
     fn enter(&self, quota: &QuotaUsage<'_>, field: &mut Bracket<'_>, lane: usize, at: usize) -> bool {
-        let queue = field.lanes[lane].queue;
+        let queue = field.candidates[lane].queue;
         let enters = quota.is_borrowing(queue) || queue == self.search.queue;
         if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
-            let order = Reverse(self.search.order(field.lanes[lane].at(at)));
-            field.queues.entry(cohort).or_default().push(Entrant { share: share(quota, queue), order, lane, at });
+            let order = Reverse(self.search.order(field.candidates[lane].at(at)));
+            field.queues.entry(cohort).or_default().push(Entrant {
+                share: share(quota, queue),
+                order,
+                queue: lane,
+                index: at,
+            });
         }
         enters
     }
@@ -166,11 +171,11 @@ impl<R: Recorder> Tournament<'_, '_, R> {
             Claim::FairShare(strategy)
         };
         while let Some((lane, at)) = self.next(quota, field) {
-            let target = field.lanes[lane].queue;
+            let target = field.candidates[lane].queue;
             let mut next = Some(at);
             while let Some(at) = next {
-                let workload = field.lanes[lane].at(at);
-                next = field.lanes[lane].next(self.search, at + 1);
+                let workload = field.candidates[lane].at(at);
+                next = field.candidates[lane].next(self.search, at + 1);
                 let compares = target != self.search.queue && claim != Claim::FairReclaim;
                 if compares && !self.shares_allow(quota, workload, strategy) {
                     failed.entry(lane).or_insert(at);
@@ -184,7 +189,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
             if let Some(at) = next
                 && !self.enter(quota, field, lane, at)
             {
-                self.search.report_spared(quota, field.lanes[lane].rest(at), Claim::FairReclaim, self.recorder);
+                self.search.report_spared(quota, field.candidates[lane].rest(at), Claim::FairReclaim, self.recorder);
             }
         }
         Some(failed)
@@ -193,7 +198,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Every queue has one candidate.
     fn second_round(&mut self, quota: &mut QuotaUsage<'_>, field: &mut Bracket<'_>, strategy: Strategy) -> bool {
         while let Some((lane, at)) = self.next(quota, field) {
-            let workload = field.lanes[lane].at(at);
+            let workload = field.candidates[lane].at(at);
             let allowed = self.shares_allow(quota, workload, strategy);
             if allowed && self.take(quota, workload, Claim::FairShare(strategy)) {
                 return true;
@@ -205,7 +210,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Whether everybody who goes by share would go even if those who were given back had never been taken. Whoever goes at home lowers
     /// the preemptor's share; when it stays after all, the share is larger, and who went for it could take its place back in
     /// the same way, for ever.
-    fn stands(
+    fn shares_allow_all(
         &self,
         quota: &mut QuotaUsage<'_>,
         strategies: &FairSharing,
@@ -240,7 +245,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     /// Takes a workload; whether the requests fit now.
     fn take(&mut self, quota: &mut QuotaUsage<'_>, workload: WorkloadId, claim: Claim) -> bool {
         let candidate = quota.snapshot.workload(workload);
-        let ground = self.search.ground(candidate.queue.expect("a candidate is in a queue"), candidate, claim);
+        let ground = self.search.reason(candidate.queue.expect("a candidate is in a queue"), candidate, claim);
         debug_assert_eq!(self.search.eligibility(quota, workload, claim), Ok(ground));
         self.search.report_candidate(workload, self.recorder);
         quota.take(workload);
@@ -257,7 +262,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         let root = quota.tree.root(self.search.queue);
         let cohort = self.descend(quota, field, root)?;
         let found = field.queues.get_mut(&cohort)?.pop()?;
-        Some((found.lane, found.at))
+        Some((found.queue, found.index))
     }
 
     /// The cohort whose first queue is next.
@@ -345,7 +350,7 @@ pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
     let Some(parent) = quota.tree.get(id).parent else {
         return Share::NONE;
     };
-    let fractions = quota.rules.cells_of.iter().map(|cells| Fraction {
+    let fractions = quota.rules.flavor_resources_of.iter().map(|cells| Fraction {
         numerator: cells.iter().map(|&cell| i128::from(quota.borrowed(id, cell))).sum(),
         denominator: cells.iter().map(|&cell| i128::from(quota.potential(parent, cell))).sum(),
     });

@@ -50,7 +50,7 @@ impl FairOrder {
     }
 
     /// The use of these queues has changed: whoever is in a cohort with one of them has another share, unless it is only the root.
-    pub fn changed(&mut self, quota: &mut QuotaUsage<'_>, queues: &[QueueId]) {
+    pub fn update_shares(&mut self, quota: &mut QuotaUsage<'_>, queues: &[QueueId]) {
         let below_the_root = |&queue: &QueueId| {
             let path: Vec<QueueId> = quota.tree.path(queue).collect();
             path.len().checked_sub(2).map(|at| path[at])
@@ -76,7 +76,7 @@ impl FairOrder {
             let Some(cohort) = quota.tree.get(branch).parent else {
                 return;
             };
-            let first = self.winner(branch).map(|queue| (self.claim(quota, branch, queue), queue));
+            let first = self.winner(branch).map(|queue| (self.fair_key(quota, branch, queue), queue));
             let branches = self.branches.entry(cohort).or_default();
             let before = match first {
                 Some(first) => self.firsts.insert(branch, first),
@@ -100,7 +100,7 @@ impl FairOrder {
         self.firsts.get(branch).map(|(_, queue)| *queue)
     }
 
-    fn claim(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
+    fn fair_key(&self, quota: &QuotaUsage<'_>, branch: QueueId, queue: QueueId) -> FairKey {
         let Contender { head, shares } = &self.heads[&queue];
         let share = shares.iter().find(|(id, _)| *id == branch).map_or(Share::NONE, |(_, share)| *share);
         (share, quota.snapshot.workload(head.workload).queue_order())
@@ -108,7 +108,7 @@ impl FairOrder {
 }
 
 fn shares(quota: &mut QuotaUsage<'_>, head: &Head) -> Vec<(QueueId, Share)> {
-    let Some(asks) = &head.nomination.asks else {
+    let Some(asks) = &head.decision.requested else {
         return Vec::new();
     };
     quota.charge(head.queue, &asks.usage, 1);

@@ -66,7 +66,7 @@ pub(super) fn assign(
             if wanted.is_empty() {
                 continue;
             }
-            let pods = PodSetRequest { at, set, wanted: &wanted };
+            let pods = PodSetRequest { index: at, set, wanted: &wanted };
             let (flavor, grade, choice) = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
             borrowing = borrowing.max(grade.level);
             for (cell, amount, mode) in choice {
@@ -100,7 +100,7 @@ type FlavorChoices = Vec<(FlavorResourceId, i64, FlavorMode)>;
 
 /// The pods of one set, and what they want of one resource group.
 struct PodSetRequest<'a> {
-    at: usize,
+    index: usize,
     set: &'a PodSet,
     wanted: &'a [(QuotaResourceId, i64)],
 }
@@ -117,13 +117,13 @@ fn best_flavor(
     let rules = &quota.rules.queues[search.queue.index()];
     let mut best: Option<(FlavorId, FlavorGrade, FlavorChoices)> = None;
     for &flavor in &group.flavors {
-        let may_use = pods.set.may_use[flavor.index()] && !search.banned.contains(&(pods.at, flavor));
+        let may_use = pods.set.may_use[flavor.index()] && !search.banned.contains(&(pods.index, flavor));
         let graded = may_use.then(|| grade_flavor(search, quota, flavor, pods.wanted, taken)).flatten();
         if let Some(trace) = &mut trace {
             let (mode, level) = graded.as_ref().map_or((None, 0), |(grade, _)| (Some(grade.mode), grade.level));
             let choice = graded.as_ref().map_or(&[] as &[_], |(_, choice)| choice);
             let short = shortages(search, quota, choice, taken);
-            trace.push(FlavorAttempt { pod_set: pods.at, flavor, mode, level, chosen: false, short });
+            trace.push(FlavorAttempt { pod_set: pods.index, flavor, mode, level, chosen: false, short });
         }
         let Some((grade, choice)) = graded else {
             continue;
@@ -142,7 +142,7 @@ fn best_flavor(
     }
     let best = best.filter(|(_, grade, _)| grade.mode != FlavorMode::NoFit);
     if let (Some(trace), Some((chosen, ..))) = (trace, &best) {
-        let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.at && tried.flavor == *chosen);
+        let mut own = trace.iter_mut().filter(|tried| tried.pod_set == pods.index && tried.flavor == *chosen);
         if let Some(tried) = own.next() {
             tried.chosen = true;
         }
@@ -177,7 +177,7 @@ fn grade_flavor(
     let mut worst: Option<FlavorGrade> = None;
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
-        let cell = quota.rules.cell(flavor, resource)?;
+        let cell = quota.rules.flavor_resource(flavor, resource)?;
         let grade = grade_cell(search, quota, cell, amount + taken.get(&cell).copied().unwrap_or_default());
         choice.push((cell, amount, grade.mode));
         worst = Some(match worst {
@@ -205,7 +205,7 @@ fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, cell: FlavorResou
     let rules = &quota.rules.queues[queue.index()];
     let below_the_root =
         quota.lowest_subtree_that_fits(queue, cell, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
-    let may_search = quota.quota(queue, cell) >= amount
+    let may_search = quota.nominal(queue, cell) >= amount
         || below_the_root
         || rules.borrow != BorrowWithinCohort::Never
         || search.policy.fair_sharing.is_some() && rules.reclaim != ReclaimWithinCohort::Never;

@@ -25,7 +25,7 @@ use crate::workloads::Fungibility;
 
 /// A snapshot to try placements on, where nodes play a part. Pods of admitted workloads that have yet to be bound are placed in it,
 /// as far as there is room, those first whose workload was admitted first: nobody else may count on those nodes.
-pub(super) fn ground(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
+pub(super) fn scratch_snapshot(snapshot: &Snapshot, policy: &Kueue) -> Option<Snapshot> {
     if policy.placement == PlacementMode::QuotaOnly {
         return None;
     }
@@ -114,7 +114,7 @@ fn with_flavors<R: Recorder>(
     let nodes = Nodes::new(ground, search.preemptor, &assignment);
     let free = nodes.placement(&[]);
     if contested.is_empty() {
-        let later = || nodes.underway().map(|(law, placement)| (Some(law), placement));
+        let later = || nodes.in_progress().map(|(law, placement)| (Some(law), placement));
         if let Some((wait, placement)) = free.clone().map(|placement| (None, placement)).or_else(later) {
             return (Some(AdmissionPlan { assignment, victims: Vec::new(), placement, wait }), 0);
         }
@@ -123,7 +123,7 @@ fn with_flavors<R: Recorder>(
     let contested =
         if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
     let (mut quota, before) = (QuotaUsage::new(search.snapshot), recorder.clone());
-    let lawful = lawful(&Search { contested: &contested, ..*search }, &mut quota, recorder);
+    let lawful = lawful_candidates(&Search { contested: &contested, ..*search }, &mut quota, recorder);
     let target = match nodes.placement_among(&lawful) {
         Ok(target) => target,
         Err(unplaced) => {
@@ -134,14 +134,14 @@ fn with_flavors<R: Recorder>(
             return (None, pod_set_of(search, unplaced));
         }
     };
-    let guide = nodes.standing_on(&target, search.snapshot.workload_ids().len());
+    let guide = nodes.workloads_on(&target, search.snapshot.workload_ids().len());
     let has_room = |gone: &[(WorkloadId, PreemptionReason)]| {
         let gone: Vec<WorkloadId> = gone.iter().map(|(workload, _)| *workload).collect();
         nodes.placement(&gone).is_some()
     };
     let mut best: Option<Vec<(WorkloadId, PreemptionReason)>> = None;
     for (at, preferred) in [&[][..], &guide].into_iter().enumerate() {
-        let search = Search { preferred, room: Some(&has_room), ..*search };
+        let search = Search { preferred, fits_on_nodes: Some(&has_room), ..*search };
         let mut reasons = before.clone();
         let victims = search.victims(&mut quota, &assignment.usage, &contested, &mut reasons);
         let cost = |victims: &[(WorkloadId, PreemptionReason)]| search.plan(victims).cost;
@@ -162,7 +162,11 @@ fn with_flavors<R: Recorder>(
 
 /// The workloads that no law spares before anything is taken. Laws for preemptors that borrow and comparisons of shares are left to the
 /// search.
-fn lawful<R: Recorder>(search: &Search<'_>, quota: &mut QuotaUsage<'_>, recorder: &mut R) -> Vec<WorkloadId> {
+fn lawful_candidates<R: Recorder>(
+    search: &Search<'_>,
+    quota: &mut QuotaUsage<'_>,
+    recorder: &mut R,
+) -> Vec<WorkloadId> {
     let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
     let lawful: Vec<WorkloadId> = ids.filter(|&id| search.eligibility(quota, id, Claim::Reclaim).is_ok()).collect();
     search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);
@@ -244,13 +248,13 @@ impl<'s> Nodes<'s> {
     }
 
     /// Whether it fits once those pods have left that are leaving already, and where it goes then.
-    fn underway(&self) -> Option<(Law, Placement)> {
+    fn in_progress(&self) -> Option<(Law, Placement)> {
         let mut what_if = self.what_if.borrow_mut();
         let mark = what_if.mark();
         let pods: Vec<PodId> = (0..what_if.snapshot().n_pods()).map(PodId::new).collect();
         let leaves = |pod: &PodId| {
             let pod = what_if.snapshot().pod(*pod);
-            pod.node.is_some() && pod.leaving.is_some()
+            pod.node.is_some() && pod.terminating.is_some()
         };
         let leaving: Vec<PodId> = pods.into_iter().filter(leaves).collect();
         for &pod in &leaving {
@@ -266,7 +270,7 @@ impl<'s> Nodes<'s> {
     }
 
     /// By workload: whether it has a pod on a node of the placement.
-    fn standing_on(&self, placement: &Placement, n_workloads: usize) -> Vec<bool> {
+    fn workloads_on(&self, placement: &Placement, n_workloads: usize) -> Vec<bool> {
         let what_if = self.what_if.borrow();
         let mut standing = vec![false; n_workloads];
         for pod in placement.iter().flat_map(|(_, node)| what_if.snapshot().pods_on(*node)) {
@@ -283,7 +287,7 @@ impl<'s> Nodes<'s> {
         self.with_gone(gone, |what_if| {
             let placed = place(what_if, &self.ask, &self.all, &[], &[]).len();
             let misfits = unplaced.map(|pod| NodeFilterFailure::on_each(what_if, &self.ask, pod, &self.all));
-            DomainRefusal::TooFewPlaced(TooFew { placed, unplaced, misfits: misfits.unwrap_or_default() })
+            DomainRefusal::TooFewPlaced(TooFew { placed, unplaced, failures: misfits.unwrap_or_default() })
         })
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn decide_recording<R: Recorder>(
     now: Timestamp,
     recorder: &mut R,
 ) -> Decision {
-    let mut ground = joint::ground(snapshot, policy);
+    let mut ground = joint::scratch_snapshot(snapshot, policy);
     let mut quota = QuotaUsage::new(snapshot);
     HeadDecision::new(&mut quota, policy, preemptor, now, ground.as_mut(), recorder).into_decision()
 }
@@ -92,10 +92,10 @@ pub(crate) fn decide_recording<R: Recorder>(
 struct HeadDecision {
     outcome: Outcome,
     /// `None` where no flavor could ever do.
-    asks: Option<Assignment>,
+    requested: Option<Assignment>,
     victims: Vec<WorkloadId>,
     /// Where its pods go once those have left for whom it waits.
-    later: Placement,
+    reserved_placement: Placement,
 }
 
 impl HeadDecision {
@@ -114,7 +114,7 @@ impl HeadDecision {
             Err(law) => {
                 record::report_none_decisive(snapshot, recorder);
                 let outcome = Outcome::Unschedulable(Some(law));
-                return Self { outcome, asks: None, victims: Vec::new(), later: Vec::new() };
+                return Self { outcome, requested: None, victims: Vec::new(), reserved_placement: Vec::new() };
             }
         };
         let search = Search::new(snapshot, policy, preemptor, queue, now);
@@ -123,7 +123,7 @@ impl HeadDecision {
         let trace = R::RECORDS.then_some(&mut tried);
         let (whole, found) = search.attempt(quota, &full, ground.as_deref_mut(), trace, recorder);
         let found = found.or_else(|| search.partial(quota, &full, ground, &before, recorder));
-        let nomination = search.nomination(whole, found);
+        let nomination = search.decision(whole, found);
         match nomination.outcome {
             Outcome::Schedule(_) => *recorder = before,
             Outcome::Wait(_) => {}
@@ -135,7 +135,7 @@ impl HeadDecision {
 
     fn into_decision(self) -> Decision {
         let gets = matches!(self.outcome, Outcome::Schedule(_) | Outcome::Preempt(_));
-        Decision { outcome: self.outcome, assignment: self.asks.filter(|_| gets) }
+        Decision { outcome: self.outcome, assignment: self.requested.filter(|_| gets) }
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) struct Search<'a> {
     /// By workload: whether it is taken before others, because it is where the preemptor could go. Empty where nobody is.
     preferred: &'a [bool],
     /// What the nodes say, where they play a part.
-    room: Option<&'a FitsOnNodes<'a>>,
+    fits_on_nodes: Option<&'a FitsOnNodes<'a>>,
 }
 
 impl<'a> Search<'a> {
@@ -202,15 +202,15 @@ impl<'a> Search<'a> {
             contested: &[],
             banned: &[],
             preferred: &[],
-            room: None,
+            fits_on_nodes: None,
         }
     }
 
     /// What comes of the attempts; `asks` is what it asks for at its full size.
-    fn nomination(&self, asks: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
+    fn decision(&self, asks: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
         let Some(AdmissionPlan { assignment, victims, placement, wait }) = found else {
             let outcome = Outcome::Unschedulable(None);
-            return HeadDecision { outcome, asks, victims: Vec::new(), later: Vec::new() };
+            return HeadDecision { outcome, requested: asks, victims: Vec::new(), reserved_placement: Vec::new() };
         };
         let wait = wait.or_else(|| self.delay().filter(|_| !victims.is_empty()));
         let (outcome, victims, later) = match wait {
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
             None => (Outcome::Preempt(Plan { placement, ..self.plan(&victims) }), victims, Vec::new()),
         };
         let victims = victims.into_iter().map(|(workload, _)| workload).collect();
-        HeadDecision { outcome, asks: Some(assignment), victims, later }
+        HeadDecision { outcome, requested: Some(assignment), victims, reserved_placement: later }
     }
 
     /// The rules of the preemptor's queue.
@@ -328,7 +328,7 @@ impl<'a> Search<'a> {
         requests: &[(FlavorResourceId, i64)],
         may_borrow: bool,
     ) -> bool {
-        quota.fits(self.queue, requests, may_borrow) && self.room.is_none_or(|has_room| has_room(gone))
+        quota.fits(self.queue, requests, may_borrow) && self.fits_on_nodes.is_none_or(|has_room| has_room(gone))
     }
 
     fn plan(&self, victims: &[(WorkloadId, PreemptionReason)]) -> Plan {

@@ -17,7 +17,7 @@ pub struct QueueUsage {
     /// How many cohorts are above it.
     pub depth: usize,
     /// By cell, those that were asked about.
-    pub cells: Vec<FlavorResourceUsage>,
+    pub flavor_resources: Vec<FlavorResourceUsage>,
     /// Under fair sharing, unless it is a root.
     pub share: Option<ShareMilli>,
 }
@@ -26,7 +26,7 @@ pub struct QueueUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlavorResourceUsage {
     /// Which.
-    pub cell: FlavorResourceId,
+    pub flavor_resource: FlavorResourceId,
     /// What it, and everything below it, has of its own.
     pub nominal: i64,
     /// What is used in and below it.
@@ -70,19 +70,20 @@ fn visit(
     standings: &mut Vec<QueueUsage>,
 ) {
     let stand = |&cell: &FlavorResourceId| {
-        let (nominal, used) = (quota.quota(queue, cell), quota.used(queue, cell));
-        let lendable = (nominal - used).max(0).min(nominal - quota.kept(queue, cell));
+        let (nominal, used) = (quota.nominal(queue, cell), quota.used(queue, cell));
+        let lendable = (nominal - used).max(0).min(nominal - quota.local_quota(queue, cell));
         let lent = lendable.min(wanted.get(&cell).copied().unwrap_or_default());
-        FlavorResourceUsage { cell, nominal, used, borrowed: quota.borrowed(queue, cell), lent }
+        FlavorResourceUsage { flavor_resource: cell, nominal, used, borrowed: quota.borrowed(queue, cell), lent }
     };
     let own: Vec<FlavorResourceUsage> = cells.iter().map(stand).collect();
     let share = policy.fair_sharing.filter(|_| depth > 0).map(|_| share(quota, queue).thousandths());
-    standings.push(QueueUsage { queue, depth, cells: own.clone(), share });
+    standings.push(QueueUsage { queue, depth, flavor_resources: own.clone(), share });
     for &child in quota.children(queue) {
         let siblings = quota.children(queue).iter().filter(|&&sibling| sibling != child);
         let outside = |standing: &FlavorResourceUsage| {
-            let by_siblings: i64 = siblings.clone().map(|&sibling| quota.borrowed(sibling, standing.cell)).sum();
-            (standing.cell, by_siblings.saturating_add(standing.lent))
+            let by_siblings: i64 =
+                siblings.clone().map(|&sibling| quota.borrowed(sibling, standing.flavor_resource)).sum();
+            (standing.flavor_resource, by_siblings.saturating_add(standing.lent))
         };
         let wanted = own.iter().map(outside).collect();
         visit(quota, policy, child, depth + 1, cells, &wanted, standings);

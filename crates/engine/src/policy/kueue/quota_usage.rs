@@ -67,17 +67,17 @@ impl<'a> QuotaUsage<'a> {
     }
 
     /// Where a queue's cell stands in the tables.
-    fn at(&self, queue: QueueId, cell: FlavorResourceId) -> usize {
+    fn index(&self, queue: QueueId, cell: FlavorResourceId) -> usize {
         queue.index() * self.n_cells + cell.index()
     }
 
     pub fn used(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.used[self.at(queue, cell)]
+        self.used[self.index(queue, cell)]
     }
 
     /// What is used beyond what the queue has of its own.
     pub fn borrowed(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        (self.used(queue, cell) - self.quota(queue, cell)).max(0)
+        (self.used(queue, cell) - self.nominal(queue, cell)).max(0)
     }
 
     /// Whether the queue, which is no root, borrows anything.
@@ -87,18 +87,18 @@ impl<'a> QuotaUsage<'a> {
     }
 
     /// What the queue, or everything below it, has of its own.
-    pub fn quota(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.rules.nominal[self.at(queue, cell)]
+    pub fn nominal(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
+        self.rules.nominal[self.index(queue, cell)]
     }
 
     /// The part of it that is not lent.
-    pub fn kept(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
+    pub fn local_quota(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
         self.tree.get(queue).local_quota[cell.index()]
     }
 
     /// What is free of the part that is not lent.
     pub fn free_local_quota(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        (self.kept(queue, cell) - self.used(queue, cell)).max(0)
+        (self.local_quota(queue, cell) - self.used(queue, cell)).max(0)
     }
 
     fn borrowing_limit(&self, queue: QueueId, cell: FlavorResourceId) -> Option<i64> {
@@ -108,12 +108,12 @@ impl<'a> QuotaUsage<'a> {
     /// What is available to the queue; it may be negative.
     pub fn available(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
         let Some(parent) = self.tree.get(queue).parent else {
-            return self.quota(queue, cell) - self.used(queue, cell);
+            return self.nominal(queue, cell) - self.used(queue, cell);
         };
         let mut above = self.available(parent, cell);
         if let Some(limit) = self.borrowing_limit(queue, cell) {
-            let (kept, used) = (self.kept(queue, cell), self.used(queue, cell));
-            let lent = self.quota(queue, cell) - kept;
+            let (kept, used) = (self.local_quota(queue, cell), self.used(queue, cell));
+            let lent = self.nominal(queue, cell) - kept;
             above = above.min((lent - (used - kept).max(0)).saturating_add(limit));
         }
         self.free_local_quota(queue, cell) + above
@@ -121,14 +121,14 @@ impl<'a> QuotaUsage<'a> {
 
     /// What could be available to the queue if nobody used anything.
     pub fn potential(&self, queue: QueueId, cell: FlavorResourceId) -> i64 {
-        self.rules.potential[self.at(queue, cell)]
+        self.rules.potential[self.index(queue, cell)]
     }
 
     /// The lowest subtree, from the queue upwards, in which so much more fits; `None` where not even the whole tree will do.
     pub fn lowest_subtree_that_fits(&self, queue: QueueId, cell: FlavorResourceId, amount: i64) -> Option<QueueId> {
         let mut rest = amount;
         self.tree.path(queue).find(|&id| {
-            let fits = self.used(id, cell) + rest <= self.quota(id, cell);
+            let fits = self.used(id, cell) + rest <= self.nominal(id, cell);
             rest -= self.free_local_quota(id, cell);
             fits
         })
@@ -152,14 +152,14 @@ impl<'a> QuotaUsage<'a> {
 
     /// Whether the queue uses no more than its own of any of these cells.
     pub fn is_within_nominal(&self, queue: QueueId, cells: &[FlavorResourceId]) -> bool {
-        cells.iter().all(|&cell| self.used(queue, cell) <= self.quota(queue, cell))
+        cells.iter().all(|&cell| self.used(queue, cell) <= self.nominal(queue, cell))
     }
 
     /// The law that spares a queue, or a cohort, that borrows nothing.
     pub fn within_quota(&self, queue: QueueId) -> Law {
         let before = self.tree.used(queue);
         let has_lost =
-            (0..self.n_cells).any(|cell| self.used[self.at(queue, FlavorResourceId::new(cell))] < before[cell]);
+            (0..self.n_cells).any(|cell| self.used[self.index(queue, FlavorResourceId::new(cell))] < before[cell]);
         Law::WithinQuota { queue, has_lost }
     }
 
@@ -167,7 +167,7 @@ impl<'a> QuotaUsage<'a> {
     pub fn fits(&self, queue: QueueId, requests: &[(FlavorResourceId, i64)], may_borrow: bool) -> bool {
         requests.iter().all(|&(cell, amount)| {
             amount <= self.available(queue, cell).max(0)
-                && (may_borrow || self.used(queue, cell) + amount <= self.quota(queue, cell))
+                && (may_borrow || self.used(queue, cell) + amount <= self.nominal(queue, cell))
         })
     }
 }

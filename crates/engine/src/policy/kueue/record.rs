@@ -74,7 +74,7 @@ impl Search<'_> {
         let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
         let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
-        let cell = |(resource, flavor)| quota.rules.cell(flavor, resource);
+        let cell = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);
         let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
         let cells: Vec<FlavorResourceId> = pairs.filter_map(cell).collect();
         let mut units = vec![false; self.snapshot.n_units()];

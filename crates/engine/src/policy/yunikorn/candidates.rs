@@ -21,9 +21,9 @@ impl Search<'_, '_, '_> {
         }
         let queue = snapshot.pod(pod).queue.ok_or(Law::NoQueue)?;
         self.queue_allows(queue)?;
-        spared_by(laws::priority(snapshot, pod, queue, &self.reach))?;
+        spared_by(laws::priority(snapshot, pod, queue, &self.scope))?;
         self.pod_allows(pod)?;
-        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
+        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
     }
 
     /// The laws that look at the pod alone.
@@ -32,7 +32,7 @@ impl Search<'_, '_, '_> {
         let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
             return Ok(());
         };
-        spared_by(laws::leaving(snapshot, pod))?;
+        spared_by(laws::terminating(snapshot, pod))?;
         spared_by(protected::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
         spared_by(toleration::spares(snapshot, unit, self.ask, self.now))
@@ -42,14 +42,14 @@ impl Search<'_, '_, '_> {
     fn queue_allows(&self, queue: QueueId) -> Result<(), Law> {
         let look = || {
             let snapshot = self.snapshot();
-            spared_by(fence::spares(snapshot, queue, &self.reach))?;
-            spared_by(laws::own_queue(queue, &self.reach))?;
+            spared_by(fence::spares(snapshot, queue, &self.scope))?;
+            spared_by(laws::same_queue(queue, &self.scope))?;
             if !snapshot.queues().get(queue).preemptible {
                 return Err(Law::QueueDisabled { queue });
             }
             spared_by(laws::over_guarantee(snapshot, self.pod, queue))
         };
-        self.open[queue.index()].get_or_init(look).clone()
+        self.queue_laws[queue.index()].get_or_init(look).clone()
     }
 
     /// Laws 5 and 2, given those taken so far.
@@ -58,7 +58,7 @@ impl Search<'_, '_, '_> {
         if let Some(queue) = snapshot.pod(pod).queue {
             spared_by(laws::over_guarantee(snapshot, self.pod, queue))?;
         }
-        spared_by(laws::keeps_guarantee(snapshot, pod, &self.reach))
+        spared_by(laws::would_break_guarantee(snapshot, pod, &self.scope))
     }
 
     /// Those of these pods that no law spares, in the order in which they are taken. (Rule 11.)

@@ -67,9 +67,9 @@ struct Search<'w, 's, 'a> {
     now: Timestamp,
     /// Its queue; a pod without one has nothing but the nodes.
     queue: Option<QueueId>,
-    reach: fence::FenceScope,
+    scope: fence::FenceScope,
     /// By queue: whether it may lose a pod while nobody is taken, once that is known.
-    open: Vec<OnceCell<Result<(), Law>>>,
+    queue_laws: Vec<OnceCell<Result<(), Law>>>,
 }
 
 /// Which plan is best: nobody who opted out, no originator, the fewest, the first by name. (Rule 14.)
@@ -81,7 +81,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         let queue = snapshot.pod(pod).queue;
         let reach = fence::FenceScope::new(snapshot, pod);
         let open = vec![OnceCell::new(); snapshot.queues().ids().len()];
-        Self { what_if, ask, pod, now, queue, reach, open }
+        Self { what_if, ask, pod, now, queue, scope: reach, queue_laws: open }
     }
 
     fn outcome<R: Recorder>(&mut self, recorder: &mut R) -> Outcome {
@@ -104,7 +104,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         self.what_if.snapshot()
     }
 
-    fn wants(&self) -> &[i64] {
+    fn requests(&self) -> &[i64] {
         self.snapshot().requests(self.snapshot().pod(self.pod).shape)
     }
 
@@ -113,13 +113,13 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     /// The queue that the pod would take over its ceiling, if any.
-    fn over_ceiling(&self) -> Option<FilterFailure> {
-        let (queue, resource, over) = self.snapshot().queues().over_ceiling(self.queue?, self.wants())?;
+    fn over_limit(&self) -> Option<FilterFailure> {
+        let (queue, resource, over) = self.snapshot().queues().over_limit(self.queue?, self.requests())?;
         Some(FilterFailure::QueueLimit { queue, resource, over })
     }
 
     /// Why the pod does not fit on the node as things are.
-    fn node_misfit(&self, node: NodeId) -> Option<FilterFailure> {
+    fn node_failure(&self, node: NodeId) -> Option<FilterFailure> {
         self.ask
             .node_failure(self.snapshot(), self.pod, node)
             .or_else(|| fit::filter_failure_ignoring_nominations(self.what_if, self.pod, node))
@@ -132,12 +132,12 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     }
 
     fn is_free(&self, node: NodeId) -> bool {
-        self.reserved(node).is_none() && self.node_misfit(node).is_none()
+        self.reserved(node).is_none() && self.node_failure(node).is_none()
     }
 
     /// Where it fits with no victim, in its queues and on a node. (Rule 2.)
     fn free_node(&self) -> Option<NodeId> {
-        self.over_ceiling().is_none().then(|| self.node_with_room())?
+        self.over_limit().is_none().then(|| self.node_with_room())?
     }
 
     fn node_with_room(&self) -> Option<NodeId> {
@@ -152,21 +152,21 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             return Some(Law::PreemptionDisabled);
         }
         never::refuses(snapshot, self.ask)
-            .or_else(|| laws::underway(snapshot, snapshot.pod(self.pod).nominated, &self.reach))
+            .or_else(|| laws::in_progress(snapshot, snapshot.pod(self.pod).nominated, &self.scope))
             .or_else(|| laws::delay(snapshot, self.pod, self.now))
     }
 
     /// The best plan, or the law by which there is none.
     fn best<R: Recorder>(&mut self, recorder: &mut R) -> Result<Plan, Option<Law>> {
         if self.is_daemon() {
-            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_ceiling() {
+            if let Some(FilterFailure::QueueLimit { queue, .. }) = self.over_limit() {
                 return Err(Some(Law::QueueLimit { queue }));
             }
         } else if let Some(law) = self.not_under_guarantee(recorder) {
             return Err(Some(law));
         }
         if !self.is_daemon()
-            && self.over_ceiling().is_some()
+            && self.over_limit().is_some()
             && let Some(node) = self.node_with_room()
         {
             return self.best_for_quota(node, recorder).ok_or(None);
@@ -183,7 +183,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
                 if least.is_some_and(|(opted_out, originator, n, _)| n == 1 && !opted_out && !originator) {
                     break; // nothing is better, and on a tie the earlier node stays
                 }
-                if !self.may_rank_below(node, least) {
+                if !self.may_rank_better(node, least) {
                     continue;
                 }
             }
@@ -257,10 +257,10 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
 
     /// Whether a plan on the node might rank below `least`, or might be at all, as far as sums tell: its victims free what the
     /// node is short of, and each frees no more than the largest pod does.
-    fn may_rank_below(&self, node: NodeId, least: Option<Rank>) -> bool {
+    fn may_rank_better(&self, node: NodeId, least: Option<Rank>) -> bool {
         let snapshot = self.snapshot();
         let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-        let wants = self.wants().iter().enumerate().filter(|(_, want)| **want > 0);
+        let wants = self.requests().iter().enumerate().filter(|(_, want)| **want > 0);
         wants.map(|(at, want)| (at, want + used[at] - allocatable[at])).filter(|(_, short)| *short > 0).all(
             |(at, short)| {
                 let amounts = snapshot.bound_pods(node).iter().map(|slot| snapshot.requests(slot.shape)[at]);

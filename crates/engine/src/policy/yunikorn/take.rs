@@ -24,16 +24,16 @@ impl Search<'_, '_, '_> {
             RefusedNode { refusal: refusal(misfit), shortages: records.unwrap_or_default() }
         };
         if let Some(misfit) = self.ask.node_failure(self.snapshot(), self.pod, node) {
-            return Err(NodeRefusal::Misfit(misfit).into());
+            return Err(NodeRefusal::FilterFailed(misfit).into());
         }
         let reserved = self.reserved(node).or_else(|| closed(self.snapshot(), self.ask, node, recorder));
         if let Some(law) = reserved {
             return Err(NodeRefusal::Law(law).into());
         }
-        let before = match self.node_misfit(node) {
+        let before = match self.node_failure(node) {
             Some(misfit) if misfit.resolvable() => misfit,
-            Some(misfit) => return Err(refused(self, misfit, NodeRefusal::Misfit)),
-            None => match self.over_ceiling() {
+            Some(misfit) => return Err(refused(self, misfit, NodeRefusal::FilterFailed)),
+            None => match self.over_limit() {
                 Some(misfit) => misfit,
                 None => return Err(NodeRefusal::NoCandidate(FilterFailure::NodeSelection).into()),
             },
@@ -45,9 +45,9 @@ impl Search<'_, '_, '_> {
         let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
         let mark = self.what_if.mark();
         let taken = self.take_until_it_fits(&queue, Some(node), recorder);
-        let misfit = self.misfit_with(Some(node));
+        let misfit = self.filter_failure(Some(node));
         let plan = match misfit {
-            Some(misfit) => Err(refused(self, misfit, NodeRefusal::Misfit)),
+            Some(misfit) => Err(refused(self, misfit, NodeRefusal::FilterFailed)),
             None => Ok(self.give_back(taken, node, Some(node), reasons)),
         };
         self.what_if.back_to(mark);
@@ -67,7 +67,7 @@ impl Search<'_, '_, '_> {
         let (useful, _) = self.within_guarantee(&pods, is_about, recorder);
         let mark = self.what_if.mark();
         let taken = self.take_until_it_fits(&useful, None, recorder);
-        let plan = self.misfit_with(None).is_none().then(|| self.give_back(taken, node, None, reasons));
+        let plan = self.filter_failure(None).is_none().then(|| self.give_back(taken, node, None, reasons));
         self.what_if.back_to(mark);
         plan
     }
@@ -127,7 +127,7 @@ impl Search<'_, '_, '_> {
     fn shortfall(&self, node: NodeId) -> Vec<i64> {
         let (allocatable, used) = (self.snapshot().allocatable(node), self.snapshot().used(node));
         let short = |(at, want): (usize, &i64)| if *want > 0 { (want + used[at] - allocatable[at]).max(0) } else { 0 };
-        self.wants().iter().enumerate().map(short).collect()
+        self.requests().iter().enumerate().map(short).collect()
     }
 
     /// Removes one after the other, each lawful given those before it, until the pod fits.
@@ -142,7 +142,7 @@ impl Search<'_, '_, '_> {
         }
         let mut taken = Vec::new();
         for &pod in pods {
-            if self.misfit_with(node).is_none() {
+            if self.filter_failure(node).is_none() {
                 break;
             }
             if self.is_daemon() || self.report(pod, self.guarantees_allow(pod), recorder) {
@@ -154,17 +154,17 @@ impl Search<'_, '_, '_> {
     }
 
     /// Why the pod does not fit now: on the node, if one is meant, and in its queues.
-    fn misfit_with(&self, node: Option<NodeId>) -> Option<FilterFailure> {
-        node.and_then(|node| self.node_misfit(node)).or_else(|| self.over_ceiling())
+    fn filter_failure(&self, node: Option<NodeId>) -> Option<FilterFailure> {
+        node.and_then(|node| self.node_failure(node)).or_else(|| self.over_limit())
     }
 
     /// Every resource that is short on the node, or over the limit of the queue, where that is what `misfit` says.
     fn every_shortage(&self, node: NodeId, misfit: FilterFailure) -> Vec<Shortage> {
         match misfit {
             FilterFailure::QueueLimit { queue, .. } => {
-                fit::shortages_below_ceiling(self.snapshot().queues(), queue, self.wants())
+                fit::shortages_below_limit(self.snapshot().queues(), queue, self.requests())
             }
-            misfit => fit::every_shortage_beside(self.snapshot(), self.pod, node, misfit),
+            misfit => fit::shortages_ignoring_nominations(self.snapshot(), self.pod, node, misfit),
         }
     }
 
@@ -183,13 +183,13 @@ impl Search<'_, '_, '_> {
             let mark = self.what_if.mark();
             let home = self.snapshot().bound_node(pod).expect("a victim is bound");
             self.what_if.place(pod, home);
-            let Some(misfit) = self.misfit_with(node) else {
+            let Some(misfit) = self.filter_failure(node) else {
                 continue;
             };
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let Some(reasons) = &mut reasons {
                 let shortages = self.every_shortage(at, misfit);
-                reasons.push(VictimReason { unit, pod: self.pod, node: at, misfit, shortages });
+                reasons.push(VictimReason { unit, pod: self.pod, node: at, failure: misfit, shortages });
             }
             if !self.is_daemon() {
                 self.what_if.back_to(mark);

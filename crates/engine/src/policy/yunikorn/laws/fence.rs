@@ -21,13 +21,13 @@ pub(crate) struct FenceScope {
 enum PriorityLimit {
     UpTo(i64),
     /// Behind a priority fence that lets the pod in: everybody; below it others are compared with this.
-    Everybody(i64),
+    Any(i64),
 }
 
 impl PriorityLimit {
     fn value(self) -> i64 {
         match self {
-            Self::UpTo(value) | Self::Everybody(value) => value,
+            Self::UpTo(value) | Self::Any(value) => value,
         }
     }
 }
@@ -72,12 +72,12 @@ impl FenceScope {
             }
             self.limits[id.index()] = match (queues.get(id).priority, above) {
                 (QueuePriority::Fence(offset), _) if i64::from(offset) > above.value() => None,
-                (QueuePriority::Fence(_), _) => Some(PriorityLimit::Everybody(above.value())),
+                (QueuePriority::Fence(_), _) => Some(PriorityLimit::Any(above.value())),
                 (QueuePriority::Offset(offset), PriorityLimit::UpTo(value)) => {
                     Some(PriorityLimit::UpTo(value - i64::from(offset)))
                 }
-                (QueuePriority::Offset(offset), PriorityLimit::Everybody(value)) => {
-                    Some(PriorityLimit::Everybody(value - i64::from(offset)))
+                (QueuePriority::Offset(offset), PriorityLimit::Any(value)) => {
+                    Some(PriorityLimit::Any(value - i64::from(offset)))
                 }
             };
         }
@@ -94,9 +94,9 @@ impl FenceScope {
     }
 
     /// Whether pods of this priority may be taken from the queue.
-    pub fn yields(&self, queue: QueueId, priority: Priority) -> bool {
+    pub fn allows(&self, queue: QueueId, priority: Priority) -> bool {
         match self.limits[queue.index()] {
-            Some(PriorityLimit::Everybody(_)) => true,
+            Some(PriorityLimit::Any(_)) => true,
             Some(PriorityLimit::UpTo(limit)) => i64::from(priority.0) <= limit,
             None => false,
         }

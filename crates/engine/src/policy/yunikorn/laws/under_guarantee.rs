@@ -23,15 +23,14 @@ pub(crate) fn check(snapshot: &Snapshot, preemptor: PodId) -> GuaranteeCheck {
     };
     let queues = snapshot.queues();
     let wants = snapshot.requests(snapshot.pod(preemptor).shape);
-    let left = left(snapshot, preemptor);
+    let left = headroom(snapshot, preemptor);
     if left.as_ref().is_some_and(|left| left.fits(wants)) {
         return GuaranteeCheck::Suffices;
     }
     let guarantee = &queues.get(queue).guarantee;
-    let own_is_short = wants
-        .iter()
-        .enumerate()
-        .any(|(at, want)| *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.staying(queue, at) < *want);
+    let own_is_short = wants.iter().enumerate().any(|(at, want)| {
+        *want > 0 && guarantee[at] != UNDEFINED && guarantee[at] - queues.used_without_terminating(queue, at) < *want
+    });
     let nobody_helps = left.is_none() || own_is_short;
     let law = Law::NotUnderGuarantee { queue, short: left.map_or_else(Vec::new, |left| too_little(&left, wants)) };
     if nobody_helps { GuaranteeCheck::Short(law) } else { GuaranteeCheck::Shared(law) }
@@ -49,7 +48,7 @@ pub(crate) fn fits_after_removing(what_if: &mut WhatIf<'_>, preemptor: PodId, ca
         what_if.remove(candidate);
     }
     let wants = what_if.snapshot().requests(shape);
-    let suffices = left(what_if.snapshot(), preemptor).is_some_and(|left| !left.is_overdrawn(wants));
+    let suffices = headroom(what_if.snapshot(), preemptor).is_some_and(|left| !left.is_overdrawn(wants));
     what_if.back_to(mark);
     suffices
 }
@@ -60,7 +59,7 @@ pub(crate) fn allows(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Re
         return Ok(());
     };
     let takes = snapshot.requests(snapshot.pod(victim).shape);
-    match left(snapshot, preemptor) {
+    match headroom(snapshot, preemptor) {
         None => Err(Law::ExceedsGuaranteeHeadroom { queue, short: Vec::new() }),
         Some(left) if left.fits(takes) => Ok(()),
         Some(left) => Err(Law::ExceedsGuaranteeHeadroom { queue, short: too_little(&left, takes) }),
@@ -73,17 +72,17 @@ fn too_little(left: &Headroom, amounts: &[i64]) -> Vec<TooLittle> {
     let mut all = Vec::new();
     while let Some((resource, left)) = left.short(&rest) {
         let asked = std::mem::take(&mut rest[resource.index()]);
-        all.push(TooLittle { resource, left, asked });
+        all.push(TooLittle { resource, left, requested: asked });
     }
     all
 }
 
 /// Whether the victim has anything of what the preemptor's guarantee is about.
 pub(crate) fn counts_against_guarantee(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> bool {
-    left(snapshot, preemptor).is_some_and(|left| left.is_about(snapshot.requests(snapshot.pod(victim).shape)))
+    headroom(snapshot, preemptor).is_some_and(|left| left.is_about(snapshot.requests(snapshot.pod(victim).shape)))
 }
 
-fn left(snapshot: &Snapshot, preemptor: PodId) -> Option<Headroom> {
+fn headroom(snapshot: &Snapshot, preemptor: PodId) -> Option<Headroom> {
     let queue = snapshot.pod(preemptor).queue?;
-    snapshot.queues().left(queue, queue)
+    snapshot.queues().guarantee_headroom(queue, queue)
 }
