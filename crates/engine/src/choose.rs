@@ -1,4 +1,4 @@
-//! Which plan is best.
+//! Builds plans and compares their costs. The searches call it; `decision` has the types.
 
 use std::cmp::Reverse;
 
@@ -21,26 +21,26 @@ impl Plan {
         Self { placement, victims, cost, reasons: Vec::new() }
     }
 
-    /// A plan without places: workloads that give up quota.
-    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, grounds: Vec<PreemptionReason>) -> Self {
+    /// A plan that evicts workloads to free quota, without a placement.
+    pub(crate) fn of_workloads(snapshot: &Snapshot, victims: Vec<UnitId>, reasons: Vec<PreemptionReason>) -> Self {
         let mut cost = Cost::NOTHING;
         for &unit in &victims {
             let unit = snapshot.unit(unit);
             cost.add_pods(unit.priority, 1, unit.start, 0);
         }
-        Self { placement: Placement::new(), victims, cost, reasons: grounds }
+        Self { placement: Placement::new(), victims, cost, reasons }
     }
 }
 
 impl Cost {
-    /// The cost of taking nobody.
+    /// The cost of a plan without victims.
     pub const NOTHING: Self =
         Self { violations: 0, top: Priority(i32::MIN), weight: 0, pods: 0, oldest: Reverse(Timestamp::NOT_STARTED) };
 
-    /// More than anything without a budget violation can cost.
+    /// More than any plan without a budget violation can cost.
     pub(crate) const MAX: Self = Self { top: Priority(i32::MAX), weight: i64::MAX, ..Self::NOTHING };
 
-    /// Adds a unit, of which so many pods are taken against a budget.
+    /// Adds a unit with `violations` pods that violate a budget.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, unit: UnitId, violations: usize) {
         let unit = snapshot.unit(unit);
         self.add_pods(unit.priority, unit.pods.len(), unit.start, violations);
@@ -60,7 +60,7 @@ impl Cost {
 }
 
 impl Cost {
-    /// The first field in which this cost differs from that of the chosen plan, which is no higher.
+    /// The first field in which this cost differs from the cost of the chosen plan, which is not higher.
     pub(crate) fn difference(&self, chosen: &Self) -> Difference {
         let fields = [
             (self.violations != chosen.violations, Difference::Violations),

@@ -49,9 +49,7 @@ pub(crate) fn decide<R: Recorder>(
 /// Reports what the outcome may depend on: the job's own pods, what counts in a quota of the job or above, and what runs where a
 /// pod of the job might land.
 fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, pod: PodId, recorder: &mut R) {
-    let Some(closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+    let Some(closed) = Closed::new(what_if, ask) else { return };
     let snapshot = what_if.snapshot();
     let tree = snapshot.queues();
     let own: Vec<QueueId> = snapshot.pod(pod).queue.into_iter().flat_map(|queue| tree.path(queue)).collect();

@@ -5,9 +5,7 @@ use crate::laws::{Law, Mismatch};
 use crate::snapshot::Snapshot;
 
 pub(super) fn refuses(snapshot: &Snapshot, ask: &Preemptor) -> Option<Law> {
-    let PreemptorId::Group(group) = ask.id else {
-        return None;
-    };
+    let PreemptorId::Group(group) = ask.id else { return None };
     let group = snapshot.group(group);
     let members = group.members.iter().filter(|&&member| snapshot.pod(member).takes_part());
     members.into_iter().find_map(|&member| {

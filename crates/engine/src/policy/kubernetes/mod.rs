@@ -130,9 +130,7 @@ fn report_decisive<R: Recorder>(
     outcome: &Outcome,
     recorder: &mut R,
 ) {
-    let Some(mut closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+    let Some(mut closed) = Closed::new(what_if, ask) else { return };
     let snapshot = what_if.snapshot();
     let domains = match ask.id {
         PreemptorId::Pod(_) => &[],

@@ -180,9 +180,7 @@ impl CycleState<'_> {
         (self.note)(head.workload);
         let (gets, holds) = (head.is_admissible(), self.reserves_quota(&head));
         let Head { workload, queue, decision: mut nomination } = head;
-        let Some(asks) = nomination.requested.as_ref().filter(|_| holds) else {
-            return decided(workload, nomination);
-        };
+        let Some(asks) = nomination.requested.as_ref().filter(|_| holds) else { return decided(workload, nomination) };
         let root = self.quota.tree.root(queue);
         if asks.borrowing == 0 {
             self.borrowing_stopped_by.entry(root).or_insert(workload);
@@ -228,9 +226,7 @@ impl CycleState<'_> {
     }
 
     fn occupy(&mut self, victims: &[WorkloadId], places: &Placement) {
-        let Some(ground) = &mut self.nodes else {
-            return;
-        };
+        let Some(ground) = &mut self.nodes else { return };
         let gone: Vec<PodId> = victims.iter().flat_map(|&victim| joint::pods_of(ground, victim)).collect();
         for pod in gone {
             ground.move_to(pod, None);

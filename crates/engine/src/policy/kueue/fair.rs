@@ -91,15 +91,11 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         let is_in_play = |queue: QueueId| field.candidates.iter().any(|lane| lane.queue == queue);
         let claim = |queue: QueueId| if is_in_play(queue) { Claim::FairReclaim } else { Claim::Reclaim };
         self.search.report_spared_in_tree(quota, claim, self.recorder);
-        let Some(failed) = self.first_round(quota, &mut field, strategies.first) else {
-            return true;
-        };
+        let Some(failed) = self.first_round(quota, &mut field, strategies.first) else { return true };
         for Entrant { queue: lane, index: at, .. } in field.queues.values().flatten() {
             self.search.report_spared(quota, field.candidates[*lane].rest(*at), Claim::FairReclaim, self.recorder);
         }
-        let Some(second) = strategies.second else {
-            return false;
-        };
+        let Some(second) = strategies.second else { return false };
         field.queues.clear();
         for (lane, at) in failed {
             if !self.enter(quota, &mut field, lane, at) {
@@ -124,9 +120,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
                         open.push(child);
                     }
                 } else if child == search.queue || !quota.is_within_nominal(child, search.contested) {
-                    let Some(lane) = QueueCandidates::new(search, quota, child) else {
-                        continue;
-                    };
+                    let Some(lane) = QueueCandidates::new(search, quota, child) else { continue };
                     let (at, first) = (field.candidates.len(), lane.first);
                     field.candidates.push(lane);
                     self.enter(quota, &mut field, at, first);
@@ -347,18 +341,14 @@ fn branches(quota: &QuotaUsage<'_>, one: QueueId, other: QueueId) -> (QueueId, Q
 
 /// (Rules 19 and 20.)
 pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
-    let Some(parent) = quota.tree.get(id).parent else {
-        return Share::NONE;
-    };
+    let Some(parent) = quota.tree.get(id).parent else { return Share::NONE };
     let fractions = quota.rules.flavor_resources_of.iter().map(|cells| Fraction {
         numerator: cells.iter().map(|&cell| i128::from(quota.borrowed(id, cell))).sum(),
         denominator: cells.iter().map(|&cell| i128::from(quota.potential(parent, cell))).sum(),
     });
     // What nobody can lend makes no share.
     let largest = fractions.filter(|share| share.numerator > 0 && share.denominator > 0).max();
-    let Some(Fraction { numerator, denominator }) = largest else {
-        return Share::NONE;
-    };
+    let Some(Fraction { numerator, denominator }) = largest else { return Share::NONE };
     let (weight, is_infinite) = match i128::from(quota.rules.queues[id.index()].weight) {
         0 => (1, true),
         weight => (weight, false),

@@ -59,9 +59,7 @@ impl FairOrder {
         let mut open: Vec<QueueId> = touched.into_iter().collect();
         while let Some(id) = open.pop() {
             open.extend(quota.children(id));
-            let Some(contender) = self.heads.get_mut(&id) else {
-                continue;
-            };
+            let Some(contender) = self.heads.get_mut(&id) else { continue };
             let shares = shares(quota, &contender.head);
             if contender.shares != shares {
                 contender.shares = shares;
@@ -73,9 +71,7 @@ impl FairOrder {
     /// Puts a queue, and the cohorts above it, where they belong now.
     fn place(&mut self, quota: &QuotaUsage<'_>, queue: QueueId) {
         for branch in quota.tree.path(queue) {
-            let Some(cohort) = quota.tree.get(branch).parent else {
-                return;
-            };
+            let Some(cohort) = quota.tree.get(branch).parent else { return };
             let first = self.winner(branch).map(|queue| (self.fair_key(quota, branch, queue), queue));
             let branches = self.branches.entry(cohort).or_default();
             let before = match first {
@@ -108,9 +104,7 @@ impl FairOrder {
 }
 
 fn shares(quota: &mut QuotaUsage<'_>, head: &Head) -> Vec<(QueueId, Share)> {
-    let Some(asks) = &head.decision.requested else {
-        return Vec::new();
-    };
+    let Some(asks) = &head.decision.requested else { return Vec::new() };
     quota.charge(head.queue, &asks.usage, 1);
     let below_the_root = quota.tree.path(head.queue).filter(|&id| quota.tree.get(id).parent.is_some());
     let shares = below_the_root.map(|id| (id, share(quota, id))).collect();

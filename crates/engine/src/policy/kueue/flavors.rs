@@ -125,9 +125,7 @@ fn best_flavor(
             let short = shortages(search, quota, choice, taken);
             trace.push(FlavorAttempt { pod_set: pods.index, flavor, mode, level, chosen: false, short });
         }
-        let Some((grade, choice)) = graded else {
-            continue;
-        };
+        let Some((grade, choice)) = graded else { continue };
         let goes_on = grade.mode <= FlavorMode::NoCandidates
             || grade.mode < FlavorMode::Fit && rules.when_can_preempt == Fungibility::TryNextFlavor
             || grade.level > 0 && rules.when_can_borrow == Fungibility::TryNextFlavor;

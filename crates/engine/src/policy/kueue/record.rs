@@ -55,9 +55,7 @@ impl Search<'_> {
 
     fn is_interchangeable(&self, one: WorkloadId, other: WorkloadId) -> bool {
         let (first, second) = (self.snapshot.workload(one), self.snapshot.workload(other));
-        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else {
-            return false;
-        };
+        let (Some(admission), Some(other_admission)) = (&first.admission, &second.admission) else { return false };
         first.queue == second.queue
             && first.priority == second.priority
             && first.milestones == second.milestones

@@ -29,9 +29,7 @@ impl Search<'_, '_, '_> {
     /// The laws that look at the pod alone.
     fn pod_allows(&self, pod: PodId) -> Result<(), Law> {
         let snapshot = self.snapshot();
-        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else {
-            return Ok(());
-        };
+        let Some(unit) = snapshot.unit_of(pod).map(|unit| snapshot.unit(unit)) else { return Ok(()) };
         spared_by(laws::terminating(snapshot, pod))?;
         spared_by(protected::spares(snapshot, unit))?;
         spared_by(unknown_class::spares(snapshot, unit))?;
@@ -78,9 +76,7 @@ impl Search<'_, '_, '_> {
 
     /// Reports the law that spares a pod, if there is one. Whether there is none.
     pub(super) fn report<R: Recorder>(&self, pod: PodId, allowed: Result<(), Law>, recorder: &mut R) -> bool {
-        let Err(law) = allowed else {
-            return true;
-        };
+        let Err(law) = allowed else { return true };
         if R::RECORDS {
             let unit = self.snapshot().unit_of(pod).expect("a pod that might be taken is bound");
             recorder.spared(unit, law);

@@ -41,9 +41,7 @@ pub(crate) fn decide<R: Recorder>(
 /// Reports what the outcome may depend on: what counts in a queue or an application, and what runs where the pod might land. Every
 /// node is decisive, because what all nodes offer is the maximum of the root queue.
 fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, ask: &Preemptor, recorder: &mut R) {
-    let Some(closed) = Closed::new(what_if, ask) else {
-        return;
-    };
+    let Some(closed) = Closed::new(what_if, ask) else { return };
     let snapshot = what_if.snapshot();
     let is_needed = |pod: &Pod| pod.queue.is_some() || pod.application.is_some();
     let mut decisive = Decisive::with(snapshot, closed.others(snapshot, ask), is_needed, &[], &closed);

@@ -96,9 +96,7 @@ impl Search<'_, '_, '_> {
         mut helps: impl FnMut(&Self, PodId) -> bool,
         recorder: &mut R,
     ) -> (Vec<PodId>, Vec<PodId>) {
-        let Some(queue) = self.queue else {
-            return (pods.to_vec(), Vec::new());
-        };
+        let Some(queue) = self.queue else { return (pods.to_vec(), Vec::new()) };
         let mark = self.what_if.mark();
         let (mut helping, mut others) = (Vec::new(), Vec::new());
         for &pod in pods {
@@ -183,9 +181,7 @@ impl Search<'_, '_, '_> {
             let mark = self.what_if.mark();
             let home = self.snapshot().bound_node(pod).expect("a victim is bound");
             self.what_if.place(pod, home);
-            let Some(misfit) = self.filter_failure(node) else {
-                continue;
-            };
+            let Some(misfit) = self.filter_failure(node) else { continue };
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let Some(reasons) = &mut reasons {
                 let shortages = self.every_shortage(at, misfit);

@@ -37,9 +37,7 @@ impl FenceScope {
         let queues = snapshot.queues();
         let n = queues.ids().len();
         let mut reach = Self { root: None, limits: vec![None; n], own: vec![false; n] };
-        let Some(leaf) = snapshot.pod(pod).queue else {
-            return reach;
-        };
+        let Some(leaf) = snapshot.pod(pod).queue else { return reach };
         for id in queues.path(leaf) {
             reach.own[id.index()] = true;
         }
@@ -64,9 +62,7 @@ impl FenceScope {
     fn descend(&mut self, queues: &QueueTree) {
         for id in queues.ids() {
             let above = queues.get(id).parent.and_then(|parent| self.limits[parent.index()]);
-            let (None, Some(above)) = (self.limits[id.index()], above) else {
-                continue;
-            };
+            let (None, Some(above)) = (self.limits[id.index()], above) else { continue };
             if self.own[id.index()] {
                 continue; // above the root of the search
             }

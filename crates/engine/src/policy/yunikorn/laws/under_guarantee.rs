@@ -18,9 +18,7 @@ pub(crate) enum GuaranteeCheck {
 }
 
 pub(crate) fn check(snapshot: &Snapshot, preemptor: PodId) -> GuaranteeCheck {
-    let Some(queue) = snapshot.pod(preemptor).queue else {
-        return GuaranteeCheck::Short(Law::NoQueue);
-    };
+    let Some(queue) = snapshot.pod(preemptor).queue else { return GuaranteeCheck::Short(Law::NoQueue) };
     let queues = snapshot.queues();
     let wants = snapshot.requests(snapshot.pod(preemptor).shape);
     let left = headroom(snapshot, preemptor);
@@ -39,9 +37,7 @@ pub(crate) fn check(snapshot: &Snapshot, preemptor: PodId) -> GuaranteeCheck {
 /// Whether the pod fits into a guarantee that it shares with these candidates, once all of them are gone.
 pub(crate) fn fits_after_removing(what_if: &mut WhatIf<'_>, preemptor: PodId, candidates: &[PodId]) -> bool {
     let pod = what_if.snapshot().pod(preemptor);
-    let (Some(queue), shape) = (pod.queue, pod.shape) else {
-        return false;
-    };
+    let (Some(queue), shape) = (pod.queue, pod.shape) else { return false };
     let mark = what_if.mark();
     what_if.charge(queue, shape);
     for &candidate in candidates {
@@ -55,9 +51,7 @@ pub(crate) fn fits_after_removing(what_if: &mut WhatIf<'_>, preemptor: PodId, ca
 
 /// Whether what is left of the preemptor's guarantee allows to take the victim, who is gone: it must not be larger. (Rule 12.)
 pub(crate) fn allows(snapshot: &Snapshot, preemptor: PodId, victim: PodId) -> Result<(), Law> {
-    let Some(queue) = snapshot.pod(preemptor).queue else {
-        return Ok(());
-    };
+    let Some(queue) = snapshot.pod(preemptor).queue else { return Ok(()) };
     let takes = snapshot.requests(snapshot.pod(victim).shape);
     match headroom(snapshot, preemptor) {
         None => Err(Law::ExceedsGuaranteeHeadroom { queue, short: Vec::new() }),
