@@ -127,7 +127,7 @@ impl Snapshot {
         let Cluster { workloads, queues, quota_rules, .. } = &mut self.cluster;
         let removed = std::mem::take(&mut workloads[id.index()]);
         if let (Some(queue), Some(admission)) = (removed.queue, &removed.admission) {
-            quota_rules.dismiss(id, queue, workloads);
+            quota_rules.remove_admitted(id, queue, workloads);
             queues.charge_quota(queue, &admission.usage, -1);
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn victims<R: Recorder>(
     let never = search.rules().borrow == BorrowWithinCohort::Never;
     let elsewhere = lanes.iter().any(|(kind, _)| *kind != CandidateClass::Own);
     let advantage = lanes.iter().any(|(kind, _)| *kind == CandidateClass::Advantage);
-    let full = search.contested.iter().any(|&cell| quota.used(search.queue, cell) >= quota.nominal(search.queue, cell));
+    let full = search.contested.iter().any(|&pair| quota.used(search.queue, pair) >= quota.nominal(search.queue, pair));
     let passes: &[bool] = if !elsewhere || never && full {
         &[true]
     } else if never && !advantage {
@@ -164,14 +164,14 @@ fn candidate_queues<'a>(
         return lanes;
     }
     let fits = |id: QueueId, rest: &[(FlavorResourceId, i64)]| {
-        rest.iter().all(|&(cell, amount)| quota.used(id, cell) + amount <= quota.nominal(id, cell))
+        rest.iter().all(|&(pair, amount)| quota.used(id, pair) + amount <= quota.nominal(id, pair))
     };
     let mut rest = requests.to_vec();
     let mut advantage = fits(search.queue, &rest);
     let mut done = search.queue;
     for ancestor in quota.tree.path(search.queue).skip(1) {
-        for (cell, amount) in &mut rest {
-            *amount -= quota.free_local_quota(done, *cell);
+        for (pair, amount) in &mut rest {
+            *amount -= quota.free_local_quota(done, *pair);
         }
         let kind = if advantage { CandidateClass::Advantage } else { CandidateClass::Other };
         let mut open = vec![ancestor];

@@ -238,9 +238,9 @@ impl CycleState<'_> {
 
     /// A head that waits for others to leave, or that is of a `StrictFIFO` queue, keeps what there is of what it asks for.
     fn keep(&mut self, queue: QueueId, asks: &Assignment) {
-        for &(cell, amount) in &asks.usage {
-            let kept = amount.min(self.quota.available(queue, cell).max(0));
-            self.quota.charge(queue, &[(cell, kept)], 1);
+        for &(pair, amount) in &asks.usage {
+            let kept = amount.min(self.quota.available(queue, pair).max(0));
+            self.quota.charge(queue, &[(pair, kept)], 1);
         }
     }
 }

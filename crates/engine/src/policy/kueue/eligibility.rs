@@ -122,12 +122,12 @@ impl Search<'_> {
         self.snapshot.workload(id).protected.then_some(Law::ProtectedNamespace)
     }
 
-    /// Whether a workload holds any of the contested cells.
+    /// Whether a workload holds any of the contested pairs.
     #[inline]
     fn holds_contested(&self, id: WorkloadId) -> bool {
         let admission = self.snapshot.workload(id).admission.as_ref();
         let mut usage = admission.into_iter().flat_map(|admission| &admission.usage);
-        usage.any(|(cell, amount)| *amount > 0 && self.contested.contains(cell))
+        usage.any(|(pair, amount)| *amount > 0 && self.contested.contains(pair))
     }
 
     /// The law by which the preemptor's queue takes no workload of this priority and age from a queue, its own or another.

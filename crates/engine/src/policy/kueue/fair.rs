@@ -342,9 +342,9 @@ fn branches(quota: &QuotaUsage<'_>, one: QueueId, other: QueueId) -> (QueueId, Q
 /// (Rules 19 and 20.)
 pub(super) fn share(quota: &QuotaUsage<'_>, id: QueueId) -> Share {
     let Some(parent) = quota.tree.get(id).parent else { return Share::NONE };
-    let fractions = quota.rules.flavor_resources_of.iter().map(|cells| Fraction {
-        numerator: cells.iter().map(|&cell| i128::from(quota.borrowed(id, cell))).sum(),
-        denominator: cells.iter().map(|&cell| i128::from(quota.potential(parent, cell))).sum(),
+    let fractions = quota.rules.flavor_resources_of.iter().map(|pairs| Fraction {
+        numerator: pairs.iter().map(|&pair| i128::from(quota.borrowed(id, pair))).sum(),
+        denominator: pairs.iter().map(|&pair| i128::from(quota.potential(parent, pair))).sum(),
     });
     // What nobody can lend makes no share.
     let largest = fractions.filter(|share| share.numerator > 0 && share.denominator > 0).max();

@@ -69,11 +69,11 @@ pub(super) fn assign(
             let pods = PodSetRequest { index: at, set, wanted: &wanted };
             let (flavor, grade, choice) = best_flavor(search, quota, &pods, group, &taken, trace.as_deref_mut())?;
             borrowing = borrowing.max(grade.level);
-            for (cell, amount, mode) in choice {
-                resources.push(AssignedResource { resource: quota.rules.resource_of[cell.index()], flavor, amount });
-                *taken.entry(cell).or_default() += amount;
-                if mode != FlavorMode::Fit && !contested.contains(&cell) {
-                    contested.push(cell);
+            for (pair, amount, mode) in choice {
+                resources.push(AssignedResource { resource: quota.rules.resource_of[pair.index()], flavor, amount });
+                *taken.entry(pair).or_default() += amount;
+                if mode != FlavorMode::Fit && !contested.contains(&pair) {
+                    contested.push(pair);
                 }
             }
         }
@@ -155,10 +155,10 @@ fn shortages(
     choice: &[(FlavorResourceId, i64, FlavorMode)],
     taken: &BTreeMap<FlavorResourceId, i64>,
 ) -> Vec<(QuotaResourceId, i64)> {
-    let short = |&(cell, amount, mode): &(FlavorResourceId, i64, FlavorMode)| {
-        let wanted = amount.saturating_add(taken.get(&cell).copied().unwrap_or_default());
-        let short = wanted.saturating_sub(quota.available(search.queue, cell).max(0));
-        (mode != FlavorMode::Fit && short > 0).then_some((quota.rules.resource_of[cell.index()], short))
+    let short = |&(pair, amount, mode): &(FlavorResourceId, i64, FlavorMode)| {
+        let wanted = amount.saturating_add(taken.get(&pair).copied().unwrap_or_default());
+        let short = wanted.saturating_sub(quota.available(search.queue, pair).max(0));
+        (mode != FlavorMode::Fit && short > 0).then_some((quota.rules.resource_of[pair.index()], short))
     };
     choice.iter().filter_map(short).collect()
 }
@@ -175,9 +175,9 @@ fn grade_flavor(
     let mut worst: Option<FlavorGrade> = None;
     let mut choice = Vec::new();
     for &(resource, amount) in wanted {
-        let cell = quota.rules.flavor_resource(flavor, resource)?;
-        let grade = grade_cell(search, quota, cell, amount + taken.get(&cell).copied().unwrap_or_default());
-        choice.push((cell, amount, grade.mode));
+        let pair = quota.rules.flavor_resource(flavor, resource)?;
+        let grade = grade_cell(search, quota, pair, amount + taken.get(&pair).copied().unwrap_or_default());
+        choice.push((pair, amount, grade.mode));
         worst = Some(match worst {
             None => grade,
             Some(worst) if preempts_before_borrowing => {
@@ -190,30 +190,30 @@ fn grade_flavor(
     worst.map(|worst| (worst, choice))
 }
 
-fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, cell: FlavorResourceId, amount: i64) -> FlavorGrade {
+fn grade_cell(search: &Search<'_>, quota: &mut QuotaUsage<'_>, pair: FlavorResourceId, amount: i64) -> FlavorGrade {
     let queue = search.queue;
     let no_fit = FlavorGrade { mode: FlavorMode::NoFit, level: 0 };
-    if amount > quota.potential(queue, cell) {
+    if amount > quota.potential(queue, pair) {
         return no_fit;
     }
-    let level = quota.borrowing_level(queue, cell, amount);
-    if amount <= quota.available(queue, cell).max(0) {
+    let level = quota.borrowing_level(queue, pair, amount);
+    if amount <= quota.available(queue, pair).max(0) {
         return FlavorGrade { mode: FlavorMode::Fit, level };
     }
     let rules = &quota.rules.queues[queue.index()];
     let below_the_root =
-        quota.lowest_subtree_that_fits(queue, cell, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
-    let may_search = quota.nominal(queue, cell) >= amount
+        quota.lowest_subtree_that_fits(queue, pair, amount).is_some_and(|id| quota.tree.get(id).parent.is_some());
+    let may_search = quota.nominal(queue, pair) >= amount
         || below_the_root
         || rules.borrow != BorrowWithinCohort::Never
         || search.policy.fair_sharing.is_some() && rules.reclaim != ReclaimWithinCohort::Never;
     if !may_search {
         return no_fit;
     }
-    let Some(victims) = search.victims(quota, &[(cell, amount)], &[cell], &mut NoRecorder) else {
+    let Some(victims) = search.victims(quota, &[(pair, amount)], &[pair], &mut NoRecorder) else {
         return FlavorGrade { mode: FlavorMode::NoCandidates, level };
     };
     let at_home = victims.iter().any(|(_, ground)| *ground == PreemptionReason::InClusterQueue);
-    let level = quota.without(&victims, |quota| quota.borrowing_level(queue, cell, amount));
+    let level = quota.without(&victims, |quota| quota.borrowing_level(queue, pair, amount));
     FlavorGrade { mode: if at_home { FlavorMode::Preempt } else { FlavorMode::Reclaim }, level }
 }

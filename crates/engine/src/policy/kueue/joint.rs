@@ -121,7 +121,7 @@ fn with_flavors<R: Recorder>(
     }
     // Where nodes are short, everything of the flavor is.
     let contested =
-        if free.is_some() { contested } else { assignment.usage.iter().map(|(cell, _)| *cell).collect::<Vec<_>>() };
+        if free.is_some() { contested } else { assignment.usage.iter().map(|(pair, _)| *pair).collect::<Vec<_>>() };
     let (mut quota, before) = (QuotaUsage::new(search.snapshot), recorder.clone());
     let lawful = lawful_candidates(&Search { contested: &contested, ..*search }, &mut quota, recorder);
     let target = match nodes.placement_among(&lawful) {

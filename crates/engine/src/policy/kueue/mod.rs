@@ -179,7 +179,7 @@ pub(super) struct Search<'a> {
     workload: &'a Workload,
     queue: QueueId,
     now: Timestamp,
-    /// The cells that are short; empty before the flavors are known.
+    /// The pairs that are short; empty before the flavors are known.
     contested: &'a [FlavorResourceId],
     /// Flavors that are out of the question, by pod set.
     banned: &'a [(usize, FlavorId)],
@@ -305,7 +305,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Who must go so that all requests fit; `contested` are the cells that are short.
+    /// Who must go so that all requests fit; `contested` are the pairs that are short.
     fn victims<R: Recorder>(
         &self,
         quota: &mut QuotaUsage<'_>,

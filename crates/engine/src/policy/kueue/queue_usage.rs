@@ -16,13 +16,13 @@ pub struct QueueUsage {
     pub queue: QueueId,
     /// How many cohorts are above it.
     pub depth: usize,
-    /// By cell, those that were asked about.
+    /// By pair, those that were asked about.
     pub flavor_resources: Vec<FlavorResourceUsage>,
     /// Under fair sharing, unless it is a root.
     pub share: Option<ShareMilli>,
 }
 
-/// How a queue stands in one cell of quota.
+/// How a queue stands in one pair of quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlavorResourceUsage {
     /// Which.
@@ -42,7 +42,7 @@ pub fn queue_usage(
     snapshot: &Snapshot,
     policy: &Kueue,
     queue: QueueId,
-    cells: &[FlavorResourceId],
+    pairs: &[FlavorResourceId],
     gone: &[WorkloadId],
     given: Option<&Assignment>,
 ) -> Vec<QueueUsage> {
@@ -55,27 +55,27 @@ pub fn queue_usage(
     }
     let root = quota.tree.root(queue);
     let mut standings = Vec::new();
-    visit(&quota, policy, root, 0, cells, &BTreeMap::new(), &mut standings);
+    visit(&quota, policy, root, 0, pairs, &BTreeMap::new(), &mut standings);
     standings
 }
 
-/// `wanted` is by cell what those outside a queue borrow, its siblings and whoever its cohort lends to.
+/// `wanted` is by pair what those outside a queue borrow, its siblings and whoever its cohort lends to.
 fn visit(
     quota: &QuotaUsage<'_>,
     policy: &Kueue,
     queue: QueueId,
     depth: usize,
-    cells: &[FlavorResourceId],
+    pairs: &[FlavorResourceId],
     wanted: &BTreeMap<FlavorResourceId, i64>,
     standings: &mut Vec<QueueUsage>,
 ) {
-    let stand = |&cell: &FlavorResourceId| {
-        let (nominal, used) = (quota.nominal(queue, cell), quota.used(queue, cell));
-        let lendable = (nominal - used).max(0).min(nominal - quota.local_quota(queue, cell));
-        let lent = lendable.min(wanted.get(&cell).copied().unwrap_or_default());
-        FlavorResourceUsage { flavor_resource: cell, nominal, used, borrowed: quota.borrowed(queue, cell), lent }
+    let stand = |&pair: &FlavorResourceId| {
+        let (nominal, used) = (quota.nominal(queue, pair), quota.used(queue, pair));
+        let lendable = (nominal - used).max(0).min(nominal - quota.local_quota(queue, pair));
+        let lent = lendable.min(wanted.get(&pair).copied().unwrap_or_default());
+        FlavorResourceUsage { flavor_resource: pair, nominal, used, borrowed: quota.borrowed(queue, pair), lent }
     };
-    let own: Vec<FlavorResourceUsage> = cells.iter().map(stand).collect();
+    let own: Vec<FlavorResourceUsage> = pairs.iter().map(stand).collect();
     let share = policy.fair_sharing.filter(|_| depth > 0).map(|_| share(quota, queue).thousandths());
     standings.push(QueueUsage { queue, depth, flavor_resources: own.clone(), share });
     for &child in quota.children(queue) {
@@ -86,6 +86,6 @@ fn visit(
             (standing.flavor_resource, by_siblings.saturating_add(standing.lent))
         };
         let wanted = own.iter().map(outside).collect();
-        visit(quota, policy, child, depth + 1, cells, &wanted, standings);
+        visit(quota, policy, child, depth + 1, pairs, &wanted, standings);
     }
 }

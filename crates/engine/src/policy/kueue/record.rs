@@ -66,20 +66,20 @@ impl Search<'_> {
             && first.queue.is_some_and(|queue| self.priority_law(queue, first).is_none())
     }
 
-    /// By quota alone, a decision depends on what is used in the preemptor's tree: of the cells that the preemptor could get, or under
-    /// fair sharing of all cells.
+    /// By quota alone, a decision depends on what is used in the preemptor's tree: of the pairs that the preemptor could get, or under
+    /// fair sharing of all pairs.
     fn report_decisive<R: Recorder>(&self, quota: &QuotaUsage<'_>, recorder: &mut R) {
         let asked = self.workload.pod_sets.iter().flat_map(|set| set.requests.iter().map(|(resource, _)| *resource));
         let asked: Vec<_> = asked.chain(quota.rules.pods).collect();
         let flavors = || self.rules().groups.iter().flat_map(|group| &group.flavors);
-        let cell = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);
+        let pair = |(resource, flavor)| quota.rules.flavor_resource(flavor, resource);
         let pairs = asked.iter().flat_map(|&resource| flavors().map(move |&flavor| (resource, flavor)));
-        let cells: Vec<FlavorResourceId> = pairs.filter_map(cell).collect();
+        let pairs: Vec<FlavorResourceId> = pairs.filter_map(pair).collect();
         let mut units = vec![false; self.snapshot.n_units()];
         for (unit, id) in self.admitted() {
             let workload = self.snapshot.workload(id);
             let mut held = workload.admission.iter().flat_map(|admission| &admission.usage);
-            let matters = self.policy.fair_sharing.is_some() || held.any(|(cell, _)| cells.contains(cell));
+            let matters = self.policy.fair_sharing.is_some() || held.any(|(pair, _)| pairs.contains(pair));
             units[unit.index()] = matters && workload.queue.is_some_and(|queue| self.is_in_tree(quota, queue));
         }
         recorder.decisive(Decisive { units, nodes: vec![false; self.snapshot.node_ids().len()] });
