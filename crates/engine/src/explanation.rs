@@ -16,11 +16,11 @@ pub struct Explanation {
     pub spared: Vec<SparedUnit>,
     /// For each victim, the reason why it could not be reprieved.
     pub victims: Vec<VictimReason>,
-    /// For a pod: the result of each node that the search attempt.
+    /// For a pod: the result of each node that the search tried.
     pub nodes: Vec<NodeEntry>,
-    /// For a group: the result of each domain that the search attempt.
+    /// For a group: the result of each domain that the search tried.
     pub domains: Vec<DomainEntry>,
-    /// For a workload: each flavor that the search attempt.
+    /// For a workload: each flavor that the search tried.
     pub flavors: Vec<FlavorAttempt>,
 }
 
@@ -201,7 +201,7 @@ pub enum FlavorMode {
     Fit,
 }
 
-/// A flavor that the search attempt for a pod set.
+/// A flavor that the search tried for a pod set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorAttempt {
     /// The index of the pod set.
@@ -259,7 +259,7 @@ pub(crate) trait Recorder: Clone {
     /// The plan that is chosen among those reported for nodes or domains, and the difference of another plan from it.
     fn chosen(&mut self, _plan: &Plan, _difference: impl Fn(&Plan) -> Difference) {}
 
-    /// A flavor that the search attempt.
+    /// A flavor that the search tried.
     fn flavor(&mut self, _attempt: FlavorAttempt) {}
 
     /// The part of the input that the decision may depend on; all of it if never reported.
