@@ -1,7 +1,7 @@
 //! Questions of the scheduler between two decisions: whether a placement is still valid, and when a toleration ends.
 
 use crate::domains::domains;
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, Priority, ShapeId, Timestamp, UnitId};
 use crate::laws::toleration;
 use crate::place::place;
@@ -21,7 +21,7 @@ pub fn placement_still_fits(
         what_if.remove(pod);
     }
     placement.iter().all(|&(pod, node)| {
-        let fits = fit::filter_failure(&mut what_if, preemptor, pod, node).is_none();
+        let fits = preemptor.filter_failure(&mut what_if, pod, node).is_none();
         what_if.place(pod, node);
         fits
     })

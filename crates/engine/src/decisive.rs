@@ -77,18 +77,16 @@ pub(crate) fn is_of_gang(snapshot: &Snapshot, preemptor: &Preemptor, pod: &Pod) 
 pub(crate) struct Closed(Vec<bool>);
 
 impl Closed {
-    /// `None` if pods have constraints across nodes, so that the decision may depend on everything.
-    pub fn new(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Self> {
-        if !what_if.inter_pod().is_local() {
+    /// `None` without a recorder, and if pods have constraints across nodes, so that the decision may depend on everything.
+    pub fn new<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<Self> {
+        if !R::RECORDS || !what_if.inter_pod().is_local() {
             return None;
         }
         let by_shape = fit::by_shape(what_if.snapshot(), &preemptor.members);
         let nodes = what_if.snapshot().node_ids();
         let is_closed = |node: NodeId| {
             let mut pods = by_shape.values();
-            pods.all(|&pod| {
-                fit::filter_failure(what_if, preemptor, pod, node).is_some_and(|failure| !failure.resolvable())
-            })
+            pods.all(|&pod| preemptor.filter_failure(what_if, pod, node).is_some_and(|failure| !failure.resolvable()))
         };
         Some(Self(nodes.map(is_closed).collect()))
     }

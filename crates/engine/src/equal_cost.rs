@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::decision::Plan;
 use crate::explanation::Recorder;
-use crate::fit::{self, Preemptor};
+use crate::fit::Preemptor;
 use crate::ids::{NodeId, Priority, QueueId, ShapeId, Timestamp, UnitId};
 use crate::laws::unknown_class;
 use crate::snapshot::Snapshot;
@@ -63,7 +63,7 @@ pub(crate) fn mark_equal_costs<R: Recorder>(
             what_if.remove_unit(unit);
             let mut moved = plan.placement.iter().filter(|(_, node)| *node == victim_node);
             let fits = moved.all(|&(pod, _)| {
-                let fits = fit::filter_failure(what_if, preemptor, pod, unit_node).is_none();
+                let fits = preemptor.filter_failure(what_if, pod, unit_node).is_none();
                 if fits {
                     what_if.place(pod, unit_node);
                 }

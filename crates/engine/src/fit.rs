@@ -124,15 +124,44 @@ impl Preemptor {
     /// The reason why the node does not accept the pod, independent of the other pods on it.
     pub(crate) fn node_failure(&self, snapshot: &Snapshot, pod: PodId, node: NodeId) -> Option<FilterFailure> {
         if let Some(own) = self.resizes_on {
-            return (own != node)
-                .then_some(FilterFailure::NodeSelection)
-                .or((!snapshot.node(node).resize_preempts).then_some(FilterFailure::ResizeDisabled));
+            let disabled = (!snapshot.node(node).resize_preempts).then_some(FilterFailure::ResizeDisabled);
+            return (own != node).then_some(FilterFailure::NodeSelection).or(disabled);
         }
         let shape = snapshot.pod(pod).shape;
         match self.open.get(&shape) {
             Some(open) => (!open[node.index()]).then_some(FilterFailure::NodeSelection),
             None => node::filter_failure(snapshot, snapshot.shape(shape), node),
         }
+    }
+
+    /// The reason why the pod does not fit on the node in the what-if, checked both with and without the competing nominees.
+    pub(crate) fn filter_failure(&self, what_if: &mut WhatIf<'_>, pod: PodId, node: NodeId) -> Option<FilterFailure> {
+        if let Some(failure) = self.node_failure(what_if.snapshot(), pod, node) {
+            return Some(failure);
+        }
+        let check = |what_if: &WhatIf<'_>| filter_failure_ignoring_nominations(what_if, pod, node);
+        if what_if.snapshot().nominees(node).is_empty() {
+            return check(what_if);
+        }
+        self.with_nominees(what_if, node, check).or_else(|| check(what_if))
+    }
+
+    /// Calls `look` with the competing nominees placed on the node.
+    fn with_nominees<T>(&self, what_if: &mut WhatIf<'_>, node: NodeId, look: impl FnOnce(&WhatIf<'_>) -> T) -> T {
+        let nominees: Vec<PodId> = self.competing_nominees(what_if.snapshot(), node).collect();
+        let mark = what_if.mark();
+        for nominee in nominees {
+            what_if.place(nominee, node);
+        }
+        let result = look(what_if);
+        what_if.back_to(mark);
+        result
+    }
+
+    /// Every resource that is short for the pod on the node, with the competing nominees in place. Explanations list all of them; a
+    /// decision needs only the first.
+    pub(crate) fn every_shortage(&self, what_if: &mut WhatIf<'_>, pod: PodId, node: NodeId) -> Vec<Shortage> {
+        self.with_nominees(what_if, node, |what_if| every_shortage_ignoring_nominations(what_if.snapshot(), pod, node))
     }
 }
 
@@ -151,53 +180,18 @@ fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
     pod.node.is_none() && pod.terminating.is_none() && pod.takes_part()
 }
 
-/// The reason why the pod does not fit on the node in the what-if, checked both with and without the competing nominees.
-pub(crate) fn filter_failure(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-) -> Option<FilterFailure> {
-    if let Some(failure) = preemptor.node_failure(what_if.snapshot(), pod, node) {
-        return Some(failure);
-    }
-    if what_if.snapshot().nominees(node).is_empty() {
-        return filter_failure_ignoring_nominations(what_if, pod, node);
-    }
-    let failure =
-        with_nominees(what_if, preemptor, node, |what_if| filter_failure_ignoring_nominations(what_if, pod, node));
-    failure.or_else(|| filter_failure_ignoring_nominations(what_if, pod, node))
-}
-
-/// Calls `look` with the competing nominees placed on the node.
-fn with_nominees<T>(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-    node: NodeId,
-    look: impl FnOnce(&WhatIf<'_>) -> T,
-) -> T {
-    let nominees: Vec<PodId> = preemptor.competing_nominees(what_if.snapshot(), node).collect();
-    let mark = what_if.mark();
-    for nominee in nominees {
-        what_if.place(nominee, node);
-    }
-    let result = look(what_if);
-    what_if.back_to(mark);
-    result
-}
-
-/// Like [`filter_failure`], without the node's own filters and without nominees.
+/// Like [`Preemptor::filter_failure`], without the node's own filters and without nominees.
 pub(crate) fn filter_failure_ignoring_nominations(
     what_if: &WhatIf<'_>,
     pod: PodId,
     node: NodeId,
 ) -> Option<FilterFailure> {
-    let (snapshot, relations) = (what_if.snapshot(), what_if.inter_pod());
+    let (snapshot, inter_pod) = (what_if.snapshot(), what_if.inter_pod());
     let shape = snapshot.pod(pod).shape;
-    relations
+    inter_pod
         .port_conflict(snapshot, shape, node)
         .or_else(|| first_shortage(snapshot, shape, node))
-        .or_else(|| relations.filter_failure(snapshot, shape, node))
+        .or_else(|| inter_pod.filter_failure(snapshot, shape, node))
 }
 
 /// The first resource of which the node has too little free for one more pod of the shape.
@@ -211,52 +205,15 @@ pub(crate) fn first_shortage(snapshot: &Snapshot, shape: ShapeId, node: NodeId) 
 
 /// Whether a pod of the shape requests more of the resource than the node's total. The number of pods is not a request.
 fn is_beyond(snapshot: &Snapshot, shape: ShapeId, node: NodeId, resource: ResourceId) -> bool {
-    let at = resource.index();
-    resource != ResourceId::PODS && snapshot.requests(shape)[at] > snapshot.allocatable(node)[at]
+    let index = resource.index();
+    resource != ResourceId::PODS && snapshot.requests(shape)[index] > snapshot.allocatable(node)[index]
 }
 
-/// Every resource that is short when [`filter_failure`] returned `failure`; empty if resources are not the reason. Explanations use it; a
-/// decision needs only the first resource.
-pub(crate) fn every_shortage(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-    failure: FilterFailure,
-) -> Vec<Shortage> {
-    with_nominees(what_if, preemptor, node, |what_if| {
-        shortages_ignoring_nominations(what_if.snapshot(), pod, node, failure)
-    })
-}
-
-/// Like [`every_shortage`] for a node that is refused; if a host port is the reason, it includes the resources that are short.
-pub(crate) fn shortages_where_refused(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-    pod: PodId,
-    node: NodeId,
-    failure: FilterFailure,
-) -> Vec<Shortage> {
-    let failure = match failure {
-        FilterFailure::Ports => FilterFailure::Resource { resource: ResourceId::PODS, short: 0, beyond: false },
-        failure => failure,
-    };
-    every_shortage(what_if, preemptor, pod, node, failure)
-}
-
-/// Like [`every_shortage`], without nominees.
-pub(crate) fn shortages_ignoring_nominations(
-    snapshot: &Snapshot,
-    pod: PodId,
-    node: NodeId,
-    failure: FilterFailure,
-) -> Vec<Shortage> {
-    let FilterFailure::Resource { .. } = failure else { return Vec::new() };
+/// Like [`Preemptor::every_shortage`], without nominees.
+pub(crate) fn every_shortage_ignoring_nominations(snapshot: &Snapshot, pod: PodId, node: NodeId) -> Vec<Shortage> {
     let shape = snapshot.pod(pod).shape;
-    let shortage = |(resource, amount)| {
-        let beyond = is_beyond(snapshot, shape, node, resource);
-        Shortage { resource, amount, beyond }
-    };
+    let beyond = |resource| is_beyond(snapshot, shape, node, resource);
+    let shortage = |(resource, amount)| Shortage { resource, amount, beyond: beyond(resource) };
     shortages(snapshot, shape, node).map(shortage).collect()
 }
 
@@ -268,10 +225,12 @@ pub(crate) fn shortages(
     node: NodeId,
 ) -> impl Iterator<Item = (ResourceId, i64)> + '_ {
     let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
-    snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(move |(at, request)| {
-        let short = request + used[at] - allocatable[at];
-        (short > 0).then_some((ResourceId::new(at), short))
-    })
+    snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(
+        move |(index, request)| {
+            let short = request + used[index] - allocatable[index];
+            (short > 0).then_some((ResourceId::new(index), short))
+        },
+    )
 }
 
 /// Every resource of which these amounts would take the queue over its limit.

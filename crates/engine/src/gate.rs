@@ -1,7 +1,7 @@
 //! The second step of a decision under policy Kubernetes: whether the preemptor may preempt now. The other policies have gates of their
 //! own.
 
-use crate::fit::{self, Preemptor, PreemptorId};
+use crate::fit::{Preemptor, PreemptorId};
 use crate::ids::NodeId;
 use crate::laws::{Law, in_progress, never};
 use crate::what_if::WhatIf;
@@ -19,9 +19,7 @@ fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeI
     let mut nodes: Vec<NodeId> =
         preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
     if let PreemptorId::Pod(pod) = preemptor.id {
-        nodes.retain(|&node| {
-            fit::filter_failure(what_if, preemptor, pod, node).is_none_or(|failure| failure.resolvable())
-        });
+        nodes.retain(|&node| preemptor.filter_failure(what_if, pod, node).is_none_or(|failure| failure.resolvable()));
     }
     nodes.sort_unstable();
     nodes.dedup();

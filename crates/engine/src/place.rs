@@ -123,13 +123,13 @@ impl<'a> Placer<'a> {
         let (ranking, nominated) = (self.ranking(member.shape), member.nominated);
         if let Some(node) = nominated
             && ranking.costs[node.index()].is_some()
-            && fit::filter_failure(what_if, self.preemptor, pod, node).is_none()
+            && self.preemptor.filter_failure(what_if, pod, node).is_none()
         {
             return Some(node);
         }
         let resources_alone = what_if.inter_pod().is_empty();
         let fits = |&&(_, node): &&(Cost, NodeId)| {
-            resources_alone || fit::filter_failure(what_if, self.preemptor, pod, node).is_none()
+            resources_alone || self.preemptor.filter_failure(what_if, pod, node).is_none()
         };
         ranking.order.iter().find(fits).map(|&(_, node)| node)
     }

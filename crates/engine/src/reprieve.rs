@@ -5,7 +5,7 @@
 use crate::candidates::Candidate;
 use crate::explanation::VictimReason;
 use crate::filters::FilterFailure;
-use crate::fit::{self, Placement, Preemptor};
+use crate::fit::{Placement, Preemptor};
 use crate::ids::{NodeId, PodId, UnitId};
 use crate::snapshot::Snapshot;
 use crate::what_if::WhatIf;
@@ -106,7 +106,9 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
                 let preemptor = self.preemptor;
                 let reason =
                     first_filter_failure(self.what_if, preemptor, self.placement, |what_if, pod, node, failure| {
-                        let shortages = fit::every_shortage(what_if, preemptor, pod, node, failure);
+                        let is_short = matches!(failure, FilterFailure::Resource { .. });
+                        let shortages = is_short.then(|| preemptor.every_shortage(what_if, pod, node));
+                        let shortages = shortages.unwrap_or_default();
                         VictimReason { unit, pod, node, failure, shortages }
                     });
                 reasons.extend(reason);
@@ -156,8 +158,7 @@ fn first_filter_failure<T>(
         what_if.remove(pod);
     }
     let first = placement.iter().find_map(|&(pod, node)| {
-        let found =
-            fit::filter_failure(what_if, preemptor, pod, node).map(|failure| on_failure(what_if, pod, node, failure));
+        let found = preemptor.filter_failure(what_if, pod, node).map(|failure| on_failure(what_if, pod, node, failure));
         what_if.place(pod, node);
         found
     });

@@ -58,6 +58,11 @@ pub enum FilterFailure {
 }
 
 impl FilterFailure {
+    /// Whether resources may be short on the node: they are the reason, or the filter that failed comes before them.
+    pub(crate) fn may_hide_shortages(self) -> bool {
+        matches!(self, Self::Resource { .. } | Self::Ports)
+    }
+
     /// docs/rules/kubernetes-pods.md#p7, docs/rules/kubernetes-pods.md#p8: whether evicting pods could make the pod fit.
     pub fn resolvable(self) -> bool {
         match self {
