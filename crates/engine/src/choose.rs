@@ -69,7 +69,13 @@ impl Cost {
             (self.pods != chosen.pods, Difference::Pods),
             (self.oldest != chosen.oldest, Difference::Start),
         ];
-        let first = fields.into_iter().find(|(differs, _)| *differs);
-        first.map_or(Difference::FirstByName, |(_, difference)| difference)
+        Difference::first(&fields)
+    }
+}
+
+impl Difference {
+    /// The first criterion that differs.
+    pub(crate) fn first(criteria: &[(bool, Self)]) -> Self {
+        criteria.iter().find(|(differs, _)| *differs).map_or(Self::FirstByName, |&(_, difference)| difference)
     }
 }

@@ -70,7 +70,7 @@ fn decide_recording<R: Recorder>(
 pub fn node_plans(snapshot: &mut Snapshot, policy: &Policy, pod: PodId, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let preemptor = Preemptor::new(snapshot, PreemptorId::Pod(pod));
     match policy {
-        Policy::YuniKorn => yunikorn::node_plans(snapshot, &preemptor, pod, now),
+        Policy::YuniKorn => yunikorn::node_plans(snapshot, &preemptor, now),
         Policy::Kubernetes(_) | Policy::Kueue(_) | Policy::Koordinator(_) => {
             kubernetes::pod::node_plans(snapshot, &preemptor, now)
         }

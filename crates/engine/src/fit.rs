@@ -109,11 +109,7 @@ impl Preemptor {
 
     /// docs/rules/kubernetes-pods.md#p6, docs/rules/kubernetes-groups.md#g15: the pending pods nominated to the node whose resources this
     /// preemptor may not use.
-    pub(crate) fn competing_nominees<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-        node: NodeId,
-    ) -> impl Iterator<Item = PodId> + 'a {
+    pub(crate) fn competing_nominees(&self, snapshot: &Snapshot, node: NodeId) -> impl Iterator<Item = PodId> {
         let competes = move |id: PodId| {
             let pod = snapshot.pod(id);
             pod.node.is_none() && pod.priority >= self.priority && !self.members.contains(&id)
@@ -139,7 +135,7 @@ impl Preemptor {
         if let Some(failure) = self.node_failure(what_if.snapshot(), pod, node) {
             return Some(failure);
         }
-        let check = |what_if: &WhatIf<'_>| filter_failure_ignoring_nominations(what_if, pod, node);
+        let check = |what_if: &WhatIf<'_>| filter_failure_without_nominees(what_if, pod, node);
         if what_if.snapshot().nominees(node).is_empty() {
             return check(what_if);
         }
@@ -161,7 +157,7 @@ impl Preemptor {
     /// Every resource that is short for the pod on the node, with the competing nominees in place. Explanations list all of them; a
     /// decision needs only the first.
     pub(crate) fn every_shortage(&self, what_if: &mut WhatIf<'_>, pod: PodId, node: NodeId) -> Vec<Shortage> {
-        self.with_nominees(what_if, node, |what_if| every_shortage_ignoring_nominations(what_if.snapshot(), pod, node))
+        self.with_nominees(what_if, node, |what_if| every_shortage_without_nominees(what_if.snapshot(), pod, node))
     }
 }
 
@@ -181,11 +177,7 @@ fn is_to_be_placed(snapshot: &Snapshot, pod: PodId) -> bool {
 }
 
 /// Like [`Preemptor::filter_failure`], without the node's own filters and without nominees.
-pub(crate) fn filter_failure_ignoring_nominations(
-    what_if: &WhatIf<'_>,
-    pod: PodId,
-    node: NodeId,
-) -> Option<FilterFailure> {
+pub(crate) fn filter_failure_without_nominees(what_if: &WhatIf<'_>, pod: PodId, node: NodeId) -> Option<FilterFailure> {
     let (snapshot, inter_pod) = (what_if.snapshot(), what_if.inter_pod());
     let shape = snapshot.pod(pod).shape;
     inter_pod
@@ -210,7 +202,7 @@ fn is_beyond(snapshot: &Snapshot, shape: ShapeId, node: NodeId, resource: Resour
 }
 
 /// Like [`Preemptor::every_shortage`], without nominees.
-pub(crate) fn every_shortage_ignoring_nominations(snapshot: &Snapshot, pod: PodId, node: NodeId) -> Vec<Shortage> {
+pub(crate) fn every_shortage_without_nominees(snapshot: &Snapshot, pod: PodId, node: NodeId) -> Vec<Shortage> {
     let shape = snapshot.pod(pod).shape;
     let beyond = |resource| is_beyond(snapshot, shape, node, resource);
     let shortage = |(resource, amount)| Shortage { resource, amount, beyond: beyond(resource) };
@@ -219,11 +211,7 @@ pub(crate) fn every_shortage_ignoring_nominations(snapshot: &Snapshot, pod: PodI
 
 /// The resources of which the node has too little free for one more pod of the shape, and the missing amounts. A resource that is not
 /// requested is never short.
-pub(crate) fn shortages(
-    snapshot: &Snapshot,
-    shape: ShapeId,
-    node: NodeId,
-) -> impl Iterator<Item = (ResourceId, i64)> + '_ {
+pub(crate) fn shortages(snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> impl Iterator<Item = (ResourceId, i64)> {
     let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
     snapshot.requests(shape).iter().enumerate().filter(|(_, request)| **request > 0).filter_map(
         move |(index, request)| {

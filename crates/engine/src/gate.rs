@@ -16,8 +16,7 @@ pub(crate) fn gate(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Option<La
 
 /// The nominated nodes; for a pod only those where evicting pods could still help.
 fn nominated_nodes(what_if: &mut WhatIf<'_>, preemptor: &Preemptor) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> =
-        preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
+    let mut nodes: Vec<_> = preemptor.members.iter().filter_map(|&pod| what_if.snapshot().pod(pod).nominated).collect();
     if let PreemptorId::Pod(pod) = preemptor.id {
         nodes.retain(|&node| preemptor.filter_failure(what_if, pod, node).is_none_or(|failure| failure.resolvable()));
     }

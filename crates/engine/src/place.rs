@@ -141,9 +141,9 @@ impl<'a> Placer<'a> {
     /// Records a placed pod: the units that it takes are victims for all members, and the costs of the nodes concerned are computed again.
     fn record_placed(&mut self, snapshot: &Snapshot, pod: PodId, node: NodeId) {
         let shape = snapshot.pod(pod).shape;
-        let victims = self.victims_on(snapshot, shape, node, true);
+        let victims = self.victims(snapshot, shape, node, true);
         let mut touched = vec![node];
-        for (unit, _) in victims.unwrap_or_default() {
+        for Candidate { unit, .. } in victims.unwrap_or_default() {
             self.states[unit.index()] = UnitState::Taken;
             touched.extend(snapshot.unit(unit).pods.iter().filter_map(|&pod| snapshot.bound_node(pod)));
         }
@@ -169,7 +169,7 @@ impl<'a> Placer<'a> {
 
     fn cost_on(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId) -> Option<Cost> {
         let mut cost = Cost::NOTHING;
-        for (unit, violations) in self.victims_on(snapshot, shape, node, false)? {
+        for Candidate { unit, violations } in self.victims(snapshot, shape, node, false)? {
             cost.add(snapshot, unit, violations);
         }
         Some(cost)
@@ -177,13 +177,7 @@ impl<'a> Placer<'a> {
 
     /// The units that a pod of the shape takes on the node, by resources alone; `None` if it does not fit even without all candidates.
     /// `placed` means that the pod is already on the node.
-    fn victims_on(
-        &self,
-        snapshot: &Snapshot,
-        shape: ShapeId,
-        node: NodeId,
-        placed: bool,
-    ) -> Option<Vec<(UnitId, usize)>> {
+    fn victims(&self, snapshot: &Snapshot, shape: ShapeId, node: NodeId, placed: bool) -> Option<Vec<Candidate>> {
         let requested: Vec<(usize, i64)> =
             snapshot.requests(shape).iter().copied().enumerate().filter(|(_, request)| *request > 0).collect();
         let (allocatable, used) = (snapshot.allocatable(node), snapshot.used(node));
@@ -218,7 +212,7 @@ impl<'a> Placer<'a> {
                         *slack -= request(resource);
                     }
                 } else {
-                    victims.push((unit, violations));
+                    victims.push(Candidate { unit, violations });
                 }
             }
         };

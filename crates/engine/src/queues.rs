@@ -158,11 +158,10 @@ impl QueueTree {
         for &id in path.iter().rev() {
             let own = self.own_headroom(id);
             let guaranteed = self.is_guaranteed(id);
-            let above_preemptor =
-                || self.get(id).parent.is_some() && self.path(preemptor_queue).any(|above| above == id);
+            let is_above = || self.get(id).parent.is_some() && self.path(preemptor_queue).any(|above| above == id);
             left = if guaranteed && id == preemptor_queue {
                 Headroom(own.zip(&left.0).map(|(own, above)| if own == UNDEFINED { *above } else { own }).collect())
-            } else if guaranteed && self.is_guaranteed(preemptor_queue) && above_preemptor() {
+            } else if guaranteed && self.is_guaranteed(preemptor_queue) && is_above() {
                 Headroom(vec![UNDEFINED; self.n_resources])
             } else {
                 Headroom(own.zip(&left.0).map(|(own, above)| own.min(*above)).collect())

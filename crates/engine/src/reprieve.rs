@@ -86,11 +86,11 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
     /// Puts a unit back if the placement stays valid, and returns whether it did.
     pub fn put_back(&mut self, unit: UnitId) -> bool {
         let snapshot = self.what_if.snapshot();
-        let elsewhere_matters = !self.what_if.inter_pod().is_empty();
+        let has_constraints = !self.what_if.inter_pod().is_empty();
         let with_node = |&pod: &PodId| (pod, snapshot.bound_node(pod).expect("a candidate is bound"));
         let pods = snapshot.unit(unit).pods.iter().map(with_node);
         let pods: Vec<(PodId, NodeId)> =
-            pods.filter(|&(_, node)| elsewhere_matters || self.host(node).is_some()).collect();
+            pods.filter(|&(_, node)| has_constraints || self.host(node).is_some()).collect();
         self.return_pods(unit, &pods)
     }
 
@@ -100,18 +100,11 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
             self.what_if.place(pod, node);
         }
         let fits = pods.iter().all(|&(_, node)| self.fits_within_limits(node))
-            && (!self.may_disturb(pods) || self.placement_fits());
+            && (!self.may_disturb(pods) || self.first_failure(unit).is_none());
         if !fits {
-            if let Some(reasons) = &mut self.reasons {
-                let preemptor = self.preemptor;
-                let reason =
-                    first_filter_failure(self.what_if, preemptor, self.placement, |what_if, pod, node, failure| {
-                        let is_short = matches!(failure, FilterFailure::Resource { .. });
-                        let shortages = is_short.then(|| preemptor.every_shortage(what_if, pod, node));
-                        let shortages = shortages.unwrap_or_default();
-                        VictimReason { unit, pod, node, failure, shortages }
-                    });
-                reasons.extend(reason);
+            if self.reasons.is_some() {
+                let reason = self.first_failure(unit);
+                self.reasons.as_deref_mut().expect("reasons are recorded").extend(reason);
             }
             self.what_if.back_to(mark);
         }
@@ -136,32 +129,28 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
     }
 
     fn may_disturb(&self, pods: &[(PodId, NodeId)]) -> bool {
-        let relations = self.what_if.inter_pod();
-        pods.iter().any(|&(pod, _)| relations.may_disturb(self.what_if.snapshot().pod(pod).shape))
+        let inter_pod = self.what_if.inter_pod();
+        pods.iter().any(|&(pod, _)| inter_pod.may_disturb(self.what_if.snapshot().pod(pod).shape))
     }
 
-    fn placement_fits(&mut self) -> bool {
-        first_filter_failure(self.what_if, self.preemptor, self.placement, |_, _, _, _| ()).is_none()
+    /// The first pod of the placement that does not fit on its node, with the earlier pods placed and the later ones absent, as the
+    /// reason for taking the unit.
+    fn first_failure(&mut self, unit: UnitId) -> Option<VictimReason> {
+        let Self { what_if, preemptor, placement, reasons, .. } = self;
+        let mark = what_if.mark();
+        for &(pod, _) in *placement {
+            what_if.remove(pod);
+        }
+        let first = placement.iter().find_map(|&(pod, node)| {
+            let reason = preemptor.filter_failure(what_if, pod, node).map(|failure| {
+                let lists = reasons.is_some() && matches!(failure, FilterFailure::Resource { .. });
+                let shortages = lists.then(|| preemptor.every_shortage(what_if, pod, node)).unwrap_or_default();
+                VictimReason { unit, pod, node, failure, shortages }
+            });
+            what_if.place(pod, node);
+            reason
+        });
+        what_if.back_to(mark);
+        first
     }
-}
-
-/// Calls `on_failure` for the first pod of the placement that does not fit on its node, with the earlier pods placed and the later ones
-/// absent.
-fn first_filter_failure<T>(
-    what_if: &mut WhatIf<'_>,
-    preemptor: &Preemptor,
-    placement: &Placement,
-    mut on_failure: impl FnMut(&mut WhatIf<'_>, PodId, NodeId, FilterFailure) -> T,
-) -> Option<T> {
-    let mark = what_if.mark();
-    for &(pod, _) in placement {
-        what_if.remove(pod);
-    }
-    let first = placement.iter().find_map(|&(pod, node)| {
-        let found = preemptor.filter_failure(what_if, pod, node).map(|failure| on_failure(what_if, pod, node, failure));
-        what_if.place(pod, node);
-        found
-    });
-    what_if.back_to(mark);
-    first
 }

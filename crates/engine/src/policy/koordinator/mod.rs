@@ -75,12 +75,8 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
         pod: PodId,
         now: Timestamp,
     ) -> Self {
-        let zeros = vec![0; what_if.snapshot().resource_ids().len()];
-        let non_preemptible = NonPreemptibleUse { used: zeros.clone(), request: zeros };
-        let mut search = Self { what_if, policy, preemptor, pod, now, non_preemptible: non_preemptible };
-        if let Some(queue) = search.queue() {
-            search.non_preemptible = search.non_preemptible_use(queue);
-        }
+        let mut search = Self { what_if, policy, preemptor, pod, now, non_preemptible: NonPreemptibleUse::default() };
+        search.non_preemptible = search.non_preemptible_use();
         search
     }
 
@@ -154,8 +150,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
             return None;
         }
         let snapshot = self.snapshot();
-        let nodes: BTreeSet<NodeId> =
-            self.preemptor.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
+        let nodes: BTreeSet<_> = self.preemptor.members.iter().filter_map(|&pod| snapshot.pod(pod).nominated).collect();
         let blocks = |pod: PodId| {
             let terminating = snapshot.pod(pod).terminating.is_some_and(|terminating| terminating.by_preemption);
             terminating && snapshot.pod(pod).priority < self.preemptor.priority && self.is_preemptible(pod)

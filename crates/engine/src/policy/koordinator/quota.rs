@@ -16,6 +16,7 @@ pub(super) enum QuotaCheck {
 }
 
 /// By resource: what the non-preemptible pods of the job's quota use, and what they request, pending pods included.
+#[derive(Default)]
 pub(super) struct NonPreemptibleUse {
     pub(super) used: Vec<i64>,
     pub(super) request: Vec<i64>,
@@ -106,25 +107,21 @@ impl Search<'_, '_, '_> {
         over_limit
     }
 
-    pub(super) fn non_preemptible_use(&self, queue: QueueId) -> NonPreemptibleUse {
+    pub(super) fn non_preemptible_use(&self) -> NonPreemptibleUse {
         let snapshot = self.snapshot();
-        let mut non_preemptible = NonPreemptibleUse {
-            used: self.non_preemptible.used.clone(),
-            request: self.non_preemptible.request.clone(),
-        };
-        for id in (0..snapshot.n_pods()).map(PodId::new) {
-            let pod = snapshot.pod(id);
-            if pod.queue != Some(queue) || self.is_preemptible(id) {
-                continue;
-            }
+        let zeros = vec![0; snapshot.resource_ids().len()];
+        let mut total = NonPreemptibleUse { used: zeros.clone(), request: zeros };
+        let Some(queue) = self.queue() else { return total };
+        let counts = |id: &PodId| snapshot.pod(*id).queue == Some(queue) && !self.is_preemptible(*id);
+        for pod in (0..snapshot.n_pods()).map(PodId::new).filter(counts).map(|id| snapshot.pod(id)) {
             for (index, request) in snapshot.requests(pod.shape).iter().enumerate() {
-                non_preemptible.request[index] += request;
+                total.request[index] += request;
                 if pod.node.is_some() {
-                    non_preemptible.used[index] += request;
+                    total.used[index] += request;
                 }
             }
         }
-        non_preemptible
+        total
     }
 }
 

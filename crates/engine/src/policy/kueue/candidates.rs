@@ -22,12 +22,12 @@ impl<'a> QueueCandidates<'a> {
     /// `None` if the queue has no candidates.
     pub fn new(search: &Search<'_>, quota: &QuotaUsage<'a>, queue: QueueId) -> Option<Self> {
         let max_priority = search.max_victim_priority(queue)?;
-        let in_index_order = quota.workloads_of(queue);
-        let mut candidates = Self { queue, workloads: Cow::Borrowed(in_index_order), max_priority, first: 0 };
+        let admitted = quota.workloads_of(queue);
+        let mut candidates = Self { queue, workloads: Cow::Borrowed(admitted), max_priority, first: 0 };
         let is_index_order = search.rules().sorting == Sorting::default() && search.preferred.is_empty();
         if !is_index_order || quota.rules.has_milestones[queue.index()] {
             let mut sorted: Vec<WorkloadId> =
-                in_index_order.iter().copied().filter(|&id| search.may_take(queue, id)).collect();
+                admitted.iter().copied().filter(|&id| search.may_take(queue, id)).collect();
             sorted.sort_by_cached_key(|&id| search.order(id));
             candidates = Self { workloads: Cow::Owned(sorted), max_priority: i64::MAX, ..candidates };
         }

@@ -271,8 +271,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
     fn descend(&self, quota: &QuotaUsage<'_>, bracket: &Bracket<'_>, id: QueueId) -> Option<QueueId> {
         let children = bracket.cohorts.get(&id).into_iter().flatten().copied();
         let in_play = children.filter(|&child| quota.is_borrowing(child) || self.is_own(quota, child));
-        let mut cohorts: Vec<(Reverse<Share>, QueueId)> =
-            in_play.map(|child| (Reverse(share(quota, child)), child)).collect();
+        let mut cohorts: Vec<_> = in_play.map(|child| (Reverse(share(quota, child)), child)).collect();
         cohorts.sort_unstable();
         let best_queue = bracket.queues.get(&id).and_then(BinaryHeap::peek).map(|contender| contender.share);
         for (Reverse(share), cohort) in cohorts {

@@ -123,7 +123,7 @@ fn with_flavors<R: Recorder>(
     let contested =
         if free.is_some() { contested } else { assignment.usage.iter().map(|(pair, _)| *pair).collect::<Vec<_>>() };
     let (mut quota, before) = (QuotaUsage::new(search.snapshot), recorder.clone());
-    let lawful = lawful_candidates(&Search { contested: &contested, ..*search }, &mut quota, recorder);
+    let lawful = lawful_workloads(&Search { contested: &contested, ..*search }, &mut quota, recorder);
     let target = match nodes.placement_among(&lawful) {
         Ok(target) => target,
         Err(unplaced) => {
@@ -161,11 +161,7 @@ fn with_flavors<R: Recorder>(
 }
 
 /// The workloads that no law spares before any is taken. Laws about borrowing and shares are left to the search.
-fn lawful_candidates<R: Recorder>(
-    search: &Search<'_>,
-    quota: &mut QuotaUsage<'_>,
-    recorder: &mut R,
-) -> Vec<WorkloadId> {
+fn lawful_workloads<R: Recorder>(search: &Search<'_>, quota: &mut QuotaUsage<'_>, recorder: &mut R) -> Vec<WorkloadId> {
     let ids = search.snapshot.workload_ids().filter(|&id| search.snapshot.workload(id).admission.is_some());
     let lawful: Vec<WorkloadId> = ids.filter(|&id| search.eligibility(quota, id, Claim::Reclaim).is_ok()).collect();
     search.report_spared_in_tree(quota, |_| Claim::Reclaim, recorder);

@@ -120,7 +120,18 @@ impl HeadDecision {
                 return Self { outcome, requested: None, victims: Vec::new(), reserved_placement: Vec::new() };
             }
         };
-        let search = Search::new(snapshot, policy, preemptor, queue, now);
+        let search = Search {
+            snapshot,
+            policy,
+            preemptor,
+            workload: snapshot.workload(preemptor),
+            queue,
+            now,
+            contested: &[],
+            banned: &[],
+            preferred: &[],
+            fits_on_nodes: None,
+        };
         let full: Vec<i64> = search.workload.pod_sets.iter().map(|set| set.count).collect();
         let (before, mut attempts) = (recorder.clone(), Vec::new());
         let trace = R::RECORDS.then_some(&mut attempts);
@@ -201,22 +212,6 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(snapshot: &'a Snapshot, policy: &'a Kueue, preemptor: WorkloadId, queue: QueueId, now: Timestamp) -> Self {
-        let workload = snapshot.workload(preemptor);
-        Self {
-            snapshot,
-            policy,
-            preemptor,
-            workload,
-            queue,
-            now,
-            contested: &[],
-            banned: &[],
-            preferred: &[],
-            fits_on_nodes: None,
-        }
-    }
-
     /// The decision after all attempts; `requested` is the quota at full size.
     fn decision(&self, requested: Option<Assignment>, found: Option<AdmissionPlan>) -> HeadDecision {
         let Some(AdmissionPlan { assignment, victims, placement, wait }) = found else {

@@ -82,8 +82,7 @@ fn visit(
     for &child in quota.children(queue) {
         let siblings = quota.children(queue).iter().filter(|&&sibling| sibling != child);
         let outside = |usage: &FlavorResourceUsage| {
-            let by_siblings: i64 =
-                siblings.clone().map(|&sibling| quota.borrowed(sibling, usage.flavor_resource)).sum();
+            let by_siblings: i64 = siblings.clone().map(|&id| quota.borrowed(id, usage.flavor_resource)).sum();
             (usage.flavor_resource, by_siblings.saturating_add(usage.lent))
         };
         let borrowed_outside = own.iter().map(outside).collect();

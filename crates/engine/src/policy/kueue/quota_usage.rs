@@ -19,14 +19,8 @@ pub(super) struct QuotaUsage<'a> {
 
 impl<'a> QuotaUsage<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        let tree = snapshot.queues();
-        Self {
-            snapshot,
-            tree,
-            rules: snapshot.quota_rules(),
-            used: tree.all_used().to_vec(),
-            n_pairs: tree.n_resources(),
-        }
+        let (tree, rules) = (snapshot.queues(), snapshot.quota_rules());
+        Self { snapshot, tree, rules, used: tree.all_used().to_vec(), n_pairs: tree.n_resources() }
     }
 
     pub fn take(&mut self, workload: WorkloadId) {

@@ -48,14 +48,9 @@ fn report_decisive<R: Recorder>(what_if: &mut WhatIf<'_>, preemptor: &Preemptor,
 }
 
 /// The plan for each node where the pod can be placed with preemption.
-pub(crate) fn node_plans(
-    snapshot: &mut Snapshot,
-    preemptor: &Preemptor,
-    pod: PodId,
-    now: Timestamp,
-) -> Vec<(NodeId, Plan)> {
+pub(crate) fn node_plans(snapshot: &mut Snapshot, preemptor: &Preemptor, now: Timestamp) -> Vec<(NodeId, Plan)> {
     let mut what_if = preemptor.what_if(snapshot);
-    let mut search = Search::new(&mut what_if, preemptor, pod, now);
+    let mut search = Search::new(&mut what_if, preemptor, preemptor.members[0], now);
     let nodes = search.what_if.snapshot().node_ids();
     nodes.filter_map(|node| Some((node, search.plan_on(node, &mut NoRecorder, None).ok()?))).collect()
 }
@@ -124,7 +119,7 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     fn node_failure(&self, node: NodeId) -> Option<FilterFailure> {
         self.preemptor
             .node_failure(self.snapshot(), self.pod, node)
-            .or_else(|| fit::filter_failure_ignoring_nominations(self.what_if, self.pod, node))
+            .or_else(|| fit::filter_failure_without_nominees(self.what_if, self.pod, node))
     }
 
     /// docs/rules/yunikorn.md#y13, docs/rules/yunikorn.md#y19: the law if another pod reserved the node.
@@ -239,15 +234,11 @@ impl<'w, 's, 'a> Search<'w, 's, 'a> {
     /// The first criterion of the rank in which a plan differs from the chosen one.
     fn difference(&self, other: &Plan, least: Rank) -> Difference {
         let (opted_out, originator, pods, _) = self.rank(other, least.3);
-        if opted_out != least.0 {
-            Difference::OptedOut
-        } else if originator != least.1 {
-            Difference::Originator
-        } else if pods != least.2 {
-            Difference::Pods
-        } else {
-            Difference::FirstByName
-        }
+        Difference::first(&[
+            (opted_out != least.0, Difference::OptedOut),
+            (originator != least.1, Difference::Originator),
+            (pods != least.2, Difference::Pods),
+        ])
     }
 
     fn rank(&self, plan: &Plan, node: NodeId) -> Rank {

@@ -45,7 +45,7 @@ impl Search<'_, '_, '_> {
         }
         let queue = if self.is_daemon() { pods } else { self.useful_first(node, &pods, recorder) };
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&queue, Some(node), recorder);
+        let taken = self.take_until_fits(&queue, Some(node), recorder);
         let failure = self.filter_failure(Some(node));
         let plan = match failure {
             Some(failure) => Err(refused(self, failure, NodeRefusal::FilterFailed)),
@@ -63,11 +63,10 @@ impl Search<'_, '_, '_> {
         reasons: VictimReasons<'_>,
     ) -> Option<Plan> {
         let pods = self.all_eligible(recorder);
-        let is_about =
-            |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
-        let (useful, _) = self.within_guarantee(&pods, is_about, recorder);
+        let helps = |search: &Self, pod| under_guarantee::counts_against_guarantee(search.snapshot(), search.pod, pod);
+        let (useful, _) = self.within_guarantee(&pods, helps, recorder);
         let mark = self.what_if.mark();
-        let taken = self.take_until_it_fits(&useful, None, recorder);
+        let taken = self.take_until_fits(&useful, None, recorder);
         let plan = self.filter_failure(None).is_none().then(|| self.give_back(taken, node, None, reasons));
         self.what_if.back_to(mark);
         plan
@@ -131,12 +130,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Removes pods one by one, each allowed given those before it, until the preemptor fits.
-    fn take_until_it_fits<R: Recorder>(
-        &mut self,
-        pods: &[PodId],
-        node: Option<NodeId>,
-        recorder: &mut R,
-    ) -> Vec<PodId> {
+    fn take_until_fits<R: Recorder>(&mut self, pods: &[PodId], node: Option<NodeId>, recorder: &mut R) -> Vec<PodId> {
         if R::RECORDS {
             pods.iter().filter_map(|&pod| self.snapshot().unit_of(pod)).for_each(|unit| recorder.candidate(unit));
         }
@@ -164,7 +158,7 @@ impl Search<'_, '_, '_> {
             FilterFailure::QueueLimit { queue, .. } => {
                 fit::shortages_below_limit(self.snapshot().queues(), queue, self.requests())
             }
-            FilterFailure::Resource { .. } => fit::every_shortage_ignoring_nominations(self.snapshot(), self.pod, node),
+            FilterFailure::Resource { .. } => fit::every_shortage_without_nominees(self.snapshot(), self.pod, node),
             _ => Vec::new(),
         }
     }
