@@ -87,9 +87,8 @@ impl PodCheck<'_> {
         if in_progress_for_pod(self.occupancy, self.preemptor, self.pod).is_none() {
             findings.push(Finding::NothingUnderWay);
         }
-        let kept: Vec<(usize, usize)> =
-            self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node)).into_iter().collect();
-        findings.extend(self.claimed.wrong_nominations(&kept));
+        let kept = self.cluster.pods[self.pod].nominated.map(|node| (self.pod, node));
+        findings.extend(self.claimed.wrong_nominations(kept.as_slice()));
         findings
     }
 
@@ -153,8 +152,8 @@ impl PodCheck<'_> {
     /// docs/rules/kubernetes-pods.md#p8, docs/rules/kubernetes-pods.md#p11 to docs/rules/kubernetes-pods.md#p16: the victims on the node;
     /// `None` if preemption there is not possible.
     fn victims_on(&self, node: usize) -> Option<ReprieveResult> {
-        let hopeless = is_unresolvable(self.occupancy, self.preemptor, self.pod, node);
-        if hopeless || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
+        let unresolvable = is_unresolvable(self.occupancy, self.preemptor, self.pod, node);
+        if unresolvable || unknown_class_on(self.cluster, self.preemptor, node).is_some() {
             return None;
         }
         let potential = potential_victims(self.cluster, self.preemptor, &[node]);

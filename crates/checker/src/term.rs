@@ -11,18 +11,13 @@ pub type Term = PodAffinityTerm;
 /// The required terms of a pod: affinity, then anti-affinity.
 pub fn required_terms(spec: &PodSpec, labels: &Labels, namespace: &str) -> (Vec<Term>, Vec<Term>) {
     let affinity = spec.affinity.as_ref();
-    let affinity_terms = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let anti_affinity_terms = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let affinity_terms = affinity_terms
-        .and_then(|affinity_terms| affinity_terms.required_during_scheduling_ignored_during_execution.as_ref());
-    let anti_affinity_terms = anti_affinity_terms.and_then(|anti_affinity_terms| {
-        anti_affinity_terms.required_during_scheduling_ignored_during_execution.as_ref()
-    });
+    let terms = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let anti_terms = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let terms = terms.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref());
+    let anti_terms =
+        anti_terms.and_then(|anti_terms| anti_terms.required_during_scheduling_ignored_during_execution.as_ref());
     let read = |term: &Term| read_term(term, labels, namespace);
-    (
-        affinity_terms.into_iter().flatten().map(read).collect(),
-        anti_affinity_terms.into_iter().flatten().map(read).collect(),
-    )
+    (terms.into_iter().flatten().map(read).collect(), anti_terms.into_iter().flatten().map(read).collect())
 }
 
 /// Completes a term. One that names no namespace and selects none concerns the pod's own namespace.

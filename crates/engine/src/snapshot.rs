@@ -262,10 +262,6 @@ impl Unit {
         let Workload { priority, rank, .. } = *workload;
         Self { pods, priority, start: since, workload: Some(id), rank, ..Self::vacant() }
     }
-
-    fn is_vacant(&self) -> bool {
-        self.pods.is_empty() && self.workload.is_none()
-    }
 }
 
 /// A bound pod with the fields that a search over a node reads.
@@ -375,11 +371,8 @@ impl Snapshot {
     /// Moves a pod and returns the node where it was.
     pub(crate) fn move_to(&mut self, pod: PodId, to: Option<NodeId>) -> Option<NodeId> {
         let from = std::mem::replace(&mut self.cluster.pods[pod.index()].node, to);
-        if let Some(node) = from {
-            self.charge(pod, node, -1);
-        }
-        if let Some(node) = to {
-            self.charge(pod, node, 1);
+        for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
+            self.charge(pod, node, sign);
         }
         from
     }
@@ -429,7 +422,8 @@ impl Snapshot {
 
     /// All units.
     pub fn unit_ids(&self) -> impl Iterator<Item = UnitId> + '_ {
-        (0..self.units.len()).map(UnitId::new).filter(|id| !self.units[id.index()].is_vacant())
+        let is_used = |unit: &Unit| !unit.pods.is_empty() || unit.workload.is_some();
+        (0..self.units.len()).map(UnitId::new).filter(move |id| is_used(&self.units[id.index()]))
     }
 
     /// All resources.

@@ -87,11 +87,8 @@ impl InterPodCounts {
     pub fn moved(&mut self, snapshot: &Snapshot, pod: PodId, from: Option<NodeId>, to: Option<NodeId>) {
         for counts in &mut self.shapes {
             let pod = snapshot.pod(pod);
-            if let Some(node) = from {
-                counts.count(snapshot, pod, node, -1);
-            }
-            if let Some(node) = to {
-                counts.count(snapshot, pod, node, 1);
+            for (node, sign) in from.map(|node| (node, -1)).into_iter().chain(to.map(|node| (node, 1))) {
+                counts.count(snapshot, pod, node, sign);
             }
         }
     }

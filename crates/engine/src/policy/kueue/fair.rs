@@ -95,12 +95,8 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         self.search.report_spared_in_tree(quota, claim, self.recorder);
         let Some(failed) = self.first_round(quota, &mut bracket, strategies.first) else { return true };
         for Entrant { queue, index, .. } in bracket.queues.values().flatten() {
-            self.search.report_spared(
-                quota,
-                bracket.candidates[*queue].rest(*index),
-                Claim::FairReclaim,
-                self.recorder,
-            );
+            let rest = bracket.candidates[*queue].rest(*index);
+            self.search.report_spared(quota, rest, Claim::FairReclaim, self.recorder);
         }
         let Some(second) = strategies.second else { return false };
         bracket.queues.clear();
@@ -121,7 +117,7 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         let mut open = vec![root];
         while let Some(id) = open.pop() {
             for &child in quota.children(id) {
-                if is_cohort(quota, child) {
+                if quota.rules.queues[child.index()].is_cohort {
                     if self.is_own(quota, child) || quota.is_borrowing(child) {
                         bracket.cohorts.entry(id).or_default().push(child);
                         open.push(child);
@@ -147,12 +143,8 @@ impl<R: Recorder> Tournament<'_, '_, R> {
         let enters = quota.is_borrowing(queue) || queue == self.search.queue;
         if let Some(cohort) = quota.tree.get(queue).parent.filter(|_| enters) {
             let order = Reverse(self.search.order(bracket.candidates[queue_index].workload(index)));
-            bracket.queues.entry(cohort).or_default().push(Entrant {
-                share: share(quota, queue),
-                order,
-                queue: queue_index,
-                index: index,
-            });
+            let entrant = Entrant { share: share(quota, queue), order, queue: queue_index, index };
+            bracket.queues.entry(cohort).or_default().push(entrant);
         }
         enters
     }
@@ -332,10 +324,6 @@ pub(super) fn compare_shares(
         }
     };
     Compared { own, queue, theirs, strategy }
-}
-
-fn is_cohort(quota: &QuotaUsage<'_>, id: QueueId) -> bool {
-    quota.rules.queues[id.index()].is_cohort
 }
 
 /// The branches of two queues below the lowest cohort that they share.

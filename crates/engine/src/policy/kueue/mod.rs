@@ -338,10 +338,6 @@ impl<'a> Search<'a> {
     fn unit(&self, id: WorkloadId) -> UnitId {
         self.snapshot.unit_of_workload(id).expect("an admitted workload is a unit")
     }
-
-    fn prefers(&self, id: WorkloadId) -> bool {
-        self.preferred.get(id.index()).copied().unwrap_or_default()
-    }
 }
 
 /// docs/rules/kueue.md#k18: gives back each victim, from the second last to the first, without which the requests still fit. The last

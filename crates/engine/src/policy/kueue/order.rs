@@ -30,7 +30,8 @@ impl Search<'_> {
         };
         let cost = DisruptionCost::at(&workload.milestones, admission.since, self.now);
         let own = workload.queue == Some(self.queue);
-        (!admission.evicted, !self.prefers(id), own, first, cost, runtime, last, workload.rank)
+        let preferred = self.preferred.get(id.index()).copied().unwrap_or_default();
+        (!admission.evicted, !preferred, own, first, cost, runtime, last, workload.rank)
     }
 }
 

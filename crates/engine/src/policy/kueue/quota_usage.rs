@@ -96,17 +96,13 @@ impl<'a> QuotaUsage<'a> {
         (self.local_quota(queue, pair) - self.used(queue, pair)).max(0)
     }
 
-    fn borrowing_limit(&self, queue: QueueId, pair: FlavorResourceId) -> Option<i64> {
-        self.rules.queues[queue.index()].borrowing_limit[pair.index()]
-    }
-
     /// The quota available to the queue; it may be negative.
     pub fn available(&self, queue: QueueId, pair: FlavorResourceId) -> i64 {
         let Some(parent) = self.tree.get(queue).parent else {
             return self.nominal(queue, pair) - self.used(queue, pair);
         };
         let mut above = self.available(parent, pair);
-        if let Some(limit) = self.borrowing_limit(queue, pair) {
+        if let Some(limit) = self.rules.queues[queue.index()].borrowing_limit[pair.index()] {
             let (local_quota, used) = (self.local_quota(queue, pair), self.used(queue, pair));
             let lent = self.nominal(queue, pair) - local_quota;
             above = above.min((lent - (used - local_quota).max(0)).saturating_add(limit));
