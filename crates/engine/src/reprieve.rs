@@ -144,7 +144,7 @@ impl<'t, 's> ReprieveTrial<'t, 's> {
         let first = placement.iter().find_map(|&(pod, node)| {
             let reason = preemptor.filter_failure(what_if, pod, node).map(|failure| {
                 let lists = reasons.is_some() && matches!(failure, FilterFailure::Resource { .. });
-                let shortages = lists.then(|| preemptor.every_shortage(what_if, pod, node)).unwrap_or_default();
+                let shortages = if lists { preemptor.every_shortage(what_if, pod, node) } else { Vec::new() };
                 VictimReason { unit, pod, node, failure, shortages }
             });
             what_if.place(pod, node);

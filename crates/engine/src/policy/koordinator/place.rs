@@ -113,7 +113,7 @@ impl Search<'_, '_, '_> {
             }
             recorder.candidate(unit);
             let matters = has_constraints || pod.queue.is_some_and(|queue| over_limit[queue.index()]);
-            victims.push(RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, matters: matters });
+            victims.push(RemovedPod { pod: id, node, priority: pod.priority, job: pod.job, matters });
         }
         let removed: Vec<RemovedPod> = victims.iter().filter(|victim| victim.matters).copied().collect();
         for victim in &removed {
@@ -178,7 +178,7 @@ impl Search<'_, '_, '_> {
                             FilterFailure::QueueLimit { queue, .. } => over_quota(snapshot, pod, queue),
                             _ => Vec::new(),
                         };
-                        VictimReason { unit, pod: first_member, node, failure: failure, shortages }
+                        VictimReason { unit, pod: first_member, node, failure, shortages }
                     });
                     false
                 }

@@ -39,7 +39,7 @@ impl RemovedPods {
         for node in 0..n_nodes {
             starts[node + 1] += starts[node];
         }
-        Self { candidates: candidates, starts, cleared: vec![false; n_nodes], removed: removed }
+        Self { candidates, starts, cleared: vec![false; n_nodes], removed }
     }
 
     /// Removes all candidates from a node.

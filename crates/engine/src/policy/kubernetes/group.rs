@@ -51,9 +51,11 @@ pub(super) fn best<R: Recorder>(
 
 /// The plan for this domain, or why there is none. `reasons` receives the reason for each victim.
 ///
-/// 1. Remove all candidates and place the group. 2. Reprieve candidates that violate budgets, with that placement. 3. Find the lowest
-/// priority such that taking no candidate above it is enough, and place the group again. 4. Reprieve candidates. 5. Prefer the nodes that
-/// the most important victims free, if that is cheaper.
+/// 1. Remove all candidates and place the group.
+/// 2. Reprieve candidates that violate budgets, with that placement.
+/// 3. Find the lowest priority such that taking no candidate above it is enough, and place the group again.
+/// 4. Reprieve candidates.
+/// 5. Prefer the nodes that the most important victims free, if that is cheaper.
 fn plan<R: Recorder>(
     what_if: &mut WhatIf<'_>,
     policy: &Kubernetes,
@@ -129,7 +131,7 @@ impl<'s> Search<'_, 's, '_> {
         let on_each = |pod| NodeFilterFailure::on_each(self.what_if, self.preemptor, pod, &domain.nodes);
         let failures = unplaced.map(on_each).unwrap_or_default();
         self.what_if.back_to(mark);
-        TooFew { placed: placement.len(), unplaced, failures: failures }
+        TooFew { placed: placement.len(), unplaced, failures }
     }
 
     /// The candidates that violate a budget and can stay with this placement.

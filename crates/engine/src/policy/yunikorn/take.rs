@@ -182,7 +182,7 @@ impl Search<'_, '_, '_> {
             let unit = self.snapshot().unit_of(pod).expect("a victim is bound");
             if let Some(reasons) = &mut reasons {
                 let shortages = self.every_shortage(node, failure);
-                reasons.push(VictimReason { unit, pod: self.pod, node, failure: failure, shortages });
+                reasons.push(VictimReason { unit, pod: self.pod, node, failure, shortages });
             }
             if !self.is_daemon() {
                 self.what_if.back_to(mark);

@@ -68,7 +68,7 @@ fn too_little(left: &Headroom, amounts: &[i64]) -> Vec<TooLittle> {
     let mut all = Vec::new();
     while let Some((resource, left)) = left.short(&rest) {
         let requested = std::mem::take(&mut rest[resource.index()]);
-        all.push(TooLittle { resource, left, requested: requested });
+        all.push(TooLittle { resource, left, requested });
     }
     all
 }
