@@ -211,11 +211,11 @@ fn read_pod(pod: &Pod, nodes: &[NodeFacts], classes: &Classes) -> Result<Option<
     let (affinity, anti_affinity) = required_terms(&spec, &labels, &name.namespace);
     let class = spec.priority_class_name.as_deref();
     let group = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_ref());
-    let asks = amount::requested(pod).map_err(unreadable)?;
+    let requests = amount::requested(pod).map_err(unreadable)?;
     let gated = node.is_none() && spec.scheduling_gates.iter().flatten().next().is_some();
     Ok(Some(PodFacts {
-        allocated: if node.is_some() { amount::allocated(pod).map_err(unreadable)? } else { asks.clone() },
-        requests: asks,
+        allocated: if node.is_some() { amount::allocated(pod).map_err(unreadable)? } else { requests.clone() },
+        requests,
         node,
         nominated: status.nominated_node_name.as_ref().filter(|_| !gated).and_then(known),
         priority: classes.priority(spec.priority, class),

@@ -9,7 +9,7 @@ pub enum Finding {
     #[error("{object}: {field} cannot be read")]
     Unreadable { object: String, field: String },
     /// The preemptor does not exist or needs no node.
-    #[error("there is no {kind} {name} that needs a place")]
+    #[error("{kind} {name} does not exist or needs no node")]
     NoPreemptor { kind: String, name: String },
     /// The answer names an unknown object.
     #[error("the answer names {name}, which is not in the cluster")]
@@ -33,7 +33,7 @@ pub enum Finding {
     #[error("the nominated node {node} fits, and another was chosen")]
     NominatedNodePassedOver { node: String },
     /// Fewer members run and are placed than the group needs.
-    #[error("{running} members run and {placed} are placed; the group needs {min_count}, and a new one")]
+    #[error("{running} members run and {placed} are placed; the group needs {min_count}, at least one of them new")]
     TooFewPlaced { running: usize, placed: usize, min_count: usize },
     /// A member that fits on a node is not placed.
     #[error("member {pod} fits on node {node} and is not placed")]
@@ -45,7 +45,7 @@ pub enum Finding {
     #[error("nothing is preempted, yet victims are named: {}", list(.victims))]
     NeedlessVictims { victims: Vec<String> },
     /// A preemption without victims.
-    #[error("it preempts without a victim")]
+    #[error("the answer preempts without a victim")]
     NoVictim,
     /// A victim that is not bound.
     #[error("victim {pod} is bound to no node")]
@@ -72,10 +72,10 @@ pub enum Finding {
     #[error("node {node} is used, and its pod {pod} is lower and of a priority class that is not defined")]
     UnknownClassOnNode { node: String, pod: String },
     /// Only part of a unit is taken.
-    #[error("victim {taken} is taken without {left}, and both are of one unit")]
+    #[error("victim {taken} is taken without {left} of the same unit")]
     TakenInPart { taken: String, left: String },
     /// A victim that is not needed.
-    #[error("the placement stands without taking {}", list(.pods))]
+    #[error("the placement is valid without evicting {}", list(.pods))]
     SpareVictim { pods: Vec<String> },
     /// A victim of a pod has no pod on the pod's node.
     #[error("no pod of the victim {} is on node {node}", list(.pods))]
@@ -92,8 +92,8 @@ pub enum Finding {
     /// A victim's priority lies above the cut.
     #[error("victim {pod} of priority {priority} is above the cut: taking lower units is enough")]
     AboveTheCut { pod: String, priority: i64 },
-    /// The preemptor is not to be placed: it has scheduling gates, or asks for what is not evaluated.
-    #[error("pod {pod} has scheduling gates, or asks for what is not evaluated, and must be refused")]
+    /// The preemptor is not to be placed: it has scheduling gates, or a requirement that is not evaluated.
+    #[error("pod {pod} has scheduling gates or a requirement that is not evaluated, and must be refused")]
     NotToBePlaced { pod: String },
     /// The preemptor may not preempt.
     #[error("{pod} may not preempt")]
@@ -102,16 +102,16 @@ pub enum Finding {
     #[error("pod {pod} differs from its group in priority or preemptionPolicy: the group must be refused")]
     MembersDiffer { pod: String },
     /// An earlier preemption is in progress: the preemptor must wait.
-    #[error("a preemption is under way: pod {pod} still leaves the nominated node {node}")]
+    #[error("a preemption is in progress: pod {pod} still terminates on the nominated node {node}")]
     UnderWay { pod: String, node: String },
     /// The preemptor waits without a preemption in progress.
-    #[error("it waits, and no preemption for it is under way")]
+    #[error("the preemptor waits, but no preemption for it is in progress")]
     NothingUnderWay,
     /// The preemptor is claimed to be unschedulable, and a plan exists.
-    #[error("it would fit on node {node} by taking {}", list(.victims))]
+    #[error("the preemptor would fit on node {node} after evicting {}", list(.victims))]
     LawfulPlan { node: String, victims: Vec<String> },
     /// A group is claimed to be unschedulable, and enough members fit without all candidates.
-    #[error("{members} members would fit once all lawful victims are gone, which is enough")]
+    #[error("{members} members would fit without all candidates, which is enough")]
     LawfulPlanForGroup { members: usize },
 }
 

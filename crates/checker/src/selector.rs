@@ -83,10 +83,10 @@ fn term_allows(term: &NodeSelectorTerm, name: &str, labels: &Labels) -> bool {
 
 fn node_meets(required: &NodeSelectorRequirement, labels: &Labels) -> bool {
     let value = labels.get(&required.key);
-    let compare = |holds: fn(i64, i64) -> bool| {
+    let compare = |compares: fn(i64, i64) -> bool| {
         let bound = required.values.iter().flatten().next().and_then(|bound| bound.parse().ok());
         let value = value.and_then(|value| value.parse().ok());
-        matches!((value, bound), (Some(value), Some(bound)) if holds(value, bound))
+        matches!((value, bound), (Some(value), Some(bound)) if compares(value, bound))
     };
     match required.operator.as_str() {
         "Gt" => compare(|value, bound| value > bound),
@@ -111,7 +111,7 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let same_or_any = |own: Option<&String>, of_taint: &str| own.is_none_or(|own| own.is_empty() || own == of_taint);
     let own_value = toleration.value.as_deref().unwrap_or_default();
     let value = taint.value.as_deref().unwrap_or_default();
-    let compare = |holds: fn(i64, i64) -> bool| matches!((value.parse(), own_value.parse()), (Ok(value), Ok(bound)) if holds(value, bound));
+    let compare = |compares: fn(i64, i64) -> bool| matches!((value.parse(), own_value.parse()), (Ok(value), Ok(bound)) if compares(value, bound));
     same_or_any(toleration.effect.as_ref(), &taint.effect)
         && same_or_any(toleration.key.as_ref(), &taint.key)
         && match toleration.operator.as_deref().unwrap_or_default() {

@@ -365,17 +365,17 @@ impl Recorder for ExplanationRecorder {
     }
 
     fn domain(&mut self, domain: &Domain, result: &Result<Plan, DomainRefusal>) {
-        let (domain, verdict) = (domain.clone(), PlacementResult::of(result));
-        self.explanation.domains.push(DomainEntry { domain, result: verdict, decisive: true });
+        let (domain, result) = (domain.clone(), PlacementResult::of(result));
+        self.explanation.domains.push(DomainEntry { domain, result, decisive: true });
     }
 
     fn chosen(&mut self, chosen: &Plan, difference: impl Fn(&Plan) -> Difference) {
-        for NodeEntry { result: verdict, .. } in &mut self.explanation.nodes {
-            verdict.compare(&difference, |plan| plan.placement == chosen.placement);
+        for NodeEntry { result, .. } in &mut self.explanation.nodes {
+            result.compare(&difference, |plan| plan.placement == chosen.placement);
         }
         let first = chosen.placement.first().map(|&(_, node)| node);
-        for DomainEntry { domain, result: verdict, .. } in &mut self.explanation.domains {
-            verdict.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
+        for DomainEntry { domain, result, .. } in &mut self.explanation.domains {
+            result.compare(&difference, |_| first.is_some_and(|node| domain.nodes.contains(&node)));
         }
     }
 

@@ -91,16 +91,16 @@ impl<'a> Placer<'a> {
         removed: &[Candidate],
         paid: &[UnitId],
     ) -> Self {
-        let mut standing = vec![UnitState::Stays; snapshot.n_units()];
+        let mut states = vec![UnitState::Stays; snapshot.n_units()];
         for &Candidate { unit, violations } in removed {
-            standing[unit.index()] = UnitState::Removed { violations };
+            states[unit.index()] = UnitState::Removed { violations };
         }
         for unit in paid {
-            standing[unit.index()] = UnitState::Taken;
+            states[unit.index()] = UnitState::Taken;
         }
         let mut placer = Self {
             preemptor,
-            states: standing,
+            states,
             violations: removed.iter().any(|candidate| candidate.violations > 0),
             rankings: Vec::new(),
         };

@@ -379,13 +379,13 @@ impl Snapshot {
 
     fn charge(&mut self, pod: PodId, node: NodeId, sign: i64) {
         let n = self.cluster.n_resources;
-        let Pod { shape, queue, terminating: leaving, .. } = &self.cluster.pods[pod.index()];
+        let Pod { shape, queue, terminating, .. } = &self.cluster.pods[pod.index()];
         let requests = &self.requests[shape.index() * n..][..n];
         for (used, request) in self.used[node.index() * n..][..n].iter_mut().zip(requests) {
             *used += sign * request;
         }
         if let Some(queue) = *queue {
-            self.cluster.queues.charge(queue, requests, sign, leaving.is_some());
+            self.cluster.queues.charge(queue, requests, sign, terminating.is_some());
         }
     }
 

@@ -125,8 +125,9 @@ impl Search<'_, '_, '_> {
     /// By resource: what the node lacks.
     fn shortfall(&self, node: NodeId) -> Vec<i64> {
         let (allocatable, used) = (self.snapshot().allocatable(node), self.snapshot().used(node));
-        let short = |(at, want): (usize, &i64)| if *want > 0 { (want + used[at] - allocatable[at]).max(0) } else { 0 };
-        self.requests().iter().enumerate().map(short).collect()
+        let lacks =
+            |(i, request): (usize, &i64)| if *request > 0 { (request + used[i] - allocatable[i]).max(0) } else { 0 };
+        self.requests().iter().enumerate().map(lacks).collect()
     }
 
     /// Removes pods one by one, each allowed given those before it, until the preemptor fits.
